@@ -8,7 +8,7 @@ use std::{
 use servanda_authority::{
     AuthenticatedCaller, CredentialId,
     api_key::{KeyError, PresentedKey, StoredKey},
-    bearer::{Bearer, AuthenticationError},
+    bearer::{AuthenticationError, Bearer},
     capability::{CapabilityError, RootKeys},
     challenge::ResourceMetadata,
     jwks::{KeySet, NoSuchKey},
@@ -21,13 +21,13 @@ use servanda_effects::{JournalError, Notebook};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
+    cache::AuthnCache,
     fetch::Fetcher,
     issuers::{IssuerKeys, IssuerKeysError},
     keys,
-    cache::AuthnCache,
     revocation::{self, RevocationCheckError},
     root_keys::{RootKeyStore, SealingKeySource},
-    settings::{RequiredAuthnSettings, AuthnSettings},
+    settings::{AuthnSettings, RequiredAuthnSettings},
 };
 
 /// Tokens whose verification is remembered.
@@ -210,7 +210,11 @@ impl CredentialAuthenticator {
         }
     }
 
-    async fn verify_api_key(&self, presented: &PresentedKey, now: Timestamp) -> Result<AuthenticatedCaller, AuthnError> {
+    async fn verify_api_key(
+        &self,
+        presented: &PresentedKey,
+        now: Timestamp,
+    ) -> Result<AuthenticatedCaller, AuthnError> {
         let id = presented.id().to_owned();
         let stored = if let Some(stored) = self.keys.recall(&id, now) {
             stored
@@ -244,7 +248,11 @@ impl RequiredAuthn {
         }
     }
 
-    async fn verify(&self, token: &UnverifiedToken<'_>, clock: &dyn Clock) -> Result<VerifiedToken, AuthenticationError> {
+    async fn verify(
+        &self,
+        token: &UnverifiedToken<'_>,
+        clock: &dyn Clock,
+    ) -> Result<VerifiedToken, AuthenticationError> {
         let issuer = self.issuers.iter().find(|known| known.settings.issuer.issuer == token.issuer());
         let issuer = issuer.ok_or(AuthenticationError::UnknownIssuer)?;
         let keys = issuer.find(token.kid()).await.map_err(|why| match why {

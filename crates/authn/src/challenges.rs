@@ -9,11 +9,11 @@ use servanda_authority::{
     challenge::{Challenge, ResourceMetadata},
     rights::Scope,
 };
-use servanda_doors::http::{Authenticator, TokenExchangeResponse, LocalAuthenticator, AuthRejection};
+use servanda_doors::http::{AuthRejection, Authenticator, LocalAuthenticator, TokenExchangeResponse};
 use servanda_effects::PortFuture;
 
 use crate::{
-    authenticator::{AuthnMode, AuthnError, CredentialAuthenticator, RequiredAuthn},
+    authenticator::{AuthnError, AuthnMode, CredentialAuthenticator, RequiredAuthn},
     revocation::{self, RevocationCheckError},
 };
 
@@ -52,7 +52,9 @@ impl Authenticator for CredentialAuthenticator {
             // Local mode has no end; and nobody stays on as the local principal where there is none any more.
             let is_open = match &*self.mode() {
                 AuthnMode::Local => *authority.method() == CredentialMethod::Local,
-                AuthnMode::Required(mode) => *authority.method() != CredentialMethod::Local && mode.require_keys_accepted(authority).is_ok(),
+                AuthnMode::Required(mode) => {
+                    *authority.method() != CredentialMethod::Local && mode.require_keys_accepted(authority).is_ok()
+                }
             };
             if !is_open || now >= authority.rights().expires_at {
                 return false;
@@ -91,7 +93,12 @@ impl Authenticator for CredentialAuthenticator {
 impl RequiredAuthn {
     fn missing(&self) -> AuthRejection {
         let challenge = Challenge::missing(&self.metadata, &self.settings.scopes_first);
-        AuthRejection::Challenged { challenge, message: "a credential is needed".to_owned(), hint: self.hint(), wrong: None }
+        AuthRejection::Challenged {
+            challenge,
+            message: "a credential is needed".to_owned(),
+            hint: self.hint(),
+            wrong: None,
+        }
     }
 
     fn rejection(&self, why: &AuthnError) -> AuthRejection {
@@ -108,7 +115,12 @@ impl RequiredAuthn {
             }
         };
         let challenge = Challenge::invalid(&self.metadata, &self.settings.scopes_first, told);
-        AuthRejection::Challenged { challenge, message: told.to_owned(), hint: self.hint(), wrong: Some(why.to_string()) }
+        AuthRejection::Challenged {
+            challenge,
+            message: told.to_owned(),
+            hint: self.hint(),
+            wrong: Some(why.to_string()),
+        }
     }
 
     fn hint(&self) -> String {

@@ -47,7 +47,8 @@ impl CredentialAuthenticator {
         };
         let now = self.clock.now();
         let delegation = exchange::decide(&request, &subject, actor.as_deref(), &rules, now)?;
-        let roots = self.root_keys(crate::authenticator::ROOTS_REMEMBERED_MS).await.map_err(|_| ExchangeError::Later)?;
+        let roots =
+            self.root_keys(crate::authenticator::ROOTS_REMEMBERED_MS).await.map_err(|_| ExchangeError::Later)?;
         let made = roots.delegate(&subject, delegation, now)?;
         let (credential, user, tenant) = (&made.credential, subject.principal(), subject.tenant());
         tracing::info!(%credential, tenant, user, "a credential was handed on to an agent");

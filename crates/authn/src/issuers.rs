@@ -7,7 +7,7 @@ use std::{
 
 use servanda_authority::{
     jwks::KeySet,
-    key_cache::{KeyCacheEvent, KeyCache, IssuerKeyLookup, step},
+    key_cache::{IssuerKeyLookup, KeyCache, KeyCacheEvent, step},
 };
 use servanda_contract::time::Clock;
 use tokio::sync::watch;

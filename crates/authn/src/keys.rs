@@ -30,7 +30,11 @@ pub enum ApiKeyStoreError {
 }
 
 /// Makes a key and keeps what is to be kept of it. The text is shown once, by whoever asked.
-pub async fn make(notebook: &dyn Notebook, terms: ApiKeySpec, now: Timestamp) -> Result<api_key::CreatedApiKey, ApiKeyStoreError> {
+pub async fn make(
+    notebook: &dyn Notebook,
+    terms: ApiKeySpec,
+    now: Timestamp,
+) -> Result<api_key::CreatedApiKey, ApiKeyStoreError> {
     let made = api_key::make(terms, now)?;
     write(notebook, &made.stored).await?;
     Ok(made)

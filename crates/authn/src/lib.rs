@@ -6,20 +6,20 @@
 //! fetches, keeps for a while, and tells what it found. Nothing of a credential is ever logged or repeated in an error; a credential
 //! is named by the id it is revoked by.
 
+mod authenticator;
+mod cache;
 mod challenges;
 mod exchange;
 mod fetch;
 mod issuers;
 pub mod keys;
-mod cache;
-mod authenticator;
 pub mod revocation;
 pub mod root_keys;
 mod settings;
 
-pub use fetch::check_issuer;
 pub use authenticator::{AuthnError, CredentialAuthenticator};
-pub use settings::{KEY_CACHE_POLICY, IssuerSettings, RequiredAuthnSettings, AuthnSettings, fetchable_url};
+pub use fetch::check_issuer;
+pub use settings::{AuthnSettings, IssuerSettings, KEY_CACHE_POLICY, RequiredAuthnSettings, fetchable_url};
 
 #[cfg(test)]
 mod testing;

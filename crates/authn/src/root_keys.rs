@@ -125,7 +125,8 @@ impl RootKeyStore {
         // With leading zeros, so that the places sort like the numbers.
         let place = format!("{PLACE}{number:08}");
         let sealed = sealing.seal(&place, key.expose()).map_err(|_| not_a_key())?;
-        let value = serde_json::to_string(&SealedRootKey { sealed }).map_err(|error| JournalError::new(error.to_string()))?;
+        let value =
+            serde_json::to_string(&SealedRootKey { sealed }).map_err(|error| JournalError::new(error.to_string()))?;
         let note = Note { kind: NoteKind::Secret, key: place, value: value.clone(), expires_at: None };
         Ok(self.notebook.write_first(note).await?.value == value)
     }

@@ -21,7 +21,7 @@ use servanda_authority::{
     token::{Issuer, TenantSource},
 };
 use servanda_contract::{Timestamp, time::Clock};
-use servanda_doors::http::{Authenticator as _, AuthRejection};
+use servanda_doors::http::{AuthRejection, Authenticator as _};
 use servanda_effects::{InMemoryNotebook, JournalError, Note, NoteKind, Notebook, PortFuture};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -29,7 +29,7 @@ use tokio::{
 };
 
 use crate::{
-    KEY_CACHE_POLICY, IssuerSettings, CredentialAuthenticator, RequiredAuthnSettings, AuthnSettings, keys,
+    AuthnSettings, CredentialAuthenticator, IssuerSettings, KEY_CACHE_POLICY, RequiredAuthnSettings, keys,
     root_keys::{ROOTS_PURPOSE, SealingKeySource},
 };
 
@@ -123,14 +123,17 @@ impl AuthnFixture {
     pub(crate) fn new(issuers: Vec<IssuerSettings>) -> Self {
         let store = Arc::new(AuthnTestNotebook::default());
         let clock = Arc::new(AuthnTestClock(AtomicU64::new(NOW_MS)));
-        let authenticator = CredentialAuthenticator::new(store.clone(), clock.clone(), Arc::new(FixedSeal(7)), terms(issuers)).unwrap();
+        let authenticator =
+            CredentialAuthenticator::new(store.clone(), clock.clone(), Arc::new(FixedSeal(7)), terms(issuers)).unwrap();
         Self { authenticator, store, clock }
     }
 
     /// Another gateway of the same store, with the sealing key of that byte.
     pub(crate) fn beside(&self, byte: u8) -> Self {
         let (store, clock) = (self.store.clone(), self.clock.clone());
-        let authenticator = CredentialAuthenticator::new(store.clone(), clock.clone(), Arc::new(FixedSeal(byte)), terms(Vec::new())).unwrap();
+        let authenticator =
+            CredentialAuthenticator::new(store.clone(), clock.clone(), Arc::new(FixedSeal(byte)), terms(Vec::new()))
+                .unwrap();
         Self { authenticator, store, clock }
     }
 

@@ -5,15 +5,16 @@ use std::sync::{Arc, atomic::Ordering};
 use serde_json::{Value, json};
 use servanda_authority::{CredentialId, CredentialMethod};
 use servanda_contract::{Timestamp, time::Clock as _};
-use servanda_doors::http::{Authenticator as _, AuthRejection};
+use servanda_doors::http::{AuthRejection, Authenticator as _};
 use servanda_effects::{Note, NoteKind, Notebook as _};
 
 use crate::{
-    KEY_CACHE_POLICY, IssuerSettings, AuthnSettings, fetch, fetchable_url, keys,
+    AuthnSettings, IssuerSettings, KEY_CACHE_POLICY,
     cache::AuthnCache,
+    fetch, fetchable_url, keys,
     revocation::{self, Revocation},
     root_keys::RootKeyStore,
-    testing::{FixedSeal, AuthnFixture, RESOURCE, TestIssuer, terms},
+    testing::{AuthnFixture, FixedSeal, RESOURCE, TestIssuer, terms},
 };
 
 async fn revoke(fixture: &AuthnFixture, credential: &CredentialId) {
@@ -76,7 +77,9 @@ async fn keys_are_taken_only_where_the_terms_say_so() {
 #[tokio::test]
 async fn whoever_comes_without_a_credential_is_told_where_to_get_one() {
     let fixture = AuthnFixture::new(Vec::new());
-    let Err(AuthRejection::Challenged { challenge, .. }) = fixture.authenticator.admit(None).await else { panic!("let in") };
+    let Err(AuthRejection::Challenged { challenge, .. }) = fixture.authenticator.admit(None).await else {
+        panic!("let in")
+    };
     let expected =
         r#"Bearer scope="a:read", resource_metadata="https://gateway.test/.well-known/oauth-protected-resource/mcp""#;
     assert_eq!((challenge.status, challenge.header.as_str()), (401, expected));
@@ -370,12 +373,14 @@ async fn root_keys_are_sealed_at_rest() {
     let (_, key) = fixture.key("acme", "ada", &[]).await;
     let (_, answer) = exchange(&fixture, &[("subject_token", &key), ("servanda_terms", r#"{"agent": "a"}"#)]).await;
     let credential = answer["access_token"].as_str().unwrap();
-    let roots = RootKeyStore::new(fixture.store.clone(), Arc::new(FixedSeal(7))).read(fixture.clock.now()).await.unwrap();
+    let roots =
+        RootKeyStore::new(fixture.store.clone(), Arc::new(FixedSeal(7))).read(fixture.clock.now()).await.unwrap();
     assert!(roots.verify(credential, fixture.clock.now()).is_ok());
     let notes = fixture.store.list(NoteKind::Secret, "", 10, fixture.clock.now()).await.unwrap();
     let [note] = notes.as_slice() else { panic!("{notes:?}") };
     assert!(note.key == "agent-credential/sealed/00000001" && note.value.starts_with(r#"{"sealed":""#), "{note:?}");
-    let error = RootKeyStore::new(fixture.store.clone(), Arc::new(FixedSeal(8))).read(fixture.clock.now()).await.unwrap_err();
+    let error =
+        RootKeyStore::new(fixture.store.clone(), Arc::new(FixedSeal(8))).read(fixture.clock.now()).await.unwrap_err();
     assert!(error.reason().contains("SERVANDA_SECRET_KEY"), "{}", error.reason());
     assert!(fixture.beside(8).admit(credential).await.is_err());
 }

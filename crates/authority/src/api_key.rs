@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 
 use crate::{
     AuthenticatedCaller, CredentialId, CredentialMethod, Secret,
-    caller::{VerifiedCredential, GROUPS_MAX, NAME_BYTES_MAX, checked_groups, checked_name, checked_tenant},
+    caller::{GROUPS_MAX, NAME_BYTES_MAX, VerifiedCredential, checked_groups, checked_name, checked_tenant},
     rights::{Rights, Scopes},
     secret::NoRandomness,
 };

@@ -9,11 +9,11 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use servanda_contract::{CallerActor, Caller, Timestamp};
+use servanda_contract::{Caller, CallerActor, Timestamp};
 
 use crate::{
     CredentialMethod,
-    rights::{RightsDimension, Rights},
+    rights::{Rights, RightsDimension},
 };
 
 /// Agents between the user and us, at most.
@@ -305,7 +305,9 @@ pub fn checked_name(name: &str) -> Result<String, InvalidCallerName> {
 }
 
 /// The groups, if each is a name and there are not too many.
-pub(crate) fn checked_groups<'a>(groups: impl IntoIterator<Item = &'a str>) -> Result<BTreeSet<String>, InvalidCallerName> {
+pub(crate) fn checked_groups<'a>(
+    groups: impl IntoIterator<Item = &'a str>,
+) -> Result<BTreeSet<String>, InvalidCallerName> {
     let groups = groups.into_iter().take(GROUPS_MAX + 1).map(checked_name).collect::<Result<BTreeSet<_>, _>>()?;
     if groups.len() > GROUPS_MAX { Err(InvalidCallerName(())) } else { Ok(groups) }
 }

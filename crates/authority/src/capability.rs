@@ -214,7 +214,12 @@ impl RootKeys {
         self.issue(root, lifetime_ms, now)
     }
 
-    fn issue(&self, mut root: CredentialRoot, lifetime_ms: u64, now: Timestamp) -> Result<AgentCredential, DelegationError> {
+    fn issue(
+        &self,
+        mut root: CredentialRoot,
+        lifetime_ms: u64,
+        now: Timestamp,
+    ) -> Result<AgentCredential, DelegationError> {
         let lifetime_ms = lifetime_ms.min(AGENT_LIFETIME_MS_MAX);
         let latest = Timestamp::from_unix_ms(now.unix_ms().saturating_add(lifetime_ms));
         root.rights.expires_at = root.rights.expires_at.min(latest);
@@ -365,7 +370,15 @@ impl CredentialRoot {
         }
         let (tenant, principal, groups) = (self.tenant, self.principal, self.groups);
         let method = CredentialMethod::AgentCredential;
-        let found = AuthenticatedCaller::from(VerifiedCredential { tenant, principal, groups, actors, lineage, rights, method });
+        let found = AuthenticatedCaller::from(VerifiedCredential {
+            tenant,
+            principal,
+            groups,
+            actors,
+            lineage,
+            rights,
+            method,
+        });
         // Whoever narrows offline has no id of their own: what all of them draw is drawn under the one they narrowed.
         Ok(found.with_ancestor_budgets(self.budgets))
     }

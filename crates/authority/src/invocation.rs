@@ -11,7 +11,7 @@ use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Serialize;
 use serde_json::{Value, json};
-use servanda_contract::{CallerActor, CallId, Digest, Timestamp};
+use servanda_contract::{CallId, CallerActor, Digest, Timestamp};
 
 use crate::{
     Actor, Secret,

@@ -151,8 +151,9 @@ impl IssuerKey {
             Some(Value::String(kid)) if kid.len() <= KID_BYTES_MAX => Some(kid.clone()),
             Some(_) => return Err(UnusedIssuerKeyReason::Malformed),
         };
-        let part =
-            |name: &str| text(name).and_then(|part| URL_SAFE_NO_PAD.decode(part).ok()).ok_or(UnusedIssuerKeyReason::Malformed);
+        let part = |name: &str| {
+            text(name).and_then(|part| URL_SAFE_NO_PAD.decode(part).ok()).ok_or(UnusedIssuerKeyReason::Malformed)
+        };
         let key = match (text("kty"), text("crv")) {
             (Some("RSA"), None) => PublicKey::rsa(part("n")?, part("e")?),
             (Some("EC"), Some("P-256")) => PublicKey::p256(&part("x")?, &part("y")?),

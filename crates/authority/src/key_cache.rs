@@ -73,7 +73,12 @@ pub enum IssuerKeyLookup {
 }
 
 /// What follows.
-pub fn step(mut cache: KeyCache, terms: &KeyCachePolicy, event: KeyCacheEvent, now: Timestamp) -> (KeyCache, Vec<KeyCacheAction>) {
+pub fn step(
+    mut cache: KeyCache,
+    terms: &KeyCachePolicy,
+    event: KeyCacheEvent,
+    now: Timestamp,
+) -> (KeyCache, Vec<KeyCacheAction>) {
     match event {
         KeyCacheEvent::Asked { kid } => {
             if cache.is_due(terms, kid.as_deref(), now) && cache.may_fetch(terms, now) {

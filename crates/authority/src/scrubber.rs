@@ -23,7 +23,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use crate::Secret;
 
 use forms::SecretForm;
-use view::{Decoding, EXPANSION_MAX, READINGS, DecodedView};
+use view::{DecodedView, Decoding, EXPANSION_MAX, READINGS};
 
 /// What stands in a secret's place. Nothing in it has to be escaped anywhere.
 pub const REDACTED: &str = "[redacted]";
@@ -103,7 +103,11 @@ impl Scrubber {
             match secret.expose().len() {
                 0..SECRET_BYTES_MIN => return Err(ScrubberError::TooShort { index }),
                 SECRET_BYTES_MIN..=SECRET_BYTES_MAX => {
-                    let kind = |form: &SecretForm| SecretFormKind { is_stem, is_hex: form.is_hex, is_encoded: form.is_encoded };
+                    let kind = |form: &SecretForm| SecretFormKind {
+                        is_stem,
+                        is_hex: form.is_hex,
+                        is_encoded: form.is_encoded,
+                    };
                     forms.extend(forms::all_forms(secret.expose()).into_iter().map(|form| (kind(&form), form.bytes)));
                 }
                 _ => return Err(ScrubberError::TooLong { index }),

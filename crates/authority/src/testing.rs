@@ -11,7 +11,7 @@ use servanda_contract::{Timestamp, tool::SideEffectClass};
 
 use crate::{
     AuthenticatedCaller,
-    rights::{RightsDimension, Narrowing, ResourcePatterns, Rights, Scope, Scopes, ToolPatterns},
+    rights::{Narrowing, ResourcePatterns, Rights, RightsDimension, Scope, Scopes, ToolPatterns},
 };
 
 /// A point in time that the tests call the present.
@@ -160,6 +160,7 @@ fn any_names(patterns: &'static [&'static str]) -> impl Strategy<Value = Vec<&'s
 }
 
 fn any_budget() -> impl Strategy<Value = BTreeMap<RightsDimension, u64>> {
-    let dimension = prop::sample::select(vec![RightsDimension::Read, RightsDimension::Write, RightsDimension::FinancialMicros]);
+    let dimension =
+        prop::sample::select(vec![RightsDimension::Read, RightsDimension::Write, RightsDimension::FinancialMicros]);
     collection::btree_map(dimension, 0u64..5, 0..3)
 }

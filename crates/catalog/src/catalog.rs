@@ -16,11 +16,11 @@ use servanda_mcp::Era;
 use tokio::sync::watch;
 
 use crate::{
-    CatalogEntry, HeldTool, ToolHold, Inventory, Listing,
-    knowledge::{StandingChange, CatalogKnowledge},
+    CatalogEntry, HeldTool, Inventory, Listing, ToolHold,
+    knowledge::{CatalogKnowledge, StandingChange},
     listing::ToolRenderings,
     names::{self, NamePolicy, NameTable, RESERVED_PREFIX, RETIRED_NAMES_MAX, upstream_tool},
-    pins::{Definition, ListedKind, LockFile, Pins, ItemVisibility},
+    pins::{Definition, ItemVisibility, ListedKind, LockFile, Pins},
     profile::{ClientProfile, Viewer},
     standing::ToolStanding,
 };
@@ -169,7 +169,11 @@ impl Catalog {
 
     /// The contract an exposed name means to a client. A name of an earlier list means the tool that it
     /// meant there, and no other. There is no fallback of any other kind.
-    pub fn resolve<'v>(&self, name: &str, viewer: impl Into<Viewer<'v>>) -> Result<Arc<CompiledContract>, ResolveError> {
+    pub fn resolve<'v>(
+        &self,
+        name: &str,
+        viewer: impl Into<Viewer<'v>>,
+    ) -> Result<Arc<CompiledContract>, ResolveError> {
         let Some((name, entry)) = self.named(name) else { return Err(self.unnamed(name)) };
         match &*self.read().standing(name, entry, &ClientProfile::from_viewer(viewer)) {
             ToolStanding::Unasked | ToolStanding::Offered { .. } => Ok(entry.contract.clone()),
@@ -224,8 +228,15 @@ impl Catalog {
     }
 
     /// Takes note of what an upstream offers to a client and those like it. Returns which tools stand otherwise now.
-    pub fn observe<'v>(&self, upstream: &str, viewer: impl Into<Viewer<'v>>, inventory: &Inventory) -> Vec<StandingChange> {
-        self.learn(|knowledge| knowledge.observe(&self.entries, upstream, &ClientProfile::from_viewer(viewer), inventory))
+    pub fn observe<'v>(
+        &self,
+        upstream: &str,
+        viewer: impl Into<Viewer<'v>>,
+        inventory: &Inventory,
+    ) -> Vec<StandingChange> {
+        self.learn(|knowledge| {
+            knowledge.observe(&self.entries, upstream, &ClientProfile::from_viewer(viewer), inventory)
+        })
     }
 
     /// Has a definition of an upstream share with its pin what both say alike, so that it is not kept twice.

@@ -13,8 +13,8 @@ use servanda_mcp::Era;
 
 use crate::{
     Availability, CatalogEntry, HeldTool, Inventory, ListedTool, Listing,
-    pins::{Definition, ToolExecution, LockFile, MissingPinPolicy, Pins, TaskSupport},
-    profile::{PROFILES_MAX, ClientProfile},
+    pins::{Definition, LockFile, MissingPinPolicy, Pins, TaskSupport, ToolExecution},
+    profile::{ClientProfile, PROFILES_MAX},
     standing::{LiveDefinition, ToolStanding},
 };
 

@@ -6,7 +6,7 @@
 
 use servanda_contract::legibility::skeleton;
 use servanda_identity::layers::gateway::{self, UpstreamId};
-pub use servanda_identity::layers::gateway::{NamePolicy, NameTable, NameLimitProfile, UpstreamTool};
+pub use servanda_identity::layers::gateway::{NameLimitProfile, NamePolicy, NameTable, UpstreamTool};
 
 /// Names of earlier lists that are remembered, the latest of them.
 pub const RETIRED_NAMES_MAX: usize = 4096;

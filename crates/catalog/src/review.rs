@@ -3,7 +3,7 @@
 //! Says who objects. Nothing is held back for it: a contract is a person's word, or was written on the dangerous side.
 
 use servanda_contract::ToolContract;
-use servanda_identity::classifier::{DeclaredBehaviour, ClassifierOptions, ReviewOutcome, classify, review as hear};
+use servanda_identity::classifier::{ClassifierOptions, DeclaredBehaviour, ReviewOutcome, classify, review as hear};
 
 use crate::pins::Definition;
 

@@ -8,7 +8,7 @@ use servanda_identity::classifier::Objection;
 
 use crate::{
     negotiation::{SchemaGap, SchemaMatch, fits},
-    pins::{PinVerdict, Definition, Difference, Pins, DifferenceSeverity},
+    pins::{Definition, Difference, DifferenceSeverity, PinVerdict, Pins},
     review,
 };
 

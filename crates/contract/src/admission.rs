@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Digest, TaxonomyClass, ToolContract, legibility,
-    schema::{CompiledSchema, SchemaProfile, SchemaError},
+    schema::{CompiledSchema, SchemaError, SchemaProfile},
     schemas,
     shared::SchemaDocument,
     tool::{
@@ -228,7 +228,10 @@ fn version_registered(
 
 /// The failure of a contract whose name and version mean another one.
 pub fn already_registered(name: &str, version: &str) -> AdmissionFailure {
-    AdmissionFailure::new(Conjunct::VersionRegistered, format!("another contract is already registered as `{name}` {version}"))
+    AdmissionFailure::new(
+        Conjunct::VersionRegistered,
+        format!("another contract is already registered as `{name}` {version}"),
+    )
 }
 
 fn auth_policy_defined(contract: &ToolContract, verdict: &mut FailureCollector) {

@@ -255,8 +255,9 @@ mod tests {
     #[test]
     fn field_errors_stand_for_the_message_where_they_say_the_same() {
         let errors = vec![error("/a", "integer"), error("/b", "string")];
-        let types =
-            Feedback::from_refusal(&refusal(GateName::Types, TaxonomyClass::TypeMismatch).with_field_errors(errors.clone()));
+        let types = Feedback::from_refusal(
+            &refusal(GateName::Types, TaxonomyClass::TypeMismatch).with_field_errors(errors.clone()),
+        );
         assert_eq!((types.message, types.field_errors.len(), types.more_errors), (None, 2, 0));
         let rule = refusal(GateName::Semantics, TaxonomyClass::SemanticInvalidity).with_field_errors(errors.clone());
         let rule = Feedback::from_refusal(&rule);
@@ -273,8 +274,9 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_counted_and_cut_at_a_word() {
         let many: Vec<FieldError> = (0..64).map(|number| error(&format!("/field_{number}"), "a short text")).collect();
-        let told =
-            Feedback::from_refusal(&refusal(GateName::Structure, TaxonomyClass::StructuralViolation).with_field_errors(many));
+        let told = Feedback::from_refusal(
+            &refusal(GateName::Structure, TaxonomyClass::StructuralViolation).with_field_errors(many),
+        );
         assert!((1..=FIELD_ERRORS_MAX).contains(&told.field_errors.len()), "{told:?}");
         assert_eq!(told.field_errors.len() + told.more_errors, 64);
         let names: Vec<String> = (0..32).map(|number| format!("name_{number}")).collect();

@@ -34,7 +34,7 @@ pub mod time;
 pub mod tool;
 pub mod unique;
 
-pub use caller::{CallerActor, Caller};
+pub use caller::{Caller, CallerActor};
 pub use digest::Digest;
 pub use feedback::Feedback;
 pub use observation::Observation;

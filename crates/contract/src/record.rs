@@ -8,7 +8,7 @@ mod summary;
 
 use serde::{Deserialize, Serialize};
 
-pub use policy::{PolicyRecord, ShadowRecord, Texts, ShadowDecision};
+pub use policy::{PolicyRecord, ShadowDecision, ShadowRecord, Texts};
 pub use summary::{CallSummary, ID_CHARS_MIN};
 
 use crate::{

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use servanda_engine::{PendingQuestion, ClientMessage};
+use servanda_engine::{ClientMessage, PendingQuestion};
 use servanda_mcp::{Id, LogLevel, envelope, fields::method};
 
 use crate::{questions::SessionQuestion, session::LegacyClientSession, splice};
@@ -50,7 +50,11 @@ impl ClientMessageRelay {
 
     /// A relay of what is said to a session outside any request.
     pub(crate) fn for_session(session: Arc<LegacyClientSession>) -> Self {
-        Self::new(ClientMessageAudience { progress_token: None, log: ClientLogFilter::OfSession, session: Some(session) })
+        Self::new(ClientMessageAudience {
+            progress_token: None,
+            log: ClientLogFilter::OfSession,
+            session: Some(session),
+        })
     }
 
     /// The message, where the client is to get one.
@@ -131,7 +135,7 @@ impl Drop for ClientMessageRelay {
 
 #[cfg(test)]
 mod tests {
-    use servanda_engine::{Requester, ClientQuestion};
+    use servanda_engine::{ClientQuestion, Requester};
     use servanda_mcp::{ClientCapabilities, ProtocolVersion};
     use tokio::sync::oneshot;
 
@@ -144,11 +148,16 @@ mod tests {
 
     fn session() -> Arc<LegacyClientSession> {
         let limits = SessionLimits { questions_max: 2, watches_max: 1 };
-        let requester = Requester { capabilities: ClientCapabilities::parse(Some(&raw(r#"{"roots":{}}"#))), ..Requester::local() };
+        let requester =
+            Requester { capabilities: ClientCapabilities::parse(Some(&raw(r#"{"roots":{}}"#))), ..Requester::local() };
         Arc::new(LegacyClientSession::new(requester, ProtocolVersion::NEWEST_LEGACY, Arc::default(), limits))
     }
 
-    fn relay(token: Option<&str>, log: ClientLogFilter, session: Option<Arc<LegacyClientSession>>) -> ClientMessageRelay {
+    fn relay(
+        token: Option<&str>,
+        log: ClientLogFilter,
+        session: Option<Arc<LegacyClientSession>>,
+    ) -> ClientMessageRelay {
         ClientMessageRelay::new(ClientMessageAudience { progress_token: token.map(str::to_owned), log, session })
     }
 
@@ -196,7 +205,11 @@ mod tests {
             let expected = format!(
                 r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"{level}","data":1.0}}}}"#
             );
-            assert_eq!(passed(&mut relay, ClientMessage::LogMessage(params)), told.then_some(expected), "{log:?} {level}");
+            assert_eq!(
+                passed(&mut relay, ClientMessage::LogMessage(params)),
+                told.then_some(expected),
+                "{log:?} {level}"
+            );
         }
     }
 
@@ -215,7 +228,13 @@ mod tests {
     fn questions_go_to_a_session_only_and_are_withdrawn_in_the_end() {
         let ask = || {
             let (reply, answered) = oneshot::channel();
-            (ClientMessage::Ask(PendingQuestion { question: ClientQuestion::unrestricted("up", "roots/list", None).unwrap(), reply }), answered)
+            (
+                ClientMessage::Ask(PendingQuestion {
+                    question: ClientQuestion::unrestricted("up", "roots/list", None).unwrap(),
+                    reply,
+                }),
+                answered,
+            )
         };
         let mut modern = relay(None, ClientLogFilter::None, None);
         let (asked, mut answered) = ask();

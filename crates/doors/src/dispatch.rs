@@ -6,7 +6,7 @@ use std::{borrow::Cow, pin::Pin, sync::Arc};
 use bytes::Bytes;
 use http::StatusCode;
 use serde_json::value::RawValue;
-use servanda_engine::{CallRequest, Gateway, Requester, Inquiry, JUDGED_AT_ONCE_BYTES_MAX, InquirySubject};
+use servanda_engine::{CallRequest, Gateway, Inquiry, InquirySubject, JUDGED_AT_ONCE_BYTES_MAX, Requester};
 use servanda_mcp::{ClientCapabilities, Era, Id, ProtocolVersion, capabilities::TASKS_EXTENSION, fields::method};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio_util::sync::CancellationToken;
@@ -14,17 +14,17 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     client,
     fault::ProtocolFault,
-    server_info::{self, RenderedServerInfo, ServerIdentity},
     in_flight::ClientRequestEntry,
     limits::DispatchLimits,
     listen::{self, ListenRequest},
     page::{self, ListResultMeta},
     params::{self, Params, require_short},
-    slots::{NoCallerSlot, CallerSlot, CallerSlots},
-    request::{DoorRequestContext, DoorRequest},
-    running_request::{AnswerRenderer, EngineRequest, RunningRequestSlots, RunningRequest},
-    session::{LegacyClientSession, TooManyWatches},
+    request::{DoorRequest, DoorRequestContext},
     request_channels::RequestChannels,
+    running_request::{AnswerRenderer, EngineRequest, RunningRequest, RunningRequestSlots},
+    server_info::{self, RenderedServerInfo, ServerIdentity},
+    session::{LegacyClientSession, TooManyWatches},
+    slots::{CallerSlot, CallerSlots, NoCallerSlot},
 };
 
 /// The part of a door that no transport changes.
@@ -77,12 +77,22 @@ impl<G: Gateway> MethodDispatcher<G> {
         let requests = CallerSlots::new(limits.requests_in_flight_max);
         let is_shared = |runtime: &Handle| runtime.runtime_flavor() == RuntimeFlavor::MultiThread;
         let shared = Handle::try_current().ok().filter(is_shared);
-        Self { gateway, server_info: Arc::new(RenderedServerInfo::new(server)), limits, requests, shared_runtime: shared }
+        Self {
+            gateway,
+            server_info: Arc::new(RenderedServerInfo::new(server)),
+            limits,
+            requests,
+            shared_runtime: shared,
+        }
     }
 
     /// Answers a request whose era has been decided and whose transport has no objections. It must run in a runtime:
     /// work may be spawned.
-    pub(crate) fn answer(&self, request: &DoorRequest<'_>, context: DoorRequestContext) -> Result<DispatchReply, ProtocolFault> {
+    pub(crate) fn answer(
+        &self,
+        request: &DoorRequest<'_>,
+        context: DoorRequestContext,
+    ) -> Result<DispatchReply, ProtocolFault> {
         if context.in_flight.as_ref().is_some_and(|in_flight| in_flight.contains(request.id)) {
             return Err(duplicate_id());
         }
@@ -101,7 +111,8 @@ impl<G: Gateway> MethodDispatcher<G> {
             }
             (Era::Modern, method::DISCOVER) => Ok(DispatchReply::Result(self.server_info.discover.clone())),
             (Era::Modern, method::SUBSCRIPTIONS_LISTEN) => {
-                let listen_request = ListenRequest::parse(request.id, &request.params, context.requester, &self.limits)?;
+                let listen_request =
+                    ListenRequest::parse(request.id, &request.params, context.requester, &self.limits)?;
                 Ok(DispatchReply::Listen(Box::new(listen_request)))
             }
             (era, other) => match InquirySubject::from_method(other).filter(|subject| era_has_subject(era, *subject)) {
@@ -117,7 +128,8 @@ impl<G: Gateway> MethodDispatcher<G> {
         match capabilities {
             Some(raw) if raw.get().len() > bytes_max => {
                 let message = format!("the client's capabilities have more than {bytes_max} bytes");
-                Err(ProtocolFault::invalid_params(message).hint("declare only what the protocol and its extensions name"))
+                Err(ProtocolFault::invalid_params(message)
+                    .hint("declare only what the protocol and its extensions name"))
             }
             Some(_) | None => Ok(()),
         }
@@ -146,7 +158,9 @@ impl<G: Gateway> MethodDispatcher<G> {
             let frame = ListResultMeta { era, meta_member: &server_info.meta_member };
             Ok(page::page(&listing, after.as_ref(), page_size, &frame))
         };
-        let Some(runtime) = self.runtime_for_long() else { return Ok(DispatchReply::Deferred(DeferredResult::new(slot, list))) };
+        let Some(runtime) = self.runtime_for_long() else {
+            return Ok(DispatchReply::Deferred(DeferredResult::new(slot, list)));
+        };
         // What a requester is shown of thousands of tools may have to be worked out first.
         let listed = runtime.spawn(list);
         Ok(DispatchReply::Deferred(DeferredResult::new(slot, async {
@@ -154,7 +168,11 @@ impl<G: Gateway> MethodDispatcher<G> {
         })))
     }
 
-    fn set_log_level(&self, request: &DoorRequest<'_>, context: DoorRequestContext) -> Result<DispatchReply, ProtocolFault> {
+    fn set_log_level(
+        &self,
+        request: &DoorRequest<'_>,
+        context: DoorRequestContext,
+    ) -> Result<DispatchReply, ProtocolFault> {
         let level = params::log_level(request.params.level, "level")?;
         let (session, requester) = context.into_session()?;
         let slot = self.take_slot(&requester)?;
@@ -167,12 +185,19 @@ impl<G: Gateway> MethodDispatcher<G> {
         })))
     }
 
-    fn subscribe(&self, request: &DoorRequest<'_>, context: DoorRequestContext) -> Result<DispatchReply, ProtocolFault> {
+    fn subscribe(
+        &self,
+        request: &DoorRequest<'_>,
+        context: DoorRequestContext,
+    ) -> Result<DispatchReply, ProtocolFault> {
         let ((session, requester), uri) = (context.into_session()?, uri(request)?);
         let slot = self.take_slot(&requester)?;
         require_short(&uri, "uri", self.limits.uri_bytes_max)?;
         let new = session.prepare_watch(&uri).map_err(|TooManyWatches| {
-            ProtocolFault::busy("the session watches too many resources", "unsubscribe from one that is not needed any more")
+            ProtocolFault::busy(
+                "the session watches too many resources",
+                "unsubscribe from one that is not needed any more",
+            )
         })?;
         if !new {
             return Ok(DispatchReply::Result("{}".to_owned()));
@@ -202,11 +227,25 @@ impl<G: Gateway> MethodDispatcher<G> {
             Era::Modern => None,
         };
         self.start(request, context, channels, |requester, terms| {
-            EngineRequest::Call(Box::new(CallRequest { requester: requester, tool, arguments, chain, keys, aims, task, terms }))
+            EngineRequest::Call(Box::new(CallRequest {
+                requester: requester,
+                tool,
+                arguments,
+                chain,
+                keys,
+                aims,
+                task,
+                terms,
+            }))
         })
     }
 
-    fn inquire(&self, subject: InquirySubject, request: &DoorRequest<'_>, mut context: DoorRequestContext) -> Result<DispatchReply, ProtocolFault> {
+    fn inquire(
+        &self,
+        subject: InquirySubject,
+        request: &DoorRequest<'_>,
+        mut context: DoorRequestContext,
+    ) -> Result<DispatchReply, ProtocolFault> {
         let is_task = matches!(subject, InquirySubject::Task | InquirySubject::TaskUpdate | InquirySubject::TaskCancel);
         if is_task && request.era == Era::Modern && !context.requester.capabilities.has_extension(TASKS_EXTENSION) {
             return Err(listen::missing_tasks_extension());
@@ -235,7 +274,8 @@ impl<G: Gateway> MethodDispatcher<G> {
         let slots = RunningRequestSlots { slot: slot, entry };
         let gateway = Arc::clone(&self.gateway);
         let apart = self.runtime_for(&engine_request);
-        let mut running = RunningRequest::new(gateway, engine_request, slots, renderer, (remarks, relay), context.disconnect_policy);
+        let mut running =
+            RunningRequest::new(gateway, engine_request, slots, renderer, (remarks, relay), context.disconnect_policy);
         if let Some(runtime) = apart {
             running.spawn_on(runtime);
         }
@@ -244,7 +284,8 @@ impl<G: Gateway> MethodDispatcher<G> {
 
     /// The runtime on which an engine request has to be done apart, if there is one.
     fn runtime_for(&self, engine_request: &EngineRequest) -> Option<&Handle> {
-        let is_large = matches!(engine_request, EngineRequest::Call(call) if call.arguments.len() > JUDGED_AT_ONCE_BYTES_MAX);
+        let is_large =
+            matches!(engine_request, EngineRequest::Call(call) if call.arguments.len() > JUDGED_AT_ONCE_BYTES_MAX);
         if is_large { self.runtime_for_long() } else { None }
     }
 
@@ -268,7 +309,10 @@ impl DeferredResult {
         Self { work: Box::pin(work), changes_session: false, slot: slot }
     }
 
-    fn changing_session(slot: CallerSlot, work: impl Future<Output = Result<String, ProtocolFault>> + Send + 'static) -> Self {
+    fn changing_session(
+        slot: CallerSlot,
+        work: impl Future<Output = Result<String, ProtocolFault>> + Send + 'static,
+    ) -> Self {
         Self { changes_session: true, ..Self::new(slot, work) }
     }
 }
@@ -319,8 +363,14 @@ fn require_named(subject: InquirySubject, params: &Params<'_>) -> Result<(), Pro
     let (member, name) = match subject {
         InquirySubject::Prompt => (params.name, "name"),
         InquirySubject::Resource => (params.uri, "uri"),
-        InquirySubject::Task | InquirySubject::TaskUpdate | InquirySubject::TaskCancel | InquirySubject::TaskResult => (params.task_id, "taskId"),
-        InquirySubject::Resources | InquirySubject::ResourceTemplates | InquirySubject::Prompts | InquirySubject::Completion | InquirySubject::Tasks => {
+        InquirySubject::Task | InquirySubject::TaskUpdate | InquirySubject::TaskCancel | InquirySubject::TaskResult => {
+            (params.task_id, "taskId")
+        }
+        InquirySubject::Resources
+        | InquirySubject::ResourceTemplates
+        | InquirySubject::Prompts
+        | InquirySubject::Completion
+        | InquirySubject::Tasks => {
             return Ok(());
         }
     };
@@ -333,7 +383,11 @@ fn uri(request: &DoorRequest<'_>) -> Result<String, ProtocolFault> {
     uri.ok_or_else(|| ProtocolFault::invalid_params("`uri` must be a string"))
 }
 
-fn enter(context: &DoorRequestContext, id: &Id, cancel: &CancellationToken) -> Result<Option<ClientRequestEntry>, ProtocolFault> {
+fn enter(
+    context: &DoorRequestContext,
+    id: &Id,
+    cancel: &CancellationToken,
+) -> Result<Option<ClientRequestEntry>, ProtocolFault> {
     match &context.in_flight {
         Some(in_flight) => in_flight.enter(id, cancel).map(Some).ok_or_else(duplicate_id),
         None => Ok(None),

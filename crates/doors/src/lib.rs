@@ -7,28 +7,29 @@
 //! who calls is told to the door.
 
 mod client;
+mod client_messages;
 mod dispatch;
 mod era;
 mod fault;
-mod server_info;
 mod in_flight;
 mod limits;
 mod listen;
 mod notifications;
 mod page;
 mod params;
-mod slots;
 mod questions;
-mod client_messages;
 mod request;
-mod running_request;
-mod session;
-mod splice;
 mod request_channels;
+mod running_request;
+mod server_info;
+mod session;
+mod slots;
+mod splice;
 
+pub mod for_engine;
 pub mod http;
 pub mod stdio;
 
-pub use server_info::ServerIdentity;
 pub use http::{HttpOptions, SESSION_IDLE_MS_MAX, ServingOptions};
+pub use server_info::ServerIdentity;
 pub use stdio::StdioOptions;

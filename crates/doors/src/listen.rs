@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 use servanda_contract::Caller;
-use servanda_engine::{Gateway, Requester, ChangeEvent, ResourceWatchGuard};
+use servanda_engine::{ChangeEvent, Gateway, Requester, ResourceWatchGuard};
 use servanda_mcp::{
     Id,
     capabilities::TASKS_EXTENSION,
@@ -58,7 +58,12 @@ struct ListenFilter {
 
 impl ListenRequest {
     /// Reads the filter. The resources and the tasks it may name are limited in number and length.
-    pub(crate) fn parse(id: &Id, params: &Params<'_>, requester: Requester, limits: &DispatchLimits) -> Result<Self, ProtocolFault> {
+    pub(crate) fn parse(
+        id: &Id,
+        params: &Params<'_>,
+        requester: Requester,
+        limits: &DispatchLimits,
+    ) -> Result<Self, ProtocolFault> {
         let filter = params.notifications.filter(|raw| raw.get().starts_with('{'));
         let filter: ListenFilter = filter
             .and_then(|raw| serde_json::from_str(raw.get()).ok())
@@ -66,8 +71,10 @@ impl ListenRequest {
         let named_max = limits.watches_max;
         let tasks = filter.task_ids.as_ref().map_or(0, Vec::len);
         if filter.resource_subscriptions.len() > named_max || tasks > named_max {
-            return Err(ProtocolFault::invalid_params(format!("`notifications` names more than {named_max} of a kind"))
-                .hint("ask for fewer, or in several subscriptions"));
+            return Err(ProtocolFault::invalid_params(format!(
+                "`notifications` names more than {named_max} of a kind"
+            ))
+            .hint("ask for fewer, or in several subscriptions"));
         }
         for uri in &filter.resource_subscriptions {
             require_short(uri, "resourceSubscriptions", limits.uri_bytes_max)?;

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use servanda_engine::Listing;
 use servanda_mcp::{Era, envelope::to_json};
 
-use crate::{fault::ProtocolFault, server_info::CACHING, params};
+use crate::{fault::ProtocolFault, params, server_info::CACHING};
 
 /// The tool that a page comes after.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,12 @@ pub(crate) fn parse_cursor(cursor: Option<&RawValue>) -> Result<Option<ToolPageC
 }
 
 /// The result of `tools/list`.
-pub(crate) fn page(listing: &Listing, after: Option<&ToolPageCursor>, page_size: usize, frame: &ListResultMeta<'_>) -> String {
+pub(crate) fn page(
+    listing: &Listing,
+    after: Option<&ToolPageCursor>,
+    page_size: usize,
+    frame: &ListResultMeta<'_>,
+) -> String {
     let start = after.map_or(0, |last| {
         let found = listing.tools.iter().position(|tool| tool.name == last.name);
         found.map_or(last.position, |place| place + 1)
@@ -69,7 +74,10 @@ pub(crate) struct ListResultMeta<'a> {
 fn encode(after: &ToolPageCursor) -> String {
     const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
     let digit = |value: u8| DIGITS.get(usize::from(value)).copied().unwrap_or_default();
-    format!("{}:{}", after.position, after.name).bytes().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
+    format!("{}:{}", after.position, after.name)
+        .bytes()
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)])
+        .collect()
 }
 
 fn decode(cursor: &RawValue) -> Option<ToolPageCursor> {

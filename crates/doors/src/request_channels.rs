@@ -9,9 +9,9 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    client_messages::{ClientLogFilter, ClientMessageAudience, ClientMessageRelay},
     fault::ProtocolFault,
     params,
-    client_messages::{ClientMessageAudience, ClientLogFilter, ClientMessageRelay},
     request::DoorRequest,
     session::LegacyClientSession,
 };
@@ -32,7 +32,10 @@ pub(crate) struct RequestChannels {
 
 impl RequestChannels {
     /// Takes the session, if there is one.
-    pub(crate) fn for_request(request: &DoorRequest<'_>, session: &mut Option<Arc<LegacyClientSession>>) -> Result<Self, ProtocolFault> {
+    pub(crate) fn for_request(
+        request: &DoorRequest<'_>,
+        session: &mut Option<Arc<LegacyClientSession>>,
+    ) -> Result<Self, ProtocolFault> {
         let DoorRequest { meta, params, era, .. } = request;
         let token = meta.progress_token()?;
         let (log_level, input_responses, request_state) = match era {
@@ -59,7 +62,8 @@ impl RequestChannels {
             detail: meta.detail()?,
         };
         let session = session.take();
-        let audience = ClientMessageAudience { progress_token: token.map(str::to_owned), log, session: session.clone() };
+        let audience =
+            ClientMessageAudience { progress_token: token.map(str::to_owned), log, session: session.clone() };
         Ok(Self { terms, remarks, relay: ClientMessageRelay::new(audience), session })
     }
 }

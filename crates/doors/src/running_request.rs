@@ -11,7 +11,7 @@ use std::{fmt, panic::AssertUnwindSafe, pin::Pin, sync::Arc};
 use futures_util::FutureExt as _;
 use http::StatusCode;
 use servanda_contract::Feedback;
-use servanda_engine::{CallAnswer, CallRequest, Gateway, Inquiry, InquiryAnswer, ClientMessage, InquirySubject};
+use servanda_engine::{CallAnswer, CallRequest, ClientMessage, Gateway, Inquiry, InquiryAnswer, InquirySubject};
 use servanda_mcp::{
     Era, Id, RpcError,
     envelope::{self, code},
@@ -22,13 +22,13 @@ use tokio::{runtime::Handle, sync::mpsc, task::JoinHandle};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
-    fault::{ProtocolFault, LOOK_FIRST},
-    server_info::{RenderedServerInfo, LIST_TTL_MS},
-    in_flight::ClientRequestEntry,
-    slots::CallerSlot,
     client_messages::ClientMessageRelay,
+    fault::{LOOK_FIRST, ProtocolFault},
+    in_flight::ClientRequestEntry,
     request::ClientDisconnectPolicy,
+    server_info::{LIST_TTL_MS, RenderedServerInfo},
     session::LegacyClientSession,
+    slots::CallerSlot,
     splice::{self, ResultType, Ttl},
 };
 
@@ -149,7 +149,12 @@ async fn remember_task(gateway: &impl Gateway, inquiry: &Inquiry, session: Optio
 }
 
 impl DoorWork {
-    fn new<G: Gateway>(gateway: Arc<G>, engine_request: EngineRequest, slots: RunningRequestSlots, session: Option<Arc<LegacyClientSession>>) -> Self {
+    fn new<G: Gateway>(
+        gateway: Arc<G>,
+        engine_request: EngineRequest,
+        slots: RunningRequestSlots,
+        session: Option<Arc<LegacyClientSession>>,
+    ) -> Self {
         let work = async move {
             let outcome = engine_request.run(&*gateway, session.as_deref()).await;
             // If the client has left, this is dropped at once.
@@ -204,7 +209,7 @@ impl RunningRequest {
         let work = DoorWork::new(gateway, engine_request, slots, renderer.session.clone());
         let (remarks, relay) = watched;
         let guard = (disconnect_policy == ClientDisconnectPolicy::Cancel).then(|| cancel.clone().drop_guard());
-        Self { renderer: asker: renderer, work, slots: None, remarks, relay, finished: None, _cancel_on_drop: guard, cancel }
+        Self { renderer, work, slots: None, remarks, relay, finished: None, _cancel_on_drop: guard, cancel }
     }
 
     /// Runs the work in a task of that runtime; its answer is awaited where it was before.
@@ -283,18 +288,24 @@ impl AnswerRenderer {
         };
         let result = match outcome {
             Ok(DoorWorkOutcome::Call(answer)) => self.render_call(answer),
-            Ok(DoorWorkOutcome::Inquiry { subject, continued, answer }) => self.render_inquiry(subject, continued, answer),
+            Ok(DoorWorkOutcome::Inquiry { subject, continued, answer }) => {
+                self.render_inquiry(subject, continued, answer)
+            }
             Err(DoorWorkLost(why)) => {
                 tracing::error!(request = %self.id, why, "the work of a request ended without an answer");
-                Err(ProtocolFault::internal("the request ended without an answer; whether it had an effect is not known")
-                    .hint(LOOK_FIRST))
+                Err(ProtocolFault::internal(
+                    "the request ended without an answer; whether it had an effect is not known",
+                )
+                .hint(LOOK_FIRST))
             }
         };
         match result {
             Ok(result) => {
                 RenderedAnswer { message: envelope::response(&self.id, &result), status: StatusCode::OK, scopes_needed }
             }
-            Err(fault) => RenderedAnswer { message: fault.message(Some(&self.id)), status: fault.status, scopes_needed },
+            Err(fault) => {
+                RenderedAnswer { message: fault.message(Some(&self.id)), status: fault.status, scopes_needed }
+            }
         }
     }
 
@@ -304,8 +315,8 @@ impl AnswerRenderer {
             CallAnswer::InputRequired(json) => (json, ResultType::InputRequired),
             CallAnswer::Task(json) => (json, ResultType::Task),
             CallAnswer::UnknownTool(refusal) => {
-                let error =
-                    RpcError::new(code::INVALID_PARAMS, refusal.message.clone()).with_data(&Feedback::from_refusal(&refusal));
+                let error = RpcError::new(code::INVALID_PARAMS, refusal.message.clone())
+                    .with_data(&Feedback::from_refusal(&refusal));
                 return Err(ProtocolFault::from_rpc_error(self.era, error));
             }
             CallAnswer::Failed(error) => return Err(ProtocolFault::from_rpc_error(self.era, error)),

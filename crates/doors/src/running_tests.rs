@@ -1,14 +1,14 @@
 //! The order of the last events.
 
 use serde_json::value::to_raw_value;
-use servanda_engine::{PendingQuestion, Requester, ClientQuestion};
+use servanda_engine::{ClientQuestion, PendingQuestion, Requester};
 use servanda_mcp::{ClientCapabilities, ProtocolVersion};
 use tokio::sync::oneshot;
 
 use super::*;
 use crate::{
+    client_messages::{ClientLogFilter, ClientMessageAudience},
     server_info::ServerIdentity,
-    client_messages::{ClientMessageAudience, ClientLogFilter},
     session::SessionLimits,
 };
 
@@ -23,7 +23,8 @@ async fn a_question_that_waits_is_declined_once_there_is_an_answer() {
     let (reply, mut answered) = oneshot::channel();
     let ask = PendingQuestion { question: ClientQuestion::unrestricted("up", "roots/list", None).unwrap(), reply };
     sender.try_send(ClientMessage::Ask(ask)).unwrap();
-    let audience = ClientMessageAudience { progress_token: None, log: ClientLogFilter::OfSession, session: Some(session) };
+    let audience =
+        ClientMessageAudience { progress_token: None, log: ClientLogFilter::OfSession, session: Some(session) };
     let mut running = finished(remarks, audience);
     assert!(matches!(running.next().await, RunningRequestEvent::Answered(_)));
     assert!(matches!(answered.try_recv(), Err(oneshot::error::TryRecvError::Closed)));
@@ -35,7 +36,8 @@ async fn progress_that_waits_goes_out_before_the_answer() {
     let (sender, remarks) = mpsc::channel(2);
     sender.try_send(ClientMessage::Progress(to_raw_value(&["not an object"]).unwrap())).unwrap();
     sender.try_send(ClientMessage::Progress(to_raw_value(&serde_json::json!({"progress": 1})).unwrap())).unwrap();
-    let audience = ClientMessageAudience { progress_token: Some("7".to_owned()), log: ClientLogFilter::None, session: None };
+    let audience =
+        ClientMessageAudience { progress_token: Some("7".to_owned()), log: ClientLogFilter::None, session: None };
     let mut running = finished(remarks, audience);
     assert!(matches!(running.next().await, RunningRequestEvent::Message(note) if note.ends_with(br#""progress":1}}"#)));
     assert!(matches!(running.next().await, RunningRequestEvent::Answered(answered) if answered.message == b"answer"));
@@ -51,7 +53,11 @@ fn finished(remarks: mpsc::Receiver<ClientMessage>, audience: ClientMessageAudie
         slots: None,
         remarks: Some(remarks),
         relay: ClientMessageRelay::new(audience),
-        finished: Some(RenderedAnswer { message: b"answer".to_vec(), status: StatusCode::OK, scopes_needed: Vec::new() }),
+        finished: Some(RenderedAnswer {
+            message: b"answer".to_vec(),
+            status: StatusCode::OK,
+            scopes_needed: Vec::new(),
+        }),
         _cancel_on_drop: None,
         cancel: CancellationToken::new(),
     }

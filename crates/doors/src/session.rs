@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use servanda_engine::{Requester, ChangeEvent, ResourceWatchGuard};
+use servanda_engine::{ChangeEvent, Requester, ResourceWatchGuard};
 use servanda_mcp::{LogLevel, ProtocolVersion, envelope, fields::method, task};
 
 use crate::{in_flight::ClientRequestsInFlight, notifications::Notifications, questions::SessionQuestions};
@@ -48,7 +48,12 @@ struct SessionInterests {
 pub(crate) struct TooManyWatches;
 
 impl LegacyClientSession {
-    pub(crate) fn new(requester: Requester, version: ProtocolVersion, in_flight: Arc<ClientRequestsInFlight>, limits: SessionLimits) -> Self {
+    pub(crate) fn new(
+        requester: Requester,
+        version: ProtocolVersion,
+        in_flight: Arc<ClientRequestsInFlight>,
+        limits: SessionLimits,
+    ) -> Self {
         Self {
             answers_anything: requester.capabilities.answers_anything(),
             requester,
@@ -222,7 +227,10 @@ mod tests {
             let tenants = Arc::new([tenant.to_owned()].into_iter().collect());
             Notifications::One(ChangeEvent::ForTenants { tenants, news: Arc::new(ChangeEvent::Prompts) })
         };
-        assert_eq!(session.announcements(&within("local")), session.announcements(&Notifications::One(ChangeEvent::Prompts)));
+        assert_eq!(
+            session.announcements(&within("local")),
+            session.announcements(&Notifications::One(ChangeEvent::Prompts))
+        );
         assert!(session.announcements(&within("acme")).is_empty(), "another tenant's");
         assert_eq!(session.announcements(&Notifications::Anything).len(), 4, "three lists and the watched resource");
     }
@@ -241,7 +249,11 @@ mod tests {
         ] {
             let owner = Arc::new(servanda_contract::Caller::named(tenant, principal));
             let news = ChangeEvent::Task { owner, task_id: task_id.into(), params: params(form) };
-            assert_eq!(session.announcements(&Notifications::One(news)).len(), usize::from(told), "{principal} {task_id}");
+            assert_eq!(
+                session.announcements(&Notifications::One(news)).len(),
+                usize::from(told),
+                "{principal} {task_id}"
+            );
         }
     }
 

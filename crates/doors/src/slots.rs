@@ -80,7 +80,11 @@ impl CallerSlots {
     }
 
     /// So many places, or none of them.
-    pub(crate) fn take_more(self: &Arc<Self>, authority: &AuthenticatedCaller, count: usize) -> Result<Vec<CallerSlot>, NoCallerSlot> {
+    pub(crate) fn take_more(
+        self: &Arc<Self>,
+        authority: &AuthenticatedCaller,
+        count: usize,
+    ) -> Result<Vec<CallerSlot>, NoCallerSlot> {
         (0..count).map(|_| self.take(authority)).collect()
     }
 
@@ -92,7 +96,12 @@ impl CallerSlots {
 
 impl SlotCounts {
     /// Counts one more place of a principal and its tenant, unless one of them holds its full share.
-    fn count_in(&mut self, principal: &SlotHolder, of: usize, authority: &AuthenticatedCaller) -> Result<(), NoCallerSlot> {
+    fn count_in(
+        &mut self,
+        principal: &SlotHolder,
+        of: usize,
+        authority: &AuthenticatedCaller,
+    ) -> Result<(), NoCallerSlot> {
         let own = self.of_principals.get(principal).copied().unwrap_or_default();
         let of_tenant = self.of_tenants.get(&principal.0).copied().unwrap_or_default();
         let is_over = |held: usize, share: Option<usize>| share.is_some_and(|share| held >= share);

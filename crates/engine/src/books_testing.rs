@@ -7,7 +7,9 @@ use std::sync::{
 
 use servanda_effects::{
     JournalError, PortFuture,
-    budget::{EntryReply, BudgetStore, AccountEntry, InMemoryBudgets, BudgetHold, AccountBalance, BalanceQuery, SweepReport},
+    budget::{
+        AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, InMemoryBudgets, SweepReport,
+    },
 };
 
 use super::RecordingEffects;
@@ -66,7 +68,11 @@ impl BudgetStore for CountedBudgets {
         self.books.sweep(limit)
     }
 
-    fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<BudgetHold>, JournalError>> {
+    fn open_reservations(
+        &self,
+        older_than_ms: u64,
+        limit: u32,
+    ) -> PortFuture<'_, Result<Vec<BudgetHold>, JournalError>> {
         self.books.open_reservations(older_than_ms, limit)
     }
 

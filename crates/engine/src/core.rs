@@ -24,7 +24,7 @@ pub(crate) use self::in_flight_effects::{InFlightEffectGuard, InFlightEffects};
 use crate::{
     budgets::BudgetClient,
     cache::Cache,
-    callbacks::{CallbackOutbox, CallbackNotices},
+    callbacks::{CallbackNotices, CallbackOutbox},
     client::ChangeEvent,
     probes::Mutations,
     quarantine::Quarantine,
@@ -79,7 +79,12 @@ impl Core {
     /// Who is to be told of what ends in that world, as things stand.
     pub(crate) fn callback_notices<'s>(&'s self, snapshot: &'s WorldSnapshot) -> CallbackNotices<'s> {
         let owner = self.outbox.delivers().then_some(&self.owner);
-        CallbackNotices { subscriptions: snapshot.callbacks.subscriptions(), catalog: &snapshot.catalog, owner, now: self.clock.now() }
+        CallbackNotices {
+            subscriptions: snapshot.callbacks.subscriptions(),
+            catalog: &snapshot.catalog,
+            owner,
+            now: self.clock.now(),
+        }
     }
 
     /// Tells everybody that something changed. Nobody may be listening.

@@ -8,7 +8,9 @@ use serde_json::value::RawValue;
 use servanda_contract::tool::{KeyPlacement, ToolContract};
 use servanda_gates::Fenced;
 use servanda_mcp::{envelope::to_json, fields::meta};
-use servanda_upstream::{Continuation, UpstreamRequester, RequestOptions, CallRequirements, DispatchLease, ServerMessageSender};
+use servanda_upstream::{
+    CallRequirements, Continuation, DispatchLease, RequestOptions, ServerMessageSender, UpstreamRequester,
+};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 

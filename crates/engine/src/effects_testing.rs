@@ -8,7 +8,10 @@ use std::sync::{
 use servanda_contract::record::Outcome;
 use servanda_effects::{
     JournalError, PortFuture,
-    effect::{AppliedChange, EffectChange, Effect, EffectQuery, EffectStore, EffectEvent, InMemoryEffects, OrphanQuery, OwnerId, EffectTarget},
+    effect::{
+        AppliedChange, Effect, EffectChange, EffectEvent, EffectQuery, EffectStore, EffectTarget, InMemoryEffects,
+        OrphanQuery, OwnerId,
+    },
 };
 
 use super::RecordingJournal;

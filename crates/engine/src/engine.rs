@@ -22,17 +22,20 @@ use crate::{
     budgets::{self, BudgetClient},
     cache::Cache,
     call::{self, Calls},
-    callbacks::{CallbackTransport, CallbackOutbox, CallbackRetryPolicy},
-    client::{CallAnswer, CallRequest, AnswerDetail, Requester, Inquiry, InquiryAnswer, ChangeEvent, ClientMessage, ResourceWatchGuard, strict_json},
+    callbacks::{CallbackOutbox, CallbackRetryPolicy, CallbackTransport},
+    client::{
+        AnswerDetail, CallAnswer, CallRequest, ChangeEvent, ClientMessage, Inquiry, InquiryAnswer, Requester,
+        ResourceWatchGuard, strict_json,
+    },
     clock::within_ms,
     core::Core,
     deferred::{self, DeferredContext, recovery, upstream_tasks},
     gateway::Gateway,
     long_running::{LONG_WAIT_MS_MAX, LongWorkContext},
     quarantine::Quarantine,
-    refused_calls::{RefusedCalls, RefusedCallLimits},
+    refused_calls::{RefusedCallLimits, RefusedCalls},
     relay::{self, InquiryRelay, announcements, subscriptions},
-    world::{PresentWorld, WorldSnapshot, World, authorities::Authorities, discovery::Discovery, names},
+    world::{PresentWorld, World, WorldSnapshot, authorities::Authorities, discovery::Discovery, names},
 };
 
 /// News a slow listener may be behind with.
@@ -110,7 +113,8 @@ impl Default for EngineLimits {
 impl Gateway for Engine {
     async fn listing(&self, requester: &Requester) -> Arc<Listing> {
         let snapshot = self.core.snapshot();
-        let listing = snapshot.discovery.listing(requester, |upstream| !snapshot.is_foreign(upstream, &requester.caller)).await;
+        let listing =
+            snapshot.discovery.listing(requester, |upstream| !snapshot.is_foreign(upstream, &requester.caller)).await;
         let listing = snapshot.visible_listing(listing, requester);
         if self.deferred.long_running.wait_ms_max.is_some() {
             snapshot.with_own_tools(listing, &requester.caller)
@@ -135,7 +139,9 @@ impl Gateway for Engine {
     async fn call(&self, request: CallRequest) -> CallAnswer {
         let detail = request.terms.detail;
         match (call::call(&self.calls, request).await, detail) {
-            (CallAnswer::Result(result), AnswerDetail::Full) => CallAnswer::Result(tool_result::with_full_detail(result)),
+            (CallAnswer::Result(result), AnswerDetail::Full) => {
+                CallAnswer::Result(tool_result::with_full_detail(result))
+            }
             (answer, _) => answer,
         }
     }
@@ -165,7 +171,8 @@ impl Gateway for Engine {
         let upstream_requester = requester.upstream_requester();
         for member in self.core.snapshot().members_for(&requester.caller) {
             // Nobody waits for servers that may be slow or down; before the next request each is told anyway.
-            let (sessions, member, upstream_requester) = (Arc::clone(&self.sessions), Arc::clone(member), upstream_requester.clone());
+            let (sessions, member, upstream_requester) =
+                (Arc::clone(&self.sessions), Arc::clone(member), upstream_requester.clone());
             tokio::spawn(async move {
                 sessions.send_level(&member, &upstream_requester, Some(level), within_ms(LEVEL_MS_MAX)).await;
             });
@@ -201,7 +208,12 @@ impl Engine {
         Self::from_snapshot(WorldSnapshot::new(world, Arc::default()), stores, clock, limits)
     }
 
-    pub(crate) fn from_snapshot(snapshot: WorldSnapshot, stores: Stores, clock: Arc<dyn Clock>, limits: EngineLimits) -> Self {
+    pub(crate) fn from_snapshot(
+        snapshot: WorldSnapshot,
+        stores: Stores,
+        clock: Arc<dyn Clock>,
+        limits: EngineLimits,
+    ) -> Self {
         let Stores { journal, notebook, effects, budgets } = stores;
         let world = Arc::new(PresentWorld::new(Arc::new(snapshot)));
         let in_flight = TaskTracker::new();

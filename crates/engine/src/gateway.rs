@@ -7,7 +7,9 @@ use servanda_effects::Notebook;
 use servanda_mcp::RpcError;
 use tokio::sync::{broadcast, mpsc, watch};
 
-use crate::client::{CallAnswer, CallRequest, Requester, Inquiry, InquiryAnswer, ChangeEvent, ClientMessage, ResourceWatchGuard};
+use crate::client::{
+    CallAnswer, CallRequest, ChangeEvent, ClientMessage, Inquiry, InquiryAnswer, Requester, ResourceWatchGuard,
+};
 
 /// The engine as doors see it.
 pub trait Gateway: Send + Sync + 'static {
@@ -36,7 +38,11 @@ pub trait Gateway: Send + Sync + 'static {
     fn change_events(&self) -> broadcast::Receiver<ChangeEvent>;
 
     /// Hears of a resource's changes through [`Gateway::news`] until the watch is dropped. `uri` is an exposed one.
-    fn watch(&self, requester: &Requester, uri: &str) -> impl Future<Output = Result<ResourceWatchGuard, RpcError>> + Send;
+    fn watch(
+        &self,
+        requester: &Requester,
+        uri: &str,
+    ) -> impl Future<Output = Result<ResourceWatchGuard, RpcError>> + Send;
 
     /// Those of some tasks that the requester may ask about: whoever may not ask is not told unasked either.
     fn known_tasks(&self, requester: &Requester, task_ids: Vec<String>) -> impl Future<Output = Vec<String>> + Send;

@@ -91,7 +91,10 @@ async fn ask_for(
         let InternalTool { contract, member } = ready.ok_or_else(|| format!("`{tool}` cannot be called"))?;
         let upstream_requester = for_recorded_caller(&asking.caller);
         let fenced = fenced(core, Arc::clone(&contract), asking)?;
-        let performed = member.server.perform(fenced, RequestOptions { requester: upstream_requester, ..RequestOptions::for_gateway(deadline) }).await;
+        let performed = member
+            .server
+            .perform(fenced, RequestOptions { requester: upstream_requester, ..RequestOptions::for_gateway(deadline) })
+            .await;
         member.health.record_outcome(&performed.outcome);
         let answer = performed.outcome.map_err(|failure| failure.to_string())?;
         Ok::<_, String>((contract, answer))
@@ -130,7 +133,7 @@ pub(crate) fn exposed_name(snapshot: &WorldSnapshot, of: impl Fn(&Identity) -> b
 /// The question as a call that passed the gates.
 fn fenced(core: &Core, contract: Arc<CompiledContract>, asking: InternalCall<'_>) -> Result<Fenced, String> {
     let InternalCall { tool, arguments, caller } = asking;
-    let proposal = Proposal {
+    let proposal = Box::new(Proposal {
         call_id: CallId::new(),
         caller,
         tool: tool.to_owned(),
@@ -141,7 +144,7 @@ fn fenced(core: &Core, contract: Arc<CompiledContract>, asking: InternalCall<'_>
         caller_wait_ms: None,
         keys: OperationKeys::default(),
         aims: Aims::default(),
-    };
+    });
     let key = ClientKey::Call(proposal.call_id.clone());
     let stopwatch = CallStopwatch::start();
     let mut trail = Trail::new(&stopwatch);

@@ -42,13 +42,14 @@ mod trace;
 mod world;
 
 pub use client::{
-    PendingQuestion, CallAnswer, CallRequest, AnswerDetail, Requester, Inquiry, InquiryAnswer, JUDGED_AT_ONCE_BYTES_MAX, ChangeEvent, ClientMessage,
-    ClientMessageSink, InquirySubject, RequestTerms, ToolResult, ResourceWatchGuard, local_authority,
+    AnswerDetail, CallAnswer, CallRequest, ChangeEvent, ClientMessage, ClientMessageSink, Inquiry, InquiryAnswer,
+    InquirySubject, JUDGED_AT_ONCE_BYTES_MAX, PendingQuestion, RequestTerms, Requester, ResourceWatchGuard, ToolResult,
+    local_authority,
 };
 pub use clock::SystemClock;
-pub use engine::{Engine, EngineParts, EngineLimits};
+pub use engine::{Engine, EngineLimits, EngineParts};
 pub use gateway::Gateway;
-pub use long_running::{LONG_WAIT_MS_MAX, WorkProgress as WorkProgress};
+pub use long_running::{LONG_WAIT_MS_MAX, WorkProgress};
 pub use questions::ClientQuestion;
 pub use records::CALL_LINES;
 pub use refused_calls::RefusedCallLimits;
@@ -59,6 +60,6 @@ pub use servanda_upstream::QuestionReply;
 pub use world::{
     World,
     authorities::{Authorities, AuthoritiesError, RecordedPolicyRequest, UpstreamTenants},
-    discovery::{UpstreamReachability, Discovery, discover, list_items},
+    discovery::{Discovery, UpstreamReachability, discover, list_items},
     names,
 };

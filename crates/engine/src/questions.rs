@@ -5,8 +5,8 @@
 //! The caller knows the gateway and not the server behind it. Without the server's name, the caller would take the question for the
 //! gateway's.
 
-mod errors;
 mod elicitations;
+mod errors;
 mod input_requests;
 mod wording;
 
@@ -29,9 +29,9 @@ use url::{Host, Url};
 
 use self::wording::{make_legible, mark, require_legible};
 pub(crate) use self::{
-    errors::ClientFailure,
     elicitations::Elicitations,
-    input_requests::{ServerQuestion, MissingInput, QUESTIONS_MAX, input_requests, read_input_requests},
+    errors::ClientFailure,
+    input_requests::{MissingInput, QUESTIONS_MAX, ServerQuestion, input_requests, read_input_requests},
     wording::{legible, legible_in_brief},
 };
 
@@ -139,7 +139,11 @@ impl QuestionRules {
     }
 
     /// The question as the caller gets it. It goes on record, put or refused.
-    pub(crate) fn check(&self, asking: ServerQuestion, record: &mut Vec<QuestionRecord>) -> Result<ClientQuestion, RefusedQuestion> {
+    pub(crate) fn check(
+        &self,
+        asking: ServerQuestion,
+        record: &mut Vec<QuestionRecord>,
+    ) -> Result<ClientQuestion, RefusedQuestion> {
         let written = asking.params.as_ref().map_or("", |params| params.get());
         let digest = Digest::compute(DigestDomain::Question, &[asking.method.as_bytes(), written.as_bytes()]);
         let read = read(&asking);
@@ -168,7 +172,10 @@ impl QuestionRules {
     /// The questions of an `inputRequests` object as the caller gets them.
     pub(crate) fn check_all(&self, raw: &RawValue, record: &mut Vec<QuestionRecord>) -> ClientInputRequests {
         let Some(requests) = read_input_requests(raw) else {
-            return ClientInputRequests { input_requests: "{}".to_owned(), refused: vec!["they cannot be read".to_owned()] };
+            return ClientInputRequests {
+                input_requests: "{}".to_owned(),
+                refused: vec!["they cannot be read".to_owned()],
+            };
         };
         let (mut put, mut refused) = (Vec::new(), Vec::new());
         for (key, asking) in requests.into_iter().take(QUESTIONS_MAX) {

@@ -11,8 +11,8 @@ use servanda_contract::{
 use servanda_effects::{
     Note,
     effect::{
-        self, AppliedChange, EffectChange, Claim, SettlementStatus, Effect, EffectState, DispatchEnd, EffectEvent, EffectReply, EffectRules, StoredAnswer, EffectTarget,
-        settlement_status,
+        self, AppliedChange, Claim, DispatchEnd, Effect, EffectChange, EffectEvent, EffectReply, EffectRules,
+        EffectState, EffectTarget, SettlementStatus, StoredAnswer, settlement_status,
     },
 };
 
@@ -152,7 +152,8 @@ async fn offer_end(core: &Arc<Core>, settling: EffectSettlement) -> SettlementOu
                 if !notices.is_empty() {
                     core.outbox.wake();
                 }
-                let settled = SettlementOutcome { concluded: settlement_status(Some(&reply), EffectRules::IN_FORCE), effect };
+                let settled =
+                    SettlementOutcome { concluded: settlement_status(Some(&reply), EffectRules::IN_FORCE), effect };
                 after_settlement(core, &reply, settled.effect.as_deref(), record, quarantine).await;
                 return settled;
             }
@@ -235,7 +236,9 @@ async fn keep_record(core: &Core, record: CallRecord, quarantine: Option<Bytes>)
 pub(crate) fn end_of_answer(observed: &CheckedAnswer<'_>, contract: &ToolContract, result: &Bytes) -> DispatchEnd {
     match (&observed.error_text, observed.class) {
         (None, TaxonomyClass::Success) => DispatchEnd::Completed(StoredAnswer::Result(result.clone())),
-        (Some(text), _) if upstream_failure::says_not_executed(contract, text) => DispatchEnd::NotExecuted(text.clone()),
+        (Some(text), _) if upstream_failure::says_not_executed(contract, text) => {
+            DispatchEnd::NotExecuted(text.clone())
+        }
         _ => DispatchEnd::Failed(StoredAnswer::Result(result.clone())),
     }
 }

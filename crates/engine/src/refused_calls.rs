@@ -188,7 +188,7 @@ mod tests {
 
     use servanda_contract::Caller;
 
-    use super::{PRINCIPALS_MAX, RefusedCalls, RefusedCallLimits};
+    use super::{PRINCIPALS_MAX, RefusedCallLimits, RefusedCalls};
 
     fn somebody(principal: &str) -> Caller {
         Caller { principal: principal.to_owned(), ..Caller::local() }
@@ -210,7 +210,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn records_have_a_budget_of_which_one_principal_has_a_share() {
-        let refused = RefusedCalls::new(RefusedCallLimits { calls_per_minute_max: 1_000_000, records_per_day_max: 400 });
+        let refused =
+            RefusedCalls::new(RefusedCallLimits { calls_per_minute_max: 1_000_000, records_per_day_max: 400 });
         let kept = |who: &str| (0..1_000).filter(|_| refused.count(&somebody(who))).count();
         assert_eq!(["a", "b", "c", "d", "e"].map(kept), [100, 100, 100, 100, 0]);
         tokio::time::advance(Duration::from_hours(24)).await;

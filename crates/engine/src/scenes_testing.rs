@@ -13,7 +13,7 @@ use servanda_authority::{
 use servanda_catalog::{Catalog, names::ExposedNaming};
 use servanda_contract::{Timestamp, ToolContract};
 use servanda_gates::{RegisteredContracts, admit};
-use servanda_policy::{BuiltInPermits, PolicyLimits, Policies, ShadowPolicies, PolicySource};
+use servanda_policy::{BuiltInPermits, Policies, PolicyLimits, PolicySource, ShadowPolicies};
 
 use super::{ScriptedServer, contract};
 use crate::{
@@ -34,7 +34,11 @@ pub(crate) struct TestRules<'a> {
 }
 
 /// A snapshot with policies and tenants.
-pub(crate) fn ruled(naming: ExposedNaming, servers: &[(&str, Arc<ScriptedServer>)], rules: &TestRules<'_>) -> WorldSnapshot {
+pub(crate) fn ruled(
+    naming: ExposedNaming,
+    servers: &[(&str, Arc<ScriptedServer>)],
+    rules: &TestRules<'_>,
+) -> WorldSnapshot {
     let contracts = servers.iter().flat_map(|(id, _)| [contract(id, "echo", false), contract(id, "write", true)]);
     let catalog = Catalog::new(contracts, naming).unwrap();
     let servers = servers.iter().map(|(id, server)| ((*id).to_owned(), server.clone() as Arc<dyn UpstreamServer>));
@@ -84,5 +88,10 @@ pub(crate) fn requester_with(tenant: &str, principal: &str, rights: Rights, now:
     let CreatedApiKey { stored, text } = api_key::make(terms, now).unwrap();
     let presented = PresentedKey::read(text.as_text().unwrap()).unwrap();
     let authority = Arc::new(stored.authenticate(&presented, now).unwrap());
-    Requester { caller: authority.caller(), authority, affinity: format!("{tenant}/{principal}").into(), ..Requester::local() }
+    Requester {
+        caller: authority.caller(),
+        authority,
+        affinity: format!("{tenant}/{principal}").into(),
+        ..Requester::local()
+    }
 }

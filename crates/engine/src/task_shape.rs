@@ -121,7 +121,8 @@ pub(crate) fn with_questions(
     rules: &QuestionRules,
     record: &mut Vec<QuestionRecord>,
 ) -> String {
-    let asked = task.get(member::INPUT_REQUESTS).filter(|_| TaskStatus::from_task(&task) == Some(TaskStatus::InputRequired));
+    let asked =
+        task.get(member::INPUT_REQUESTS).filter(|_| TaskStatus::from_task(&task) == Some(TaskStatus::InputRequired));
     let Some(raw) = asked else { return with_id(task, ours) };
     let ClientInputRequests { input_requests, refused } = rules.check_all(raw, record);
     let questions = format!(r#""{}":{input_requests}"#, member::INPUT_REQUESTS);
@@ -311,7 +312,10 @@ mod tests {
             ),
         ];
         for (requester_era, answer, expected) in table {
-            assert_eq!(render_created(&answer, requester_era, "o", &rules(), &mut Vec::new()).as_deref(), Some(expected));
+            assert_eq!(
+                render_created(&answer, requester_era, "o", &rules(), &mut Vec::new()).as_deref(),
+                Some(expected)
+            );
         }
     }
 

@@ -29,8 +29,9 @@ use servanda_effects::{
 use servanda_gates::{Fenced, RegisteredContracts, admit};
 use servanda_mcp::{ClientCapabilities, Era, RpcError};
 use servanda_upstream::{
-    Announcement, Answer, UpstreamQuestion, ServerMessageSink, UpstreamRequester, RequestOptions, UpstreamListedTool, UpstreamOffer, ConnectionResourceWatch, PerformFailure,
-    UpstreamOutcome, UpstreamInquiry, ServerMessage as ServerRemark, QuestionReply, ToolList, UpstreamError,
+    Announcement, Answer, ConnectionResourceWatch, PerformFailure, QuestionReply, RequestOptions,
+    ServerMessage as ServerRemark, ServerMessageSink, ToolList, UpstreamError, UpstreamInquiry, UpstreamListedTool,
+    UpstreamOffer, UpstreamOutcome, UpstreamQuestion, UpstreamRequester,
 };
 use tokio::{
     sync::{broadcast, mpsc, oneshot},
@@ -38,7 +39,7 @@ use tokio::{
 };
 
 use crate::{
-    CallRequest, Engine, Requester, Inquiry, EngineLimits, ClientMessage, InquirySubject, SystemClock, RequestTerms,
+    CallRequest, ClientMessage, Engine, EngineLimits, Inquiry, InquirySubject, RequestTerms, Requester, SystemClock,
     answers::upstream_failure,
     engine::Stores,
     world::{UpstreamMember, WorldSnapshot, server::UpstreamServer},
@@ -115,7 +116,12 @@ impl ScriptedServer {
         self.log.lock().unwrap().push(what);
     }
 
-    async fn run(&self, method: &'static str, params: Value, delivery: RequestOptions) -> Result<Answer, PerformFailure> {
+    async fn run(
+        &self,
+        method: &'static str,
+        params: Value,
+        delivery: RequestOptions,
+    ) -> Result<Answer, PerformFailure> {
         let mut seen = params.clone();
         for (name, value) in [
             ("inputResponses", delivery.continuation.input_responses.as_ref().map(|raw| parse(raw.get()))),
@@ -146,7 +152,11 @@ impl UpstreamServer for ScriptedServer {
         })
     }
 
-    fn ask(&self, question: UpstreamInquiry, delivery: RequestOptions) -> PortFuture<'_, Result<Answer, PerformFailure>> {
+    fn ask(
+        &self,
+        question: UpstreamInquiry,
+        delivery: RequestOptions,
+    ) -> PortFuture<'_, Result<Answer, PerformFailure>> {
         let params: serde_json::Map<String, Value> =
             question.params.iter().map(|(name, raw)| (name.clone(), parse(raw.get()))).collect();
         Box::pin(self.run(question.method, Value::Object(params), delivery))
@@ -159,7 +169,11 @@ impl UpstreamServer for ScriptedServer {
         Box::pin(std::future::ready(if down { Err(failure) } else { Ok(offer) }))
     }
 
-    fn offer_to<'a>(&'a self, _: &'a UpstreamRequester, by: Instant) -> PortFuture<'a, Result<UpstreamOffer, PerformFailure>> {
+    fn offer_to<'a>(
+        &'a self,
+        _: &'a UpstreamRequester,
+        by: Instant,
+    ) -> PortFuture<'a, Result<UpstreamOffer, PerformFailure>> {
         self.offer(by)
     }
 
@@ -452,7 +466,12 @@ pub(crate) fn ask(delivery: &RequestOptions, method: &str, params: &Value) -> on
     let (reply, replied) = oneshot::channel();
     let params = Some(serde_json::value::to_raw_value(params).unwrap());
     let question = UpstreamQuestion { method: method.to_owned(), params, reply };
-    delivery.server_messages.as_ref().expect("a listener").try_send(ServerRemark::Ask(question)).expect("there is room");
+    delivery
+        .server_messages
+        .as_ref()
+        .expect("a listener")
+        .try_send(ServerRemark::Ask(question))
+        .expect("there is room");
     replied
 }
 

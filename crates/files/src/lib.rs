@@ -12,6 +12,6 @@ mod reading;
 mod writing;
 
 pub use links::{refuse_link, require_inside, require_unlinked};
-pub use private::{ModeRepair, restrict_to_owner, open_to_others};
+pub use private::{ModeRepair, open_to_others, restrict_to_owner};
 pub use reading::{TEXT_BYTES_MAX, open, open_for_update, open_own, open_own_or_new, read, read_text};
 pub use writing::{unguessable, write_inside, write_new};

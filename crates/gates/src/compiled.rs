@@ -13,7 +13,7 @@ use servanda_authority::{
 };
 use servanda_contract::{
     Digest, Timestamp, ToolContract,
-    admission::{self, Conjunct, AdmissionFailure, AdmissionReport, AdmissionRejection},
+    admission::{self, AdmissionFailure, AdmissionRejection, AdmissionReport, Conjunct},
     cost::{CostError, Price},
     record::ContractReference,
     schema::CompiledSchema,

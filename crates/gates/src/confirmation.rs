@@ -15,7 +15,9 @@ use servanda_contract::{
 use servanda_effects::effect::{ClientKey, EffectKey};
 use servanda_identity::effects::UrlDestination;
 
-use crate::{CompiledContract, Mandate, operation::Operation, policy, resources, semantics::CanonicalCall, state::InServiceCall};
+use crate::{
+    CompiledContract, Mandate, operation::Operation, policy, resources, semantics::CanonicalCall, state::InServiceCall,
+};
 
 /// Evidence that every gate but the last said yes. What it may cost is gate 11's to say: only what that has cleared can be fenced.
 #[derive(Debug)]
@@ -74,6 +76,11 @@ impl Permit {
     /// The canonical arguments.
     pub fn arguments(&self) -> &CanonicalBytes {
         &self.meant.arguments
+    }
+
+    /// Whether URLs among the arguments lead anywhere.
+    pub fn has_destinations(&self) -> bool {
+        self.contract().programs().has_urls()
     }
 
     /// Where the URLs among the arguments lead, with the JSON Pointer of each.

@@ -6,9 +6,9 @@ use servanda_contract::{
     Digest,
     digest::{DigestDomain, hex},
     json,
-    tool::{EffectDeclaration, EffectClass, KeyPlacement, ToolContract},
+    tool::{EffectClass, EffectDeclaration, KeyPlacement, ToolContract},
 };
-use servanda_effects::effect::{EffectKey, DispatchOrder};
+use servanda_effects::effect::{DispatchOrder, EffectKey};
 
 use crate::Permit;
 
@@ -16,7 +16,11 @@ use crate::Permit;
 const DEDUP_WINDOW_MS_MIN: u64 = 3_600_000;
 
 /// How it is performed.
-pub(crate) fn dispatch_order(permit: &Permit, key: &EffectKey, timeout_ms: u64) -> Result<DispatchOrder, serde_json::Error> {
+pub(crate) fn dispatch_order(
+    permit: &Permit,
+    key: &EffectKey,
+    timeout_ms: u64,
+) -> Result<DispatchOrder, serde_json::Error> {
     let compiled = permit.contract();
     let contract = compiled.contract();
     let upstream_key = upstream_key(key);
@@ -49,7 +53,11 @@ fn upstream_key(key: &EffectKey) -> String {
 }
 
 /// The bytes to send: the canonical arguments, with our key among them where the upstream takes it there.
-fn arguments(canonical: &Bytes, effect: Option<&EffectDeclaration>, upstream_key: &str) -> Result<Bytes, serde_json::Error> {
+fn arguments(
+    canonical: &Bytes,
+    effect: Option<&EffectDeclaration>,
+    upstream_key: &str,
+) -> Result<Bytes, serde_json::Error> {
     let placed = effect.filter(|effect| effect.class.takes_key()).and_then(|effect| effect.key.as_ref());
     let Some(KeyPlacement::Argument(name)) = placed else { return Ok(canonical.clone()) };
     let mut arguments: Value = serde_json::from_slice(canonical)?;

@@ -68,15 +68,15 @@ mod bounds;
 pub mod budget;
 mod compiled;
 mod confirmation;
-mod preconditions;
+mod dispatch_order;
 mod fence;
-mod probe_query;
 mod mandate;
 mod operation;
-mod dispatch_order;
 mod parse;
 mod placeholders;
 mod policy;
+mod preconditions;
+mod probe_query;
 mod probes;
 mod programs;
 pub mod repair;
@@ -95,17 +95,17 @@ mod types;
 
 pub use compiled::{CompiledContract, RegisteredContracts, admit};
 pub use confirmation::Permit;
-pub use preconditions::PreconditionQuery;
 pub use fence::{
-    FenceProgress, Claimed, PreconditionsMet, Fenced, Funded, FenceRequest, NotFenced, Recovery, NotFencedReason, begin, fence, fence_funded, fund,
-    pass_read, recover,
+    Claimed, FenceProgress, FenceRequest, Fenced, Funded, NotFenced, NotFencedReason, PreconditionsMet, Recovery,
+    begin, fence, fence_funded, fund, pass_read, recover,
 };
-pub use mandate::{PoliciesInForce, Mandate};
+pub use mandate::{Mandate, PoliciesInForce};
 pub use operation::{KEY_CHARS_MAX, OPERATION_ARGUMENT, Operation, OperationIdentity, takes_operation_argument};
 pub use parse::GateLimits;
-pub use probes::{ProbeQuery, ProbeSubject, CompiledProbe, CompiledProbes};
+pub use preconditions::PreconditionQuery;
+pub use probes::{CompiledProbe, CompiledProbes, ProbeQuery, ProbeSubject};
 pub use programs::{EFFECT_KEYWORD, ProgramArgument, forget_programs, unenforced_programs};
-pub use resolve::{ContractResolver, ToolExpectation, ResolvedCall, resolve};
+pub use resolve::{ContractResolver, ResolvedCall, ToolExpectation, resolve};
 pub use sequence::{pass_all, pass_question};
 pub use servanda_identity::effects::UrlDestination;
 pub use trail::{Stopwatch, Trail};

@@ -6,7 +6,7 @@
 //! Policies that are tried out are asked after the decision is made, and only a record hears what they say.
 
 use servanda_contract::{GateName, Refusal, TaxonomyClass, record::PolicyRecord, tool::QuestionKind};
-use servanda_policy::{PolicyCall, PolicyRefusalCause, CallCircumstances, PolicyDecision, RefusedByPolicy};
+use servanda_policy::{CallCircumstances, PolicyCall, PolicyDecision, PolicyRefusalCause, RefusedByPolicy};
 
 use crate::{
     Mandate,
@@ -85,7 +85,8 @@ pub(crate) fn refused_questions(meant: &CanonicalCall, mandate: &Mandate<'_>) ->
 
 fn refuse(meant: &CanonicalCall, refused: &RefusedByPolicy) -> Box<Refusal> {
     let proposal = &meant.resolved.proposal;
-    let by: Vec<String> = refused.by().iter().map(|policy| policy_in_words(&policy.policy, policy.reason.as_deref())).collect();
+    let by: Vec<String> =
+        refused.by().iter().map(|policy| policy_in_words(&policy.policy, policy.reason.as_deref())).collect();
     let by = by.join("; ");
     let why = match refused.cause() {
         PolicyRefusalCause::Forbidden => format!("is forbidden by {by}"),

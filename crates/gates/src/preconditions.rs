@@ -63,7 +63,10 @@ impl CompiledPreconditions {
             let message = precondition.expect.message.clone();
             let (id, tool, arguments) =
                 (precondition.id.clone(), precondition.tool.clone(), precondition.arguments.clone());
-            demands.push((about, CompiledPrecondition { id, tool, arguments, check: PreconditionCheck::Holds { condition, message } }));
+            demands.push((
+                about,
+                CompiledPrecondition { id, tool, arguments, check: PreconditionCheck::Holds { condition, message } },
+            ));
         }
         if let Some(version) = contract.effect.as_ref().and_then(|effect| effect.version.as_ref()) {
             let about = "effect.version".to_owned();
@@ -74,7 +77,10 @@ impl CompiledPreconditions {
                 Ok(rule) => {
                     let wanted = PreconditionCheck::IsArgument { name: version.argument.clone(), rule };
                     let (tool, arguments) = (version.tool.clone(), version.arguments.clone());
-                    demands.push((about, CompiledPrecondition { id: "version".to_owned(), tool, arguments, check: wanted }));
+                    demands.push((
+                        about,
+                        CompiledPrecondition { id: "version".to_owned(), tool, arguments, check: wanted },
+                    ));
                 }
                 Err(reason) => reasons.push(format!("{about}: rule {reason}")),
             }
@@ -143,7 +149,9 @@ impl CompiledPrecondition {
     fn holds(&self, arguments: &Value, result: &Value) -> Result<bool, &'static str> {
         match &self.check {
             PreconditionCheck::Holds { condition, .. } => condition.holds_for(arguments, result),
-            PreconditionCheck::IsArgument { name, rule } => arguments.get(name).map_or(Ok(false), |said| rule.says(said, result)),
+            PreconditionCheck::IsArgument { name, rule } => {
+                arguments.get(name).map_or(Ok(false), |said| rule.says(said, result))
+            }
         }
     }
 

@@ -15,7 +15,8 @@ pub trait ContractResolver {
 /// A proposal and the contract it will be judged by.
 #[derive(Debug)]
 pub struct ResolvedCall {
-    pub(crate) proposal: Proposal,
+    /// Boxed, because every gate hands it on.
+    pub(crate) proposal: Box<Proposal>,
     pub(crate) contract: Arc<CompiledContract>,
     pub(crate) expectations: Vec<ToolExpectation>,
 }
@@ -35,13 +36,17 @@ pub enum ToolExpectation {
 }
 
 /// Finds the contract of a proposal, and notes the verdict.
-pub fn resolve(proposal: Proposal, contracts: &dyn ContractResolver, trail: &mut Trail<'_>) -> Result<ResolvedCall, Box<Refusal>> {
+pub fn resolve(
+    proposal: Box<Proposal>,
+    contracts: &dyn ContractResolver,
+    trail: &mut Trail<'_>,
+) -> Result<ResolvedCall, Box<Refusal>> {
     let contract = trail.judge(GateName::Resolve, || contracts.contract_of(&proposal))?;
     Ok(ResolvedCall::new(proposal, contract))
 }
 
 impl ResolvedCall {
-    pub(crate) fn new(proposal: Proposal, contract: Arc<CompiledContract>) -> Self {
+    pub(crate) fn new(proposal: Box<Proposal>, contract: Arc<CompiledContract>) -> Self {
         Self { proposal, contract, expectations: Vec::new() }
     }
 

@@ -3,8 +3,8 @@
 use servanda_contract::{GateName, Refusal, TaxonomyClass};
 
 use crate::{
-    GateLimits, Mandate, Permit, ResolvedCall, Trail, behaviour, bounds, budget::Cleared, confirmation, mandate::CallOrigin,
-    parse, policy, scope, semantics, state, structure, types,
+    GateLimits, Mandate, Permit, ResolvedCall, Trail, behaviour, bounds, budget::Cleared, confirmation,
+    mandate::CallOrigin, parse, policy, scope, semantics, state, structure, types,
 };
 
 /// Takes a caller's call through gates 1 to 10. The trail has a verdict of each gate that was reached.
@@ -19,7 +19,11 @@ pub fn pass_all(
 
 /// Takes a question that the gateway asks on its own account through the gates: no credential, policy or budget is asked, so the tool has
 /// to be one that changes nothing.
-pub fn pass_question(resolved: ResolvedCall, limits: GateLimits, trail: &mut Trail<'_>) -> Result<Cleared, Box<Refusal>> {
+pub fn pass_question(
+    resolved: ResolvedCall,
+    limits: GateLimits,
+    trail: &mut Trail<'_>,
+) -> Result<Cleared, Box<Refusal>> {
     let contract = resolved.contract.contract();
     if contract.effect_class().mutates() {
         let message = format!("`{}` changes something, so it is not asked", contract.identity.name);

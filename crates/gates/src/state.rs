@@ -19,7 +19,9 @@ pub(crate) fn gate(sanctioned: PolicyApprovedCall) -> Result<InServiceCall, Box<
     let lifecycle = &meant.resolved.contract.contract().identity.lifecycle;
     // A timestamp begins with its date, and dates compare as text. The last day is a day.
     let today: String = meant.resolved.proposal.received_at.to_string().chars().take(DATE_CHARS).collect();
-    let Some(date) = lifecycle.sunset_date.as_ref().filter(|date| **date < today) else { return Ok(InServiceCall { meant }) };
+    let Some(date) = lifecycle.sunset_date.as_ref().filter(|date| **date < today) else {
+        return Ok(InServiceCall { meant });
+    };
     let hint = match &lifecycle.replacement {
         Some(replacement) => format!("use `{replacement}` instead; `tools/list` has every tool there is"),
         None => "nothing takes its place: use another tool that `tools/list` has, or tell the user".to_owned(),

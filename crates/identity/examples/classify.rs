@@ -8,7 +8,9 @@ use std::{collections::BTreeMap, io::Write as _, process::ExitCode};
 
 use serde::{Deserialize, Serialize};
 use servanda_contract::tool::{Action, ContentType, Mutability, OutputDomain};
-use servanda_identity::classifier::{Classification, Confidence, Descriptor, ClassificationEvidence, ClassifierOptions, classify};
+use servanda_identity::classifier::{
+    Classification, ClassificationEvidence, ClassifierOptions, Confidence, Descriptor, classify,
+};
 
 #[derive(Deserialize)]
 struct Line {
@@ -46,7 +48,8 @@ fn run(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     let flag = |name: &str| arguments.iter().any(|argument| argument == name);
     let path = arguments.iter().find(|argument| !argument.starts_with("--")).ok_or("name a file")?;
     let score = flag("--score");
-    let options = ClassifierOptions { names: !flag("--without-names"), annotations: !flag("--ignore-annotations") && !score };
+    let options =
+        ClassifierOptions { names: !flag("--without-names"), annotations: !flag("--ignore-annotations") && !score };
     let text = std::fs::read_to_string(path)?;
     let mut tally = Tally::default();
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());

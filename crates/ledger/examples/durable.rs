@@ -19,7 +19,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use servanda_ledger::{LedgerGuard, Ledger};
+use servanda_ledger::{Ledger, LedgerGuard};
 use tokio::task::JoinSet;
 
 use call::{call, encoded};

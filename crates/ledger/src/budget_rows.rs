@@ -6,7 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use servanda_contract::Digest;
 use servanda_effects::{
-    budget::{Account, BudgetSnapshot, EntryReply, ClosedBy, AccountEntry, BudgetHold, BudgetHoldId, AccountBalance, BudgetTransition, SweepReport, SweepDecision, step, sweep_decision},
+    budget::{
+        Account, AccountBalance, AccountEntry, BudgetHold, BudgetHoldId, BudgetSnapshot, BudgetTransition, ClosedBy,
+        EntryReply, SweepDecision, SweepReport, step, sweep_decision,
+    },
     effect::EffectState,
 };
 

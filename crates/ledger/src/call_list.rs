@@ -119,7 +119,8 @@ pub(crate) struct CallCollector<'a> {
 impl<'a> CallCollector<'a> {
     /// Begins with the calls that are under way. They were read first: one that has ended since is found again among the others.
     pub(crate) fn new(filter: &'a CallFilter, limit: u32, under_way: &[CallRecord]) -> Self {
-        let calls: Vec<_> = under_way.iter().filter(|record| filter.matches(record)).map(CallSummary::from_record).collect();
+        let calls: Vec<_> =
+            under_way.iter().filter(|record| filter.matches(record)).map(CallSummary::from_record).collect();
         let ids = calls.iter().map(|call| call.call_id.clone()).collect();
         Self { filter, limit: usize::try_from(limit).unwrap_or(usize::MAX), calls, under_way: ids }
     }

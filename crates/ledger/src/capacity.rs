@@ -150,7 +150,7 @@ fn judge(limits: LedgerLimits, measured: StorageUsage) -> (CapacityLevel, String
 
 #[cfg(test)]
 mod tests {
-    use super::{DiskSpace, LedgerLimits, CapacityLevel, StorageUsage, StorageCapacity, judge};
+    use super::{CapacityLevel, DiskSpace, LedgerLimits, StorageCapacity, StorageUsage, judge};
 
     const MIB: u64 = 1 << 20;
     const GIB: u64 = 1 << 30;

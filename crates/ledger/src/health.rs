@@ -66,7 +66,9 @@ impl WriteMonitor {
     /// was in it says nothing about the store.
     pub(crate) fn change_ended(&self, change: &Result<AppliedChange, JournalError>) {
         match change {
-            Ok(applied) if matches!(applied.reply, EffectReply::Mine(_) | EffectReply::Ask(_) | EffectReply::Settled) => {
+            Ok(applied)
+                if matches!(applied.reply, EffectReply::Mine(_) | EffectReply::Ask(_) | EffectReply::Settled) =>
+            {
                 self.accepted.set(self.now());
             }
             Err(error) if !error.is_bad_content() => self.refused.set(self.now()),

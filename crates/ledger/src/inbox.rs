@@ -149,7 +149,7 @@ mod tests {
 
     use super::{BATCH_MAX, Inbox};
     use crate::{
-        job::{Job, CallRecordWrite, LedgerWrite},
+        job::{CallRecordWrite, Job, LedgerWrite},
         queue::Queue,
         tests::samples::record,
     };

@@ -11,8 +11,8 @@ use bytes::Bytes;
 use servanda_contract::CallRecord;
 use servanda_effects::{
     JournalError, Note, NoteKind,
-    budget::{EntryReply, AccountEntry, SweepReport},
-    effect::{AppliedChange, DispatchEnd, EffectEvent, Notice, OwnerId, StoredAnswer, EffectTarget},
+    budget::{AccountEntry, EntryReply, SweepReport},
+    effect::{AppliedChange, DispatchEnd, EffectEvent, EffectTarget, Notice, OwnerId, StoredAnswer},
 };
 use tokio::sync::oneshot;
 
@@ -55,7 +55,13 @@ pub(crate) enum Job {
     /// Writes something; its caller may wait for it.
     Put { write: LedgerWrite, done: Option<JobResponder<()>> },
     /// Applies an event to an effect.
-    Apply { target: EffectTarget, event: EffectEvent, recorded: Option<Box<CallRecordWrite>>, notices: Vec<Notice>, done: JobResponder<AppliedChange> },
+    Apply {
+        target: EffectTarget,
+        event: EffectEvent,
+        recorded: Option<Box<CallRecordWrite>>,
+        notices: Vec<Notice>,
+        done: JobResponder<AppliedChange>,
+    },
     /// Makes tombstones.
     Expire { limit: u32, done: JobResponder<u64> },
     /// Makes an entry in the books of budgets.
@@ -111,7 +117,10 @@ impl Job {
     pub(crate) fn bytes(&self) -> usize {
         let moved = match self {
             Self::Apply { event: EffectEvent::Begin(begin), .. } => begin.order.arguments.len(),
-            Self::Apply { event: EffectEvent::Settle(_, DispatchEnd::Completed(answer) | DispatchEnd::Failed(answer)), .. } => match answer {
+            Self::Apply {
+                event: EffectEvent::Settle(_, DispatchEnd::Completed(answer) | DispatchEnd::Failed(answer)),
+                ..
+            } => match answer {
                 StoredAnswer::Result(answer) => answer.len(),
                 _ => 0,
             },
@@ -123,7 +132,9 @@ impl Job {
 
     /// Encodes the record that it puts down, if it does. A job whose record cannot be encoded fails when it is done, by itself.
     pub(crate) fn encode(&mut self, dictionary: &mut Dictionary) {
-        if let Self::Put { write: LedgerWrite::Call(recorded), .. } | Self::Apply { recorded: Some(recorded), .. } = self {
+        if let Self::Put { write: LedgerWrite::Call(recorded), .. } | Self::Apply { recorded: Some(recorded), .. } =
+            self
+        {
             recorded.encoded = encode_call(&recorded.record, dictionary)
                 .inspect_err(|error| tracing::error!(%error, "a record cannot be encoded"))
                 .ok();

@@ -8,6 +8,7 @@
 mod budget_rows;
 mod call_list;
 mod call_query;
+mod capacity;
 mod clock_watch;
 mod codec;
 mod encoding;
@@ -17,13 +18,12 @@ mod identity;
 mod inbox;
 mod job;
 mod listing;
-mod record_placement;
 mod postgres;
 mod queue;
 mod reader;
+mod record_placement;
 mod report;
 mod retention;
-mod capacity;
 mod sqlite;
 mod store;
 #[cfg(test)]
@@ -38,28 +38,31 @@ use bytes::Bytes;
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_effects::{
     Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
-    budget::{EntryReply, BudgetStore, AccountEntry, BudgetHold, AccountBalance, BalanceQuery, SweepReport},
-    effect::{AppliedChange, EffectChange, Effect, EffectQuery, EffectStore, OrphanQuery, OwnerId, EffectTarget},
+    budget::{AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, SweepReport},
+    effect::{AppliedChange, Effect, EffectChange, EffectQuery, EffectStore, EffectTarget, OrphanQuery, OwnerId},
 };
 
 pub use call_list::{CallFilter, CallList, LOOKED_AT_MAX};
 pub use call_query::{CallQuery, QuarantinedBody};
+pub use capacity::LedgerLimits;
 pub use error::LedgerError;
 pub use health::WriteHealth;
-pub use identity::{Adoption, AdoptionRequest, LedgerDamage, LedgerGuard, LedgerPosition, RefusedLedger, LedgerSchemaPolicy, LossSettlement, PositionWitness};
+pub use identity::{
+    Adoption, AdoptionRequest, LedgerDamage, LedgerGuard, LedgerPosition, LedgerSchemaPolicy, LossSettlement,
+    PositionWitness, RefusedLedger,
+};
 pub use reader::LedgerReader;
-pub use report::{LogReport, LogStop, MigrationPlan, LedgerRestoration, Soundness, LedgerStatus, LedgerVerification};
+pub use report::{LedgerRestoration, LedgerStatus, LedgerVerification, LogReport, LogStop, MigrationPlan, Soundness};
 pub use retention::{PruneReport, Retention};
-pub use capacity::LedgerLimits;
 pub use sqlite::file_permissions::make_private;
 pub use store::Migration;
 pub use tls_failure::TlsFailure;
 pub use upkeep::Upkeep;
 
+use capacity::StorageCapacity;
 use health::WriteMonitor;
 use postgres::PostgresLedger;
 use retention::{PRUNED_MAX, PruneRound};
-use capacity::StorageCapacity;
 use sqlite::SqliteLedger;
 use store::LedgerStore;
 
@@ -271,7 +274,11 @@ impl BudgetStore for Ledger {
         self.store.sweep(limit)
     }
 
-    fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<BudgetHold>, JournalError>> {
+    fn open_reservations(
+        &self,
+        older_than_ms: u64,
+        limit: u32,
+    ) -> PortFuture<'_, Result<Vec<BudgetHold>, JournalError>> {
         self.store.open_reservations(older_than_ms, limit)
     }
 

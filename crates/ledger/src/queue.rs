@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use servanda_effects::{
     JournalError,
-    budget::{EntryReply, AccountEntry, SweepReport},
+    budget::{AccountEntry, EntryReply, SweepReport},
     effect::{AppliedChange, EffectChange},
 };
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     inbox::{BATCH_MAX, Inbox, WriterSignals},
-    job::{Job, CallRecordWrite, LedgerWrite},
+    job::{CallRecordWrite, Job, LedgerWrite},
     retention::{PruneReport, PruneRound},
 };
 

@@ -12,7 +12,7 @@ use servanda_effects::{Note, NoteKind};
 
 use crate::{
     LedgerError,
-    call_list::{CallListCursor, CallFilter, CallList, CallCollector, LOOKED_AT_MAX, PAGE_MAX, ReceivedRange},
+    call_list::{CallCollector, CallFilter, CallList, CallListCursor, LOOKED_AT_MAX, PAGE_MAX, ReceivedRange},
     call_query::{CallQuery, QuarantinedBody},
     postgres::PostgresReader,
     sqlite::SqliteReader,
@@ -103,7 +103,11 @@ impl LedgerReader {
         Ok(Some(u64::try_from(below.received_ms).unwrap_or_default()))
     }
 
-    async fn page(&self, span: ReceivedRange, below: &CallListCursor) -> Result<Vec<(CallListCursor, CallRecord)>, LedgerError> {
+    async fn page(
+        &self,
+        span: ReceivedRange,
+        below: &CallListCursor,
+    ) -> Result<Vec<(CallListCursor, CallRecord)>, LedgerError> {
         match &self.source {
             ReaderBackend::File(file) => in_file(file).ended(span, below),
             ReaderBackend::Server(server) => server.ended(span, below).await,

@@ -27,7 +27,11 @@ pub(crate) enum KeptRecordChange {
 }
 
 /// Says where records go when an effect changes.
-pub(crate) fn place_record(before: Option<&Effect>, after: &Effect, recorded: Option<&CallRecordWrite>) -> RecordPlacement {
+pub(crate) fn place_record(
+    before: Option<&Effect>,
+    after: &Effect,
+    recorded: Option<&CallRecordWrite>,
+) -> RecordPlacement {
     let held = before.filter(|before| keeps_record(before));
     if recorded.is_none() && held.is_some_and(|before| keeps_record(after) && before.call_id == after.call_id) {
         return RecordPlacement { kept: KeptRecordChange::Same, displaces: false };
@@ -36,7 +40,11 @@ pub(crate) fn place_record(before: Option<&Effect>, after: &Effect, recorded: Op
         let record = &recorded.record;
         record.outcome == Outcome::Dispatching && record.call_id == after.call_id && recorded.quarantine.is_none()
     };
-    let kept = if keeps_record(after) && recorded.is_some_and(is_open) { KeptRecordChange::New } else { KeptRecordChange::Nothing };
+    let kept = if keeps_record(after) && recorded.is_some_and(is_open) {
+        KeptRecordChange::New
+    } else {
+        KeptRecordChange::Nothing
+    };
     let of_same_call = |before: &Effect| recorded.is_some_and(|recorded| recorded.record.call_id == before.call_id);
     RecordPlacement { kept, displaces: held.is_some_and(|before| !of_same_call(before)) }
 }

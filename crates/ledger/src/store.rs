@@ -7,8 +7,8 @@ use servanda_effects::{Journal, JournalError, Notebook, PortFuture, budget::Budg
 #[cfg(test)]
 use crate::time::StoreTime;
 use crate::{
-    retention::{PruneReport, PruneRound},
     capacity::{LedgerLimits, StorageUsage},
+    retention::{PruneReport, PruneRound},
 };
 
 /// That a ledger of an earlier version was brought up to date.

@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    AdoptionRequest, LedgerGuard, Ledger, LedgerError, LedgerSchemaPolicy, LossSettlement,
+    AdoptionRequest, Ledger, LedgerError, LedgerGuard, LedgerSchemaPolicy, LossSettlement,
     postgres::upkeep as server,
-    report::{MigrationPlan, LedgerRestoration, Soundness, LedgerStatus, LedgerVerification},
+    report::{LedgerRestoration, LedgerStatus, LedgerVerification, MigrationPlan, Soundness},
     sqlite::upkeep as file,
     store::Migration,
 };

@@ -181,7 +181,10 @@ mod tests {
         let other = capabilities(r#"{"acme/x":{"a": 1},"roots":{},"sampling":{}}"#);
         assert_eq!(one, other);
         assert_eq!(one.as_json(), r#"{"acme/x":{"a": 1},"roots":{},"sampling":{}}"#);
-        assert!(capabilities(r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#).has_extension(super::TASKS_EXTENSION));
+        assert!(
+            capabilities(r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#)
+                .has_extension(super::TASKS_EXTENSION)
+        );
     }
 
     #[test]

@@ -49,7 +49,11 @@ pub fn inspect(json: &[u8]) -> Result<(), ShapeFault> {
     for token in JsonTokens::new(json) {
         match token {
             JsonToken::Open { is_object } => {
-                inside.push(if is_object { JsonContainer::Object(JsonObjectNames::default()) } else { JsonContainer::Array });
+                inside.push(if is_object {
+                    JsonContainer::Object(JsonObjectNames::default())
+                } else {
+                    JsonContainer::Array
+                });
                 parts += 1;
             }
             JsonToken::Close { .. } => drop(inside.pop()),
@@ -163,7 +167,7 @@ mod tests {
     use serde_json::value::RawValue;
 
     use super::{
-        DEPTH_MAX, PARTS_MAX, ShapeFault, JsonTokens, inspect, stripped, with_texts, without_members, without_own_meta,
+        DEPTH_MAX, JsonTokens, PARTS_MAX, ShapeFault, inspect, stripped, with_texts, without_members, without_own_meta,
     };
 
     #[test]

@@ -56,7 +56,9 @@ impl SigningKey {
     pub fn read(pem: &Secret, algorithm: Algorithm, kid: Option<String>) -> Result<Self, InvalidSigningKey> {
         let der = der(pem).ok_or(InvalidSigningKey(()))?;
         let pair = match algorithm {
-            Algorithm::Es256 => EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der).ok().map(SigningKeyPair::P256),
+            Algorithm::Es256 => {
+                EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der).ok().map(SigningKeyPair::P256)
+            }
             Algorithm::EdDsa => Ed25519KeyPair::from_pkcs8(&der).ok().map(SigningKeyPair::Ed25519),
             Algorithm::Rs256 | Algorithm::Ps256 => RsaKeyPair::from_pkcs8(&der).ok().map(SigningKeyPair::Rsa),
         };

@@ -124,6 +124,9 @@ mod tests {
         for (query, expected) in table {
             assert_eq!(answer(query, false), Err(expected), "{query}");
         }
-        assert_eq!(answer(&format!("code=c&state=st&x={}", "x".repeat(QUERY_BYTES_MAX)), false), Err(ConsentError::Form));
+        assert_eq!(
+            answer(&format!("code=c&state=st&x={}", "x".repeat(QUERY_BYTES_MAX)), false),
+            Err(ConsentError::Form)
+        );
     }
 }

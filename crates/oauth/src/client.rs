@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use servanda_authority::Secret;
 use servanda_contract::json::{JsonLimits, decode};
 
-use crate::{assertion::SigningKey, metadata::AuthServerMetadata, allowed_url::AllowedUrl, scope::OauthScopes};
+use crate::{allowed_url::AllowedUrl, assertion::SigningKey, metadata::AuthServerMetadata, scope::OauthScopes};
 
 /// Bytes of an answer to a registration.
 pub const REGISTRATION_BYTES_MAX: usize = 64 << 10;
@@ -131,13 +131,21 @@ impl ClientAuthMethod {
 
 impl OauthClientConfig {
     /// How we become a client of that server: one that was registered for us, then a document, then by registering.
-    pub fn acquisition(&self, server: &AuthServerMetadata, redirect: Option<&str>, scopes: &OauthScopes) -> Result<ClientAcquisition, OauthClientError> {
+    pub fn acquisition(
+        &self,
+        server: &AuthServerMetadata,
+        redirect: Option<&str>,
+        scopes: &OauthScopes,
+    ) -> Result<ClientAcquisition, OauthClientError> {
         if let Some(id) = &self.id {
             let proof = self.proof(server)?;
             return Ok(ClientAcquisition::Existing(OauthClient { id: id.clone(), proof }));
         }
         if let Some(document) = self.document.as_ref().filter(|_| server.takes_documents) {
-            return Ok(ClientAcquisition::Existing(OauthClient { id: document.clone(), proof: ClientAuthentication::None }));
+            return Ok(ClientAcquisition::Existing(OauthClient {
+                id: document.clone(),
+                proof: ClientAuthentication::None,
+            }));
         }
         let (Some(at), Some(redirect)) = (&server.registration_endpoint, redirect) else {
             return Err(OauthClientError::NotConfigured);
@@ -146,7 +154,8 @@ impl OauthClientConfig {
         let wanted = [ClientAuthMethod::None, ClientAuthMethod::ClientSecretBasic, ClientAuthMethod::ClientSecretPost];
         // A server that does not say takes passwords in the header; most take public clients all the same.
         let silent = server.client_proofs.is_none().then_some(ClientAuthMethod::None);
-        let method = silent.or_else(|| wanted.into_iter().find(|method| takes(*method))).ok_or(OauthClientError::NoProof)?;
+        let method =
+            silent.or_else(|| wanted.into_iter().find(|method| takes(*method))).ok_or(OauthClientError::NoProof)?;
         Ok(ClientAcquisition::Register { at: at.clone(), request: registration(redirect, method, scopes), method })
     }
 
@@ -157,7 +166,8 @@ impl OauthClientConfig {
             ClientAuthMethod::PrivateKeyJwt => self.key.is_some(),
         };
         // The strongest first. A public client is what we are if nothing was given to prove anything with.
-        let order = [ClientAuthMethod::PrivateKeyJwt, ClientAuthMethod::ClientSecretBasic, ClientAuthMethod::ClientSecretPost];
+        let order =
+            [ClientAuthMethod::PrivateKeyJwt, ClientAuthMethod::ClientSecretBasic, ClientAuthMethod::ClientSecretPost];
         let chosen = match self.method {
             Some(method) => Some(method),
             None if can(ClientAuthMethod::None) => Some(ClientAuthMethod::None),

@@ -6,8 +6,8 @@
 use reqwest::Url;
 
 use crate::{
-    metadata::{MetadataError, ProtectedResourceMetadata, AuthServerMetadata},
-    allowed_url::{DisallowedUrl, AllowedUrl, NetworkTrust},
+    allowed_url::{AllowedUrl, DisallowedUrl, NetworkTrust},
+    metadata::{AuthServerMetadata, MetadataError, ProtectedResourceMetadata},
     scope::OauthScopes,
     well_known,
 };
@@ -131,7 +131,9 @@ impl OauthDiscovery {
             return Ok(DiscoveryStep::Fetch(Box::new(self), place));
         }
         match self.stage {
-            DiscoveryStage::Resource { .. } if self.known.resource_metadata.is_some() => Err(DiscoveryError::NoResource),
+            DiscoveryStage::Resource { .. } if self.known.resource_metadata.is_some() => {
+                Err(DiscoveryError::NoResource)
+            }
             // Servers of 2025-03-26 have no such document: they issue their tokens themselves.
             DiscoveryStage::Resource { .. } => {
                 let own = self.known.trust.upstream().origin().ascii_serialization();

@@ -18,10 +18,10 @@ use serde_json::Value;
 use servanda_authority::Secret;
 
 use crate::{
+    allowed_url::{AllowedUrl, Network, NetworkTrust, written_network},
     discovery::DocumentFetch,
     flow::FlowEvent,
     metadata::DOCUMENT_BYTES_MAX,
-    allowed_url::{Network, AllowedUrl, NetworkTrust, written_network},
     request::TokenRequest,
 };
 
@@ -231,7 +231,8 @@ mod tests {
         let address = server(http("200 OK", "application/json", "{}")).await;
         // As a name, so that only the resolver stands between: this one resolves to the loopback everywhere.
         let trust = |network| NetworkTrust::new("https://mcp.test/".parse().unwrap(), network);
-        let client = |trust| Client::builder().no_proxy().dns_resolver(Arc::new(TrustedResolver { trust })).build().unwrap();
+        let client =
+            |trust| Client::builder().no_proxy().dns_resolver(Arc::new(TrustedResolver { trust })).build().unwrap();
         let url = format!("http://localhost:{}/", address.port());
         assert!(client(trust(Network::Loopback)).get(&url).send().await.is_ok());
         assert!(client(trust(Network::Public)).get(&url).send().await.is_err());

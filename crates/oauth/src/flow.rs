@@ -10,15 +10,15 @@ use servanda_authority::Secret;
 use servanda_contract::Timestamp;
 
 use crate::{
-    token_response::{self, RequestedTokenKind, TokenRequestError, IssuedTokens},
+    allowed_url::{AllowedUrl, DisallowedUrl},
     assertion::AssertionError,
-    callback::{self, ExpectedCallback, ConsentError},
-    client::{OauthClient, OauthClientConfig, OauthClientError, ClientAuthMethod, ClientAcquisition},
-    discovery::{DiscoveredServer, DiscoveryInput, DocumentFetch, DiscoveryStep, DiscoveryError, OauthDiscovery},
-    allowed_url::{DisallowedUrl, AllowedUrl},
+    callback::{self, ConsentError, ExpectedCallback},
+    client::{ClientAcquisition, ClientAuthMethod, OauthClient, OauthClientConfig, OauthClientError},
+    discovery::{DiscoveredServer, DiscoveryError, DiscoveryInput, DiscoveryStep, DocumentFetch, OauthDiscovery},
     pkce,
-    request::{TokenEndpoint, Grant, TokenPurpose, TokenRequest, token_request},
+    request::{Grant, TokenEndpoint, TokenPurpose, TokenRequest, token_request},
     scope::{InvalidOauthScopes, OauthScopes, ScopeSources},
+    token_response::{self, IssuedTokens, RequestedTokenKind, TokenRequestError},
 };
 
 /// The kind of token that one server issues for another to take as a grant.
@@ -241,7 +241,10 @@ impl TokenFlow {
 fn advance(plan: FlowPlan, next: DiscoveryStep, now: Timestamp) -> Result<FlowStep, FlowError> {
     let found = match next {
         DiscoveryStep::Fetch(search, place) => {
-            return Ok(FlowStep::Do(Box::new(TokenFlow { plan, stage: FlowStage::Searching(search) }), FlowAction::Fetch(place)));
+            return Ok(FlowStep::Do(
+                Box::new(TokenFlow { plan, stage: FlowStage::Searching(search) }),
+                FlowAction::Fetch(place),
+            ));
         }
         DiscoveryStep::Found(found) => found,
     };
@@ -272,9 +275,13 @@ fn advance(plan: FlowPlan, next: DiscoveryStep, now: Timestamp) -> Result<FlowSt
 
 fn begin_asking(plan: FlowPlan, settled: TokenRequestPlan, now: Timestamp) -> Result<FlowStep, FlowError> {
     let (action, stage) = match &plan.means {
-        GrantSource::Consent(consent) => (FlowAction::OpenBrowser(settled.consent_page(consent)?), FlowStage::Consenting(settled)),
+        GrantSource::Consent(consent) => {
+            (FlowAction::OpenBrowser(settled.consent_page(consent)?), FlowStage::Consenting(settled))
+        }
         GrantSource::ClientCredentials => (settled.ask(&Grant::ClientCredentials, now)?, FlowStage::Asking(settled)),
-        GrantSource::Assertion(assertion) => (settled.ask(&Grant::JwtBearer(assertion), now)?, FlowStage::Asking(settled)),
+        GrantSource::Assertion(assertion) => {
+            (settled.ask(&Grant::JwtBearer(assertion), now)?, FlowStage::Asking(settled))
+        }
         GrantSource::Exchange(subject) => {
             let grant = Grant::Exchange {
                 subject: &subject.token,
@@ -328,7 +335,11 @@ impl TokenRequestPlan {
 
     fn expected(&self, consent: &ConsentSession) -> ExpectedCallback {
         let server = &self.found.server;
-        ExpectedCallback { state: consent.state.clone(), issuer: server.issuer.clone(), names_itself: server.names_itself }
+        ExpectedCallback {
+            state: consent.state.clone(),
+            issuer: server.issuer.clone(),
+            names_itself: server.names_itself,
+        }
     }
 
     /// The address that the user opens.

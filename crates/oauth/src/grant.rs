@@ -9,14 +9,14 @@ use servanda_effects::PortFuture;
 use servanda_upstream::MissingCredential;
 
 use crate::{
-    token_response::{self, RequestedTokenKind},
     client::{OauthClient, OauthClientConfig},
     discovery::DiscoveryInput,
-    fetch::{OauthHttp, AuthServerUnreachable},
-    flow::{FlowAction, FlowEvent, TokenFlow, GrantedTokens, FlowError, FlowPlan, SubjectToken, FlowStep},
+    fetch::{AuthServerUnreachable, OauthHttp},
+    flow::{FlowAction, FlowError, FlowEvent, FlowPlan, FlowStep, GrantedTokens, SubjectToken, TokenFlow},
     login::Login,
-    request::{TokenEndpoint, Grant, TokenPurpose, token_request},
+    request::{Grant, TokenEndpoint, TokenPurpose, token_request},
     scope::OauthScopes,
+    token_response::{self, RequestedTokenKind},
 };
 
 /// How many steps a flow may take.
@@ -118,7 +118,9 @@ pub async fn obtain(
             FlowAction::Fetch(place) => FlowEvent::Fetched(oauth_http.fetch(&place).await),
             FlowAction::Register(place, request) => oauth_http.register(&place, &request).await?,
             FlowAction::RequestToken(request) => oauth_http.request_token(&request).await?,
-            FlowAction::OpenBrowser(address) => FlowEvent::Returned(window.show(&address).await.ok_or(GrantError::Nobody)?),
+            FlowAction::OpenBrowser(address) => {
+                FlowEvent::Returned(window.show(&address).await.ok_or(GrantError::Nobody)?)
+            }
         };
         turn = flow.step(event, clock.now())?;
     }
@@ -138,10 +140,12 @@ pub async fn renew(
     let endpoint = TokenEndpoint { address: &place, issuer: &login.issuer };
     let purpose = TokenPurpose { resource: &login.resource, scopes: &login.asked };
     let request = token_request(&Grant::Refresh(refresh), &client, endpoint, purpose, clock.now());
-    let FlowEvent::Answered { status, body } = oauth_http.request_token(&request.map_err(FlowError::from)?).await? else {
+    let FlowEvent::Answered { status, body } = oauth_http.request_token(&request.map_err(FlowError::from)?).await?
+    else {
         return Err(FlowError::OutOfTurn.into());
     };
-    let tokens = token_response::read(status, body.expose(), RequestedTokenKind::Access, clock.now()).map_err(FlowError::from)?;
+    let tokens = token_response::read(status, body.expose(), RequestedTokenKind::Access, clock.now())
+        .map_err(FlowError::from)?;
     Ok(Some(login.renewed(tokens, clock.now())))
 }
 

@@ -5,9 +5,8 @@
 //! which of it counts. Deliberately absent: authentication of our own callers, and any way for a credential of theirs to
 //! reach an upstream.
 
-pub mod token_response;
+pub mod allowed_url;
 pub mod assertion;
-pub mod login_store;
 pub mod callback;
 pub mod challenge;
 pub mod client;
@@ -16,14 +15,15 @@ pub mod fetch;
 pub mod flow;
 pub mod grant;
 pub mod login;
+pub mod login_store;
 pub mod machine;
 pub mod metadata;
 pub mod personal;
-pub mod allowed_url;
-pub mod probe;
 pub mod pkce;
+pub mod probe;
 pub mod request;
 pub mod scope;
 #[cfg(test)]
 mod testing;
+pub mod token_response;
 pub mod well_known;

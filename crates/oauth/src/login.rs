@@ -9,11 +9,11 @@ use servanda_contract::Timestamp;
 use zeroize::Zeroize as _;
 
 use crate::{
-    token_response::IssuedTokens,
-    client::{OauthClient, ClientAuthentication, OauthClientConfig, ClientAuthMethod},
+    client::{ClientAuthMethod, ClientAuthentication, OauthClient, OauthClientConfig},
     flow::GrantedTokens,
     metadata,
     scope::OauthScopes,
+    token_response::IssuedTokens,
 };
 
 /// A token that ends within this time is not shown any more: it would end on the way. Of one that does not live for twice
@@ -58,7 +58,12 @@ pub struct Login {
 
 impl Login {
     /// What was granted now.
-    pub fn from_grant(granted: &GrantedTokens, configured: &OauthClientConfig, redirect: Option<String>, now: Timestamp) -> Self {
+    pub fn from_grant(
+        granted: &GrantedTokens,
+        configured: &OauthClientConfig,
+        redirect: Option<String>,
+        now: Timestamp,
+    ) -> Self {
         let (client, tokens) = (&granted.client, &granted.tokens);
         let ours = [&configured.id, &configured.document].into_iter().flatten().any(|id| *id == client.id);
         Self {

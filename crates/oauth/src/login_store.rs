@@ -153,7 +153,12 @@ impl LoginStore {
     }
 
     /// The issuer that a client of the configuration belongs to, once it was used there.
-    pub async fn issuer(&self, upstream: &str, client: &str, now: Timestamp) -> Result<Option<String>, LoginStoreError> {
+    pub async fn issuer(
+        &self,
+        upstream: &str,
+        client: &str,
+        now: Timestamp,
+    ) -> Result<Option<String>, LoginStoreError> {
         let note = self.notebook.read(NoteKind::Issuer, &client_key(upstream, client), now).await?;
         Ok(note.and_then(|note| serde_json::from_str(&note.value).ok()))
     }
@@ -195,7 +200,8 @@ impl LoginStore {
             if first == note {
                 return Ok(Some(RefreshClaim(key)));
             }
-            let Some(theirs) = serde_json::from_str::<RefreshClaimNote>(&first.value).ok().filter(|claim| claim.until <= now)
+            let Some(theirs) =
+                serde_json::from_str::<RefreshClaimNote>(&first.value).ok().filter(|claim| claim.until <= now)
             else {
                 return Ok(None);
             };

@@ -13,15 +13,17 @@ use std::{
 use servanda_authority::Secret;
 use servanda_contract::{Caller, Timestamp, time::Clock};
 use servanda_effects::PortFuture;
-use servanda_upstream::{CredentialSource, CredentialRequest, MissingCredential, PresentedCredentials, CredentialRejection, Remedy};
+use servanda_upstream::{
+    CredentialRejection, CredentialRequest, CredentialSource, MissingCredential, PresentedCredentials, Remedy,
+};
 
 use crate::{
-    login_store::LoginStore,
     challenge::Demand,
     discovery::DiscoveryInput,
-    flow::{GrantedTokens, GrantSource, FlowPlan, RelayServer, SubjectToken},
-    grant::{self, UpstreamAccess, GrantError, UnattendedGrant, UpstreamAccessSource, NoBrowser},
+    flow::{FlowPlan, GrantSource, GrantedTokens, RelayServer, SubjectToken},
+    grant::{self, GrantError, NoBrowser, UnattendedGrant, UpstreamAccess, UpstreamAccessSource},
     login::shown_until,
+    login_store::LoginStore,
     personal::{FRESH_MS, PAUSE_MS, bearer},
     scope::OauthScopes,
 };
@@ -144,7 +146,11 @@ impl MachineSource {
         }
     }
 
-    async fn obtain(&self, credential_request: &CredentialRequest, slot: &TokenSlot) -> Result<GrantedTokens, MissingCredential> {
+    async fn obtain(
+        &self,
+        credential_request: &CredentialRequest,
+        slot: &TokenSlot,
+    ) -> Result<GrantedTokens, MissingCredential> {
         let access = self.terms.access().await?;
         let upstream = credential_request.upstream.as_str();
         let oauth_http = access.oauth_http().await.map_err(|error| refused(upstream, &error.into()))?;
@@ -180,7 +186,12 @@ impl MachineSource {
         Ok(granted)
     }
 
-    fn means(&self, credential_request: &CredentialRequest, access: &UpstreamAccess, oauth_http: &crate::fetch::OauthHttp) -> Result<GrantSource, MissingCredential> {
+    fn means(
+        &self,
+        credential_request: &CredentialRequest,
+        access: &UpstreamAccess,
+        oauth_http: &crate::fetch::OauthHttp,
+    ) -> Result<GrantSource, MissingCredential> {
         let upstream = credential_request.upstream.as_str();
         Ok(match (&access.grant, &self.statements, &credential_request.on_behalf_of) {
             (UnattendedGrant::Statement, Some(statements), Some(caller)) => {
@@ -232,11 +243,18 @@ impl MachineSource {
 }
 
 impl CredentialSource for MachineSource {
-    fn present<'a>(&'a self, credential_request: &'a CredentialRequest) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
+    fn present<'a>(
+        &'a self,
+        credential_request: &'a CredentialRequest,
+    ) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
         Box::pin(self.token(credential_request))
     }
 
-    fn rejected<'a>(&'a self, credential_request: &'a CredentialRequest, rejection: &'a CredentialRejection) -> PortFuture<'a, Remedy> {
+    fn rejected<'a>(
+        &'a self,
+        credential_request: &'a CredentialRequest,
+        rejection: &'a CredentialRejection,
+    ) -> PortFuture<'a, Remedy> {
         Box::pin(async move {
             if self.renewable(credential_request, rejection).await {
                 return Remedy::TryAgain;

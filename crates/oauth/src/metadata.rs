@@ -10,7 +10,7 @@ use serde_json::Value;
 use servanda_contract::json::{JsonLimits, decode};
 
 use crate::{
-    allowed_url::{DisallowedUrl, AllowedUrl, NetworkTrust},
+    allowed_url::{AllowedUrl, DisallowedUrl, NetworkTrust},
     scope::OauthScopes,
 };
 
@@ -263,7 +263,8 @@ mod tests {
             })
             .to_string()
         };
-        let server = AuthServerMetadata::verify(document("https://as.test").as_bytes(), "https://as.test", &trust()).unwrap();
+        let server =
+            AuthServerMetadata::verify(document("https://as.test").as_bytes(), "https://as.test", &trust()).unwrap();
         assert_eq!(server.proves_codes, Some(true));
         assert!(!server.names_itself && !server.takes_documents);
         for other in ["https://as.test/", "https://AS.test", "https://as.test:443", "https://evil.test", ""] {

@@ -13,16 +13,18 @@ use std::{
 use servanda_authority::Secret;
 use servanda_contract::{Caller, Timestamp, time::Clock};
 use servanda_effects::PortFuture;
-use servanda_upstream::{CredentialSource, CredentialRequest, MissingCredential, PresentedCredentials, CredentialRejection, Remedy};
+use servanda_upstream::{
+    CredentialRejection, CredentialRequest, CredentialSource, MissingCredential, PresentedCredentials, Remedy,
+};
 use tokio::time::Instant;
 use zeroize::Zeroizing;
 
 use crate::{
-    login_store::{LoginStoreError, RefreshClaim, LoginStore, LoginKey},
     challenge::Demand,
     flow::FlowError,
     grant::{self, GrantError, UpstreamAccessSource},
     login::Login,
+    login_store::{LoginKey, LoginStore, LoginStoreError, RefreshClaim},
     pkce::random_text,
 };
 
@@ -65,7 +67,10 @@ impl PersonalSource {
 }
 
 impl CredentialSource for PersonalSource {
-    fn present<'a>(&'a self, credential_request: &'a CredentialRequest) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
+    fn present<'a>(
+        &'a self,
+        credential_request: &'a CredentialRequest,
+    ) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
         Box::pin(async move {
             let whose = login_key(credential_request);
             let login = self.0.login(&whose).await?;
@@ -78,7 +83,11 @@ impl CredentialSource for PersonalSource {
         })
     }
 
-    fn rejected<'a>(&'a self, credential_request: &'a CredentialRequest, rejection: &'a CredentialRejection) -> PortFuture<'a, Remedy> {
+    fn rejected<'a>(
+        &'a self,
+        credential_request: &'a CredentialRequest,
+        rejection: &'a CredentialRejection,
+    ) -> PortFuture<'a, Remedy> {
         Box::pin(async move {
             let remedy = self.0.remedy(&login_key(credential_request), rejection).await;
             remedy.map_or_else(Remedy::GiveUp, |()| Remedy::TryAgain)
@@ -105,7 +114,11 @@ impl Inner {
     }
 
     /// Something else to show, or why there is nothing.
-    async fn remedy(self: &Arc<Self>, whose: &LoginKey, rejection: &CredentialRejection) -> Result<(), MissingCredential> {
+    async fn remedy(
+        self: &Arc<Self>,
+        whose: &LoginKey,
+        rejection: &CredentialRejection,
+    ) -> Result<(), MissingCredential> {
         let login = self.login(whose).await?;
         let demand = Demand::from_headers(rejection.www_authenticate.as_deref());
         if rejection.status == 403 {
@@ -124,7 +137,11 @@ impl Inner {
 
     async fn more_needed(&self, whose: &LoginKey, login: &Login, demand: Option<&Demand>) -> MissingCredential {
         let Some(demand) = demand.filter(|demand| demand.insufficient_scope) else {
-            return MissingCredential::not_permitted(format!("`{}` does not let {} do this", whose.upstream, name(whose)));
+            return MissingCredential::not_permitted(format!(
+                "`{}` does not let {} do this",
+                whose.upstream,
+                name(whose)
+            ));
         };
         let scopes = demand.scopes.clone().unwrap_or_default();
         let line = scopes.line().unwrap_or_else(|| "more scopes".to_owned());
@@ -184,7 +201,12 @@ impl Inner {
         Ok(login)
     }
 
-    async fn renew_claimed(&self, whose: &LoginKey, seen: &Login, claim: RefreshClaim) -> Result<Login, MissingCredential> {
+    async fn renew_claimed(
+        &self,
+        whose: &LoginKey,
+        seen: &Login,
+        claim: RefreshClaim,
+    ) -> Result<Login, MissingCredential> {
         let until = Instant::now() + Duration::from_millis(crate::login_store::REFRESH_MS_MAX);
         // It may have been renewed, or withdrawn, while the claim was made.
         let login = self.login(whose).await;
@@ -220,7 +242,8 @@ impl Inner {
             Ok(None) => Err(RenewalFailure { why: ended(whose), used_up: false }),
             Err(error) => {
                 tracing::warn!(upstream = %whose.upstream, tenant = %whose.tenant, %error, "no next token was issued");
-                let used_up = matches!(&error, GrantError::NotGranted(FlowError::NoTokens(why)) if why.exhausts_grant());
+                let used_up =
+                    matches!(&error, GrantError::NotGranted(FlowError::NoTokens(why)) if why.exhausts_grant());
                 let why = match () {
                     () if used_up => ended(whose),
                     () if error.is_final() => self.refuse(whose, no_token(&whose.upstream, &error)),
@@ -314,7 +337,10 @@ pub fn login_hint(whose: &LoginKey) -> String {
 /// The gateway itself uses the local user's login: there has to be one to ask a server what it offers.
 fn login_key(credential_request: &CredentialRequest) -> LoginKey {
     let local = Caller::local();
-    LoginKey::for_caller(credential_request.upstream.as_str(), credential_request.on_behalf_of.as_deref().unwrap_or(&local))
+    LoginKey::for_caller(
+        credential_request.upstream.as_str(),
+        credential_request.on_behalf_of.as_deref().unwrap_or(&local),
+    )
 }
 
 fn name(whose: &LoginKey) -> String {

@@ -3,7 +3,9 @@
 use std::sync::{Mutex, PoisonError};
 
 use servanda_effects::PortFuture;
-use servanda_upstream::{CredentialSource, CredentialRequest, MissingCredential, PresentedCredentials, CredentialRejection, Remedy};
+use servanda_upstream::{
+    CredentialRejection, CredentialRequest, CredentialSource, MissingCredential, PresentedCredentials, Remedy,
+};
 
 use crate::challenge::Demand;
 
@@ -21,11 +23,18 @@ impl ChallengeProbe {
 }
 
 impl CredentialSource for ChallengeProbe {
-    fn present<'a>(&'a self, _credential_request: &'a CredentialRequest) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
+    fn present<'a>(
+        &'a self,
+        _credential_request: &'a CredentialRequest,
+    ) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
         Box::pin(std::future::ready(Ok(PresentedCredentials::default())))
     }
 
-    fn rejected<'a>(&'a self, _credential_request: &'a CredentialRequest, rejection: &'a CredentialRejection) -> PortFuture<'a, Remedy> {
+    fn rejected<'a>(
+        &'a self,
+        _credential_request: &'a CredentialRequest,
+        rejection: &'a CredentialRejection,
+    ) -> PortFuture<'a, Remedy> {
         // A server that does not say what it wants wants a token all the same.
         let demand = Demand::from_headers(rejection.www_authenticate.as_deref()).unwrap_or_default();
         *self.demand.lock().unwrap_or_else(PoisonError::into_inner) = Some(demand);

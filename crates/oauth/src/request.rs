@@ -8,9 +8,9 @@ use servanda_contract::Timestamp;
 use zeroize::Zeroizing;
 
 use crate::{
-    assertion::{ASSERTION_TYPE, AssertionError},
-    client::{OauthClient, ClientAuthentication},
     allowed_url::AllowedUrl,
+    assertion::{ASSERTION_TYPE, AssertionError},
+    client::{ClientAuthentication, OauthClient},
     scope::OauthScopes,
 };
 
@@ -165,8 +165,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        assertion::{self, SigningKey},
         allowed_url::{Network, NetworkTrust},
+        assertion::{self, SigningKey},
     };
 
     fn posted(grant: &Grant<'_>, proof: ClientAuthentication) -> (String, Option<String>) {

@@ -20,12 +20,12 @@ use tokio::{
 };
 
 use crate::{
-    login_store::LoginStore,
-    client::{OauthClient, ClientAuthentication, OauthClientConfig},
-    flow::GrantedTokens,
-    grant::{UpstreamAccess, UnattendedGrant, UpstreamAccessSource},
-    login::Login,
     allowed_url::{Network, NetworkTrust},
+    client::{ClientAuthentication, OauthClient, OauthClientConfig},
+    flow::GrantedTokens,
+    grant::{UnattendedGrant, UpstreamAccess, UpstreamAccessSource},
+    login::Login,
+    login_store::LoginStore,
     scope::OauthScopes,
 };
 
@@ -156,7 +156,13 @@ impl TokenServer {
             client: OauthClient { id: "me".to_owned(), proof: ClientAuthentication::None },
             resource: self.url().to_string(),
             scopes: OauthScopes::read("a").unwrap(),
-            tokens: crate::token_response::read(200, body.to_string().as_bytes(), crate::token_response::RequestedTokenKind::Access, now).unwrap(),
+            tokens: crate::token_response::read(
+                200,
+                body.to_string().as_bytes(),
+                crate::token_response::RequestedTokenKind::Access,
+                now,
+            )
+            .unwrap(),
         };
         let configured = OauthClientConfig { id: Some("me".to_owned()), ..OauthClientConfig::default() };
         Login::from_grant(&granted, &configured, None, now)

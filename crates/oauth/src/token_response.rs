@@ -94,7 +94,12 @@ struct TokenResponse {
 }
 
 /// Reads an answer that came at `now`.
-pub fn read(status: u16, body: &[u8], kind: RequestedTokenKind<'_>, now: Timestamp) -> Result<IssuedTokens, TokenRequestError> {
+pub fn read(
+    status: u16,
+    body: &[u8],
+    kind: RequestedTokenKind<'_>,
+    now: Timestamp,
+) -> Result<IssuedTokens, TokenRequestError> {
     let limits = JsonLimits { bytes_max: ANSWER_BYTES_MAX, depth_max: ANSWER_DEPTH_MAX };
     let decoded = decode(body, limits);
     if status != 200 {
@@ -103,7 +108,8 @@ pub fn read(status: u16, body: &[u8], kind: RequestedTokenKind<'_>, now: Timesta
         let word = word.filter(|word| is_error_code(word)).map(ToOwned::to_owned);
         return Err(word.map_or(TokenRequestError::Status { status }, |word| TokenRequestError::Refused { word }));
     }
-    let written: TokenResponse = decoded.ok().and_then(|value| serde_json::from_value(value).ok()).ok_or(TokenRequestError::Form)?;
+    let written: TokenResponse =
+        decoded.ok().and_then(|value| serde_json::from_value(value).ok()).ok_or(TokenRequestError::Form)?;
     if !is_token(&written.access_token) || written.refresh_token.as_deref().is_some_and(|token| !is_token(token)) {
         return Err(TokenRequestError::Form);
     }
@@ -159,7 +165,10 @@ mod tests {
         assert_eq!(tokens.expires_at.unwrap().unix_ms(), 1_000 + LIFETIME_S_MAX * 1_000);
         let typed = json!({"access_token": "a", "token_type": "N_A", "issued_token_type": "t"});
         assert!(read(200, typed.to_string().as_bytes(), RequestedTokenKind::Typed("t"), NOW).is_ok());
-        assert_eq!(read(200, typed.to_string().as_bytes(), RequestedTokenKind::Typed("u"), NOW).unwrap_err(), TokenRequestError::Kind);
+        assert_eq!(
+            read(200, typed.to_string().as_bytes(), RequestedTokenKind::Typed("u"), NOW).unwrap_err(),
+            TokenRequestError::Kind
+        );
     }
 
     #[test]

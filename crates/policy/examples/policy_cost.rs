@@ -16,7 +16,8 @@ use servanda_contract::{
     json::{CanonicalBytes, canonicalize},
 };
 use servanda_policy::{
-    PolicyCall, CallCircumstances, BuiltInPermits, PartyIdentity, PolicyLimits, Policies, Principal, PolicySource, ListDecision, ToolFacts, Vocabulary,
+    BuiltInPermits, CallCircumstances, ListDecision, PartyIdentity, Policies, PolicyCall, PolicyLimits, PolicySource,
+    Principal, ToolFacts, Vocabulary,
 };
 
 const BASE: &str = include_str!("../tests/fixtures/pay.yaml");
@@ -43,7 +44,8 @@ fn report(name: &str, policies: usize, tools: usize, write: fn(&mut String, usiz
     let vocabulary_ms = begun.elapsed().as_millis();
     let begun = Instant::now();
     let source = PolicySource { name: "cost.cedar", text: &text };
-    let loaded = Policies::load(Arc::clone(&vocabulary), &[source], BuiltInPermits::On, &PolicyLimits::default()).unwrap();
+    let loaded =
+        Policies::load(Arc::clone(&vocabulary), &[source], BuiltInPermits::On, &PolicyLimits::default()).unwrap();
     let load_ms = begun.elapsed().as_millis();
     let mut random = Random(0x5eed);
     let world = World::generate(&vocabulary, &mut random);
@@ -51,7 +53,8 @@ fn report(name: &str, policies: usize, tools: usize, write: fn(&mut String, usiz
     took.sort_unstable();
     let at = |part: usize| us(took[took.len() * part / 1000]);
     let begun = Instant::now();
-    let stands = |tool: &&str| loaded.list_decision(&world.principals[0], tool, &world.circumstances) != ListDecision::Denied;
+    let stands =
+        |tool: &&str| loaded.list_decision(&world.principals[0], tool, &world.circumstances) != ListDecision::Denied;
     let listed = vocabulary.tool_names().filter(stands).count();
     let list_ms = begun.elapsed().as_micros();
     println!(
@@ -92,7 +95,8 @@ impl World {
         let principal = &self.principals[random.below(self.principals.len())];
         let arguments = &self.arguments[random.below(self.arguments.len())];
         let begun = Instant::now();
-        let decision = policies.decide(&PolicyCall { principal, tool: &tool, arguments, circumstances: &self.circumstances });
+        let decision =
+            policies.decide(&PolicyCall { principal, tool: &tool, arguments, circumstances: &self.circumstances });
         let elapsed_ns = begun.elapsed().as_nanos();
         std::hint::black_box(decision);
         elapsed_ns

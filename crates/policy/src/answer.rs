@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use crate::{
     bucket::PolicyRule,
-    decision::{DecidingPolicies, PolicyRefusalCause, PolicyDecision, RefusedByPolicy},
-    deciding_policy::DecidingPolicy,
-    principal_role::PrincipalRole,
     context_needs::ContextNeeds,
+    deciding_policy::DecidingPolicy,
+    decision::{DecidingPolicies, PolicyDecision, PolicyRefusalCause, RefusedByPolicy},
+    principal_role::PrincipalRole,
 };
 
 /// What the policies say whatever the call of a tool by a principal is, and those that have to see the call.
@@ -38,7 +38,13 @@ pub(crate) struct PolicyAnswer {
 impl Default for PartialEvaluation {
     fn default() -> Self {
         let judged = Err(RefusedByPolicy::for_cause(PolicyRefusalCause::NotPermitted));
-        Self { answer: PolicyAnswer::default(), open: Vec::new(), own_tenant: None, needs: ContextNeeds::default(), fallback: judged }
+        Self {
+            answer: PolicyAnswer::default(),
+            open: Vec::new(),
+            own_tenant: None,
+            needs: ContextNeeds::default(),
+            fallback: judged,
+        }
     }
 }
 
@@ -101,7 +107,10 @@ impl PolicyAnswer {
         if !self.errors.is_empty() {
             self.errors.sort();
             self.errors.dedup();
-            return Err(RefusedByPolicy::by_policies(PolicyRefusalCause::ErrorInPolicy { errors: self.errors }, self.failed));
+            return Err(RefusedByPolicy::by_policies(
+                PolicyRefusalCause::ErrorInPolicy { errors: self.errors },
+                self.failed,
+            ));
         }
         if !self.forbids.is_empty() {
             return Err(RefusedByPolicy::by_policies(PolicyRefusalCause::Forbidden, self.forbids));

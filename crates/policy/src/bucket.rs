@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cedar_policy::{Effect, Expression, PolicySet, PolicySetError};
 
-use crate::{deciding_policy::DecidingPolicy, loaded::LoadedPolicy, context_needs::ContextNeeds};
+use crate::{context_needs::ContextNeeds, deciding_policy::DecidingPolicy, loaded::LoadedPolicy};
 
 /// Policies that are looked at together.
 #[derive(Debug, Default)]

@@ -16,7 +16,7 @@ use crate::{
     explain::PolicyExplanation,
     policies::Policies,
     principal::{PartyIdentity, Principal, PrincipalError},
-    request::{PolicyCall, CallCircumstances},
+    request::{CallCircumstances, PolicyCall},
     vocabulary::Vocabulary,
 };
 
@@ -173,7 +173,8 @@ fn explain(
     let arguments = canonicalize(&Value::Object(case.args.clone())).map_err(|error| error.to_string())?;
     let program_class = program_class(&case.tool, &arguments);
     let circumstances = CallCircumstances { program_class, ..case.env.circumstances(case.principal.tenant()) };
-    let call = PolicyCall { principal: &principal, tool: &case.tool, arguments: &arguments, circumstances: &circumstances };
+    let call =
+        PolicyCall { principal: &principal, tool: &case.tool, arguments: &arguments, circumstances: &circumstances };
     let by = policies.decide(&call).by().iter().map(|deciding| deciding.policy.clone()).collect();
     Ok((policies.explain(&call), by))
 }

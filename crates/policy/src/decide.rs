@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use crate::{
-    answer::{PolicyAnswer, PartialEvaluation},
-    decision::{DecidingPolicies, PolicyRefusalCause, PolicyDecision, RefusedByPolicy},
+    answer::{PartialEvaluation, PolicyAnswer},
+    decision::{DecidingPolicies, PolicyDecision, PolicyRefusalCause, RefusedByPolicy},
     index::ConditionResult,
     policies::Policies,
     principal::Principal,
-    request::{self, PolicyCall, CedarRequestError},
+    request::{self, CedarRequestError, PolicyCall},
     vocabulary::PolicyTool,
 };
 
@@ -23,11 +23,17 @@ impl Policies {
     }
 
     fn judge(&self, call: &PolicyCall<'_>) -> Result<DecidingPolicies, RefusedByPolicy> {
-        let Some(tool) = self.vocabulary().tool(call.tool) else { return Err(RefusedByPolicy::for_cause(PolicyRefusalCause::UnknownTool)) };
+        let Some(tool) = self.vocabulary().tool(call.tool) else {
+            return Err(RefusedByPolicy::for_cause(PolicyRefusalCause::UnknownTool));
+        };
         let tool = tool.for_class(call.circumstances.program_class);
         if call.principal.acts_alone() {
             let (settled, said) = self.evaluate_call(call, tool)?;
-            return if said.is_silent() { settled.fallback.clone() } else { said.merged_with(&settled.answer).into_result() };
+            return if said.is_silent() {
+                settled.fallback.clone()
+            } else {
+                said.merged_with(&settled.answer).into_result()
+            };
         }
         let mut all = PolicyAnswer::default();
         for (role, principal) in call.principal.roles() {
@@ -38,9 +44,14 @@ impl Policies {
     }
 
     /// What is settled of a call by one who is nobody else, and what those policies say that have to see it.
-    fn evaluate_call(&self, call: &PolicyCall<'_>, tool: &PolicyTool) -> Result<(Arc<PartialEvaluation>, PolicyAnswer), RefusedByPolicy> {
+    fn evaluate_call(
+        &self,
+        call: &PolicyCall<'_>,
+        tool: &PolicyTool,
+    ) -> Result<(Arc<PartialEvaluation>, PolicyAnswer), RefusedByPolicy> {
         let settled = self.partial_evaluation(call.principal, call.tool, tool)?;
-        let mut said = PolicyAnswer::default().with_tenant_rule(call.circumstances.tenant, &call.principal.tenant, &settled);
+        let mut said =
+            PolicyAnswer::default().with_tenant_rule(call.circumstances.tenant, &call.principal.tenant, &settled);
         if !settled.open.is_empty() {
             let question = request::for_call(call, tool, &[&settled.needs].into_iter().collect())?;
             settled.open.iter().for_each(|rule| said.record(rule, question.holds_for(rule)));
@@ -48,7 +59,12 @@ impl Policies {
         Ok((settled, said))
     }
 
-    pub(crate) fn partial_evaluation(&self, principal: &Principal, name: &str, tool: &PolicyTool) -> Result<Arc<PartialEvaluation>, CedarRequestError> {
+    pub(crate) fn partial_evaluation(
+        &self,
+        principal: &Principal,
+        name: &str,
+        tool: &PolicyTool,
+    ) -> Result<Arc<PartialEvaluation>, CedarRequestError> {
         let key = (self.number(), tool.number);
         if let Some(settled) = principal.cache.partial_evaluations.get(&key) {
             return Ok(settled);

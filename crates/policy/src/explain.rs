@@ -7,12 +7,12 @@ use cedar_policy::{Effect, Policy, PolicySet};
 use serde::Serialize;
 
 use crate::{
-    decision::{PolicyRefusalCause, PolicyDecision},
-    principal_role::PrincipalRole,
-    loaded::LoadedPolicy,
     context_needs::PolicyCondition,
+    decision::{PolicyDecision, PolicyRefusalCause},
+    loaded::LoadedPolicy,
     policies::Policies,
-    request::{self, PolicyCall, CedarRequest, CedarRequestError},
+    principal_role::PrincipalRole,
+    request::{self, CedarRequest, CedarRequestError, PolicyCall},
     vocabulary::PolicyTool,
 };
 
@@ -182,10 +182,14 @@ impl fmt::Display for PolicyExplanation {
                 "refused: no policy permits it to everybody that the caller is or claims to be".to_owned()
             }
             Some(PolicyRefusalCause::NotPermitted) => "refused: no policy permits it".to_owned(),
-            Some(PolicyRefusalCause::ErrorInPolicy { .. }) => "refused: a policy failed, so nobody knows what it says".to_owned(),
+            Some(PolicyRefusalCause::ErrorInPolicy { .. }) => {
+                "refused: a policy failed, so nobody knows what it says".to_owned()
+            }
             Some(PolicyRefusalCause::UnknownTool) => "refused: the policies know no such tool".to_owned(),
             Some(PolicyRefusalCause::Arguments { reason }) => format!("refused: a policy looks at {reason}"),
-            Some(PolicyRefusalCause::Engine { reason }) => format!("refused: the question could not be asked: {reason}"),
+            Some(PolicyRefusalCause::Engine { reason }) => {
+                format!("refused: the question could not be asked: {reason}")
+            }
         };
         write!(formatter, "{verdict}")?;
         for matched in &self.looked_at {

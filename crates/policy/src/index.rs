@@ -12,9 +12,9 @@ use cedar_policy::{Context, Entities, EntityTypeName, EntityUid, PolicySetError,
 use crate::{
     bucket::{PolicyBucket, PolicyRule},
     loaded::LoadedPolicy,
-    scope::{ScopePrincipals, ScopeTool},
     principal::{Principal, fingerprint},
     request::CedarRequest,
+    scope::{ScopePrincipals, ScopeTool},
     vocabulary::PolicyTool,
 };
 
@@ -77,7 +77,11 @@ impl PolicyIndex {
     }
 
     /// What is known of rules that no call of a tool can change. Those that were not asked yet are asked now.
-    pub(crate) fn fixed<'r>(&self, tool: &PolicyTool, rules: impl Iterator<Item = &'r PolicyRule>) -> HashMap<u32, ConditionResult> {
+    pub(crate) fn fixed<'r>(
+        &self,
+        tool: &PolicyTool,
+        rules: impl Iterator<Item = &'r PolicyRule>,
+    ) -> HashMap<u32, ConditionResult> {
         let known = self.fixed.read().unwrap_or_else(PoisonError::into_inner).get(&tool.number).cloned();
         let mut found: HashMap<u32, ConditionResult> = known.iter().flat_map(|known| known.iter().copied()).collect();
         let before = found.len();
@@ -100,8 +104,14 @@ impl PolicyIndex {
     }
 
     /// The policies that concern a call of this tool by this principal. Every policy is in one of them at most.
-    pub(crate) fn buckets<'a>(&'a self, name: &str, tool: &PolicyTool, principal: &'a Principal) -> Vec<&'a PolicyBucket> {
-        let keys = [ScopeTool::Any, ScopeTool::Upstream(tool.facts.upstream.to_string()), ScopeTool::Tool(name.to_owned())];
+    pub(crate) fn buckets<'a>(
+        &'a self,
+        name: &str,
+        tool: &PolicyTool,
+        principal: &'a Principal,
+    ) -> Vec<&'a PolicyBucket> {
+        let keys =
+            [ScopeTool::Any, ScopeTool::Upstream(tool.facts.upstream.to_string()), ScopeTool::Tool(name.to_owned())];
         let kind = principal.uid.type_name();
         let mut found = Vec::new();
         for place in keys.iter().filter_map(|key| self.places.get(key)) {

@@ -5,10 +5,10 @@ use cedar_policy::{PolicySet, Response};
 
 use crate::{
     bucket::PolicyBucket,
-    principal_role::PrincipalRole,
     context_needs::CombinedNeeds,
     policies::Policies,
     principal::Principal,
+    principal_role::PrincipalRole,
     request::{self, CallCircumstances, CedarRequest},
     vocabulary::PolicyTool,
 };
@@ -27,11 +27,17 @@ pub enum ListDecision {
 impl Policies {
     /// How a tool stands with a principal. Of the circumstances, the tenant, the environment and the client count; what only a
     /// single call has does not.
-    pub fn list_decision(&self, principal: &Principal, tool: &str, circumstances: &CallCircumstances<'_>) -> ListDecision {
+    pub fn list_decision(
+        &self,
+        principal: &Principal,
+        tool: &str,
+        circumstances: &CallCircumstances<'_>,
+    ) -> ListDecision {
         let Some(known) = self.vocabulary().tool(tool) else { return ListDecision::Denied };
         let of_class = |known: &PolicyTool| {
             let as_whom = principal.roles().map(|(role, principal)| {
-                self.list_findings(principal, tool, known, circumstances).map_or(ListDecision::Denied, |seen| seen.list_decision(role))
+                self.list_findings(principal, tool, known, circumstances)
+                    .map_or(ListDecision::Denied, |seen| seen.list_decision(role))
             });
             as_whom.fold(ListDecision::Allowed, ListDecision::and)
         };
@@ -42,7 +48,13 @@ impl Policies {
     }
 
     /// What can be told of one who is nobody else.
-    fn list_findings(&self, principal: &Principal, tool: &str, known: &PolicyTool, circumstances: &CallCircumstances<'_>) -> Option<ListFindings> {
+    fn list_findings(
+        &self,
+        principal: &Principal,
+        tool: &str,
+        known: &PolicyTool,
+        circumstances: &CallCircumstances<'_>,
+    ) -> Option<ListFindings> {
         let buckets = self.index().buckets(tool, known, principal);
         let needs: CombinedNeeds<'_> = buckets.iter().map(|bucket| &bucket.list_needs).collect();
         let question = request::for_list(principal, known, circumstances, &needs).ok()?;

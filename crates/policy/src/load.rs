@@ -6,10 +6,10 @@ use std::{collections::HashMap, sync::Arc};
 use cedar_policy::{Expression, Policy, PolicyId};
 
 use crate::{
+    context_needs::ContextNeeds,
     deciding_policy::DecidingPolicy,
     findings::{PolicyFinding, PolicyFindingKind, describe_diagnostic},
     loaded::{LoadedPolicy, PolicySource},
-    context_needs::ContextNeeds,
     scope::policy_scope,
     split::{PolicyText, clauses, pieces, position},
     validate,
@@ -79,7 +79,9 @@ pub(crate) fn load(
     }
     let PolicyLoader { mut loaded, mut findings, .. } = reading;
     for policy in &mut loaded {
-        findings.extend(policy.analyse_needs().err().map(|error| policy.finding(sources, 0, PolicyFindingKind::Engine, error)));
+        findings.extend(
+            policy.analyse_needs().err().map(|error| policy.finding(sources, 0, PolicyFindingKind::Engine, error)),
+        );
     }
     findings.extend(validate::all(vocabulary, &loaded, sources));
     if findings.is_empty() {
@@ -157,8 +159,9 @@ impl PolicyLoader<'_> {
         let policy = policy.new_id(PolicyId::new(&id));
         let place = policy_scope(self.vocabulary, &policy)
             .map_err(|(message, hint)| (0, Some(id.clone()), PolicyFindingKind::NeverApplies, (message, Some(hint))))?;
-        let condition =
-            condition(text).map_err(|error| (0, Some(id.clone()), PolicyFindingKind::Engine, (error, None)))?.map(Arc::new);
+        let condition = condition(text)
+            .map_err(|error| (0, Some(id.clone()), PolicyFindingKind::Engine, (error, None)))?
+            .map(Arc::new);
         let (text, needs) = (text.to_owned(), ContextNeeds::default());
         let reason = policy.annotation("reason").filter(|reason| !reason.is_empty()).map(str::to_owned);
         let told = Arc::new(DecidingPolicy { policy: id.clone(), place: format!("{file}:{line}"), reason });

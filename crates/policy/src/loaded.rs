@@ -5,9 +5,9 @@ use std::sync::Arc;
 use cedar_policy::{Expression, Policy, PolicyId};
 
 use crate::{
+    context_needs::{ArgumentAccess, ContextNeeds, PolicyCondition, conjuncts, with_conjuncts},
     deciding_policy::DecidingPolicy,
     findings::{PolicyFinding, PolicyFindingKind},
-    context_needs::{PolicyCondition, ArgumentAccess, ContextNeeds, conjuncts, with_conjuncts},
     scope::{MAY_NEVER_APPLY, PolicyScope},
     split::{clauses, position},
 };
@@ -63,7 +63,13 @@ impl LoadedPolicy {
         self.policy.annotation(MAY_NEVER_APPLY).is_some()
     }
 
-    pub(crate) fn finding(&self, sources: &[PolicySource<'_>], offset: usize, kind: PolicyFindingKind, message: String) -> PolicyFinding {
+    pub(crate) fn finding(
+        &self,
+        sources: &[PolicySource<'_>],
+        offset: usize,
+        kind: PolicyFindingKind,
+        message: String,
+    ) -> PolicyFinding {
         let text = sources.iter().find(|source| *source.name == *self.file).map_or("", |source| source.text);
         let (line, column) = position(text, self.offset + offset);
         let policy = Some(self.id.clone());
@@ -90,7 +96,11 @@ impl LoadedPolicy {
     }
 
     /// The policy with some conditions only, as a permit.
-    pub(crate) fn as_permit_with(&self, json: &serde_json::Value, conjuncts: &[PolicyCondition]) -> Result<Policy, String> {
+    pub(crate) fn as_permit_with(
+        &self,
+        json: &serde_json::Value,
+        conjuncts: &[PolicyCondition],
+    ) -> Result<Policy, String> {
         let id = PolicyId::new(&self.id);
         Policy::from_json(Some(id), with_conjuncts(json, conjuncts)).map_err(|error| error.to_string())
     }
@@ -108,7 +118,8 @@ impl LoadedPolicy {
         if self.needs.beyond_list {
             let needs_call = |conjunct: &&PolicyCondition| conjunct.needs().beyond_list;
             let first = conjuncts.iter().position(|conjunct| needs_call(&conjunct)).unwrap_or(conjuncts.len());
-            let relaxed: Vec<PolicyCondition> = conjuncts.iter().filter(|conjunct| !needs_call(conjunct)).cloned().collect();
+            let relaxed: Vec<PolicyCondition> =
+                conjuncts.iter().filter(|conjunct| !needs_call(conjunct)).cloned().collect();
             let prefix = self.as_permit_with(&json, conjuncts.get(..first).unwrap_or_default())?;
             self.listing = Some(ListingPolicy { prefix, relaxed: self.as_permit_with(&json, &relaxed)? });
         }

@@ -4,7 +4,7 @@
 use crate::{
     answer::PolicyAnswer,
     bucket::PolicyRule,
-    decision::{PolicyRefusalCause, PolicyDecision, RefusedByPolicy},
+    decision::{PolicyDecision, PolicyRefusalCause, RefusedByPolicy},
     policies::Policies,
     principal::Principal,
     request::{self, CallCircumstances, CedarRequest},
@@ -44,12 +44,15 @@ impl Policies {
         name: &str,
         circumstances: &CallCircumstances<'_>,
     ) -> Result<Outlook, RefusedByPolicy> {
-        let Some(tool) = self.vocabulary().tool(name) else { return Err(RefusedByPolicy::for_cause(PolicyRefusalCause::UnknownTool)) };
+        let Some(tool) = self.vocabulary().tool(name) else {
+            return Err(RefusedByPolicy::for_cause(PolicyRefusalCause::UnknownTool));
+        };
         let tool = tool.for_class(circumstances.program_class);
         let (mut all, mut on, mut may_permit) = (PolicyAnswer::default(), Vec::new(), true);
         let mut strained = Vec::new();
         for (role, principal) in principal.roles() {
-            let OutlookEvaluation { answer, unclear, may_refuse: more } = self.foreseen(principal, name, tool, circumstances)?;
+            let OutlookEvaluation { answer, unclear, may_refuse: more } =
+                self.foreseen(principal, name, tool, circumstances)?;
             may_permit &= !role.needs_permit() || answer.permits() || unclear.iter().any(|rule| rule.permits);
             all = all.combined_with(role, &answer);
             strained.extend(more);
@@ -88,7 +91,10 @@ impl Policies {
                 answer.record(rule, question.holds_for(rule));
             } else if self.may_hold(rule, &question) {
                 unclear.push(rule.clone());
-            } else if self.get(&rule.deciding_policy.policy).is_none_or(|policy| tool.may_get_unfit_argument(&policy.needs)) {
+            } else if self
+                .get(&rule.deciding_policy.policy)
+                .is_none_or(|policy| tool.may_get_unfit_argument(&policy.needs))
+            {
                 strained.push(rule.deciding_policy.policy.clone());
             }
         }

@@ -14,10 +14,10 @@ use cedar_policy::{Entities, Entity, EntityUid, RestrictedExpression};
 use servanda_contract::{CallerActor, record::Texts};
 
 use crate::{
-    facts::texts,
-    principal_role::PrincipalRole,
-    principal_cache::PrincipalCache,
     entity_types::{EntityTypes, uid},
+    facts::texts,
+    principal_cache::PrincipalCache,
+    principal_role::PrincipalRole,
     vocabulary::{PolicyTool, Vocabulary},
 };
 
@@ -90,7 +90,11 @@ impl Principal {
 
     /// An agent, with the person it acts for if there is one. Whatever is said of that person or of their groups holds for
     /// the agent too.
-    pub fn agent(vocabulary: &Vocabulary, agent: &PartyIdentity, user: Option<&PartyIdentity>) -> Result<Self, PrincipalError> {
+    pub fn agent(
+        vocabulary: &Vocabulary,
+        agent: &PartyIdentity,
+        user: Option<&PartyIdentity>,
+    ) -> Result<Self, PrincipalError> {
         let names = vocabulary.names();
         agent.check()?;
         let uid = agent.uid(&names.agent);
@@ -110,7 +114,11 @@ impl Principal {
     }
 
     /// Whoever acts for a user, the one who acts now first. The principal is the first that is proven, and the user if none is.
-    pub fn acting(vocabulary: &Vocabulary, user: &PartyIdentity, actors: &[CallerActor]) -> Result<Self, PrincipalError> {
+    pub fn acting(
+        vocabulary: &Vocabulary,
+        user: &PartyIdentity,
+        actors: &[CallerActor],
+    ) -> Result<Self, PrincipalError> {
         let agent = |actor: &CallerActor| {
             let agent = PartyIdentity { id: actor.name.clone(), ..user.clone() };
             Self::agent(vocabulary, &agent, Some(user))
@@ -118,7 +126,8 @@ impl Principal {
         let proven = actors.iter().position(|actor| actor.proven);
         let mut principal = proven.and_then(|at| actors.get(at)).map_or_else(|| Self::user(vocabulary, user), agent)?;
         for (at, actor) in actors.iter().enumerate().filter(|(at, _)| Some(*at) != proven) {
-            let role = if proven.is_none_or(|proven| at < proven) { PrincipalRole::Claimed } else { PrincipalRole::Delegator };
+            let role =
+                if proven.is_none_or(|proven| at < proven) { PrincipalRole::Claimed } else { PrincipalRole::Delegator };
             let other = agent(actor)?;
             let known = principal.roles().any(|(_, known)| known.uid == other.uid);
             if !known {

@@ -9,7 +9,9 @@ use servanda_contract::{
     tool::{QuestionKind, SideEffectClass},
 };
 
-use crate::{arguments, bucket::PolicyRule, context_needs::CombinedNeeds, principal::Principal, vocabulary::PolicyTool};
+use crate::{
+    arguments, bucket::PolicyRule, context_needs::CombinedNeeds, principal::Principal, vocabulary::PolicyTool,
+};
 
 /// What is to be decided.
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +78,11 @@ pub(crate) enum CedarRequestError {
 }
 
 /// The question a call poses.
-pub(crate) fn for_call(call: &PolicyCall<'_>, tool: &PolicyTool, needs: &CombinedNeeds<'_>) -> Result<CedarRequest, CedarRequestError> {
+pub(crate) fn for_call(
+    call: &PolicyCall<'_>,
+    tool: &PolicyTool,
+    needs: &CombinedNeeds<'_>,
+) -> Result<CedarRequest, CedarRequestError> {
     let mut context = context_pairs(call.circumstances, needs, true)?;
     if needs.any_argument() {
         let arguments = arguments::read(call.arguments.bytes(), &tool.facts.parameters().arguments, needs)
@@ -141,7 +147,10 @@ fn context_pairs(
     Ok(pairs)
 }
 
-fn environment(circumstances: &CallCircumstances<'_>, with_time: bool) -> Result<RestrictedExpression, CedarRequestError> {
+fn environment(
+    circumstances: &CallCircumstances<'_>,
+    with_time: bool,
+) -> Result<RestrictedExpression, CedarRequestError> {
     let name = RestrictedExpression::new_string(circumstances.environment.to_owned());
     let mut members = vec![("name".to_owned(), name)];
     if with_time {

@@ -171,7 +171,9 @@ fn unknown(resource: &ScopeTool) -> String {
 
 fn did_you_mean(vocabulary: &Vocabulary, resource: &ScopeTool) -> String {
     let (wanted, known): (&str, Vec<&str>) = match resource {
-        ScopeTool::Upstream(wanted) => (wanted, vocabulary.tools().values().map(|tool| &*tool.facts.upstream).collect()),
+        ScopeTool::Upstream(wanted) => {
+            (wanted, vocabulary.tools().values().map(|tool| &*tool.facts.upstream).collect())
+        }
         ScopeTool::Tool(wanted) => (wanted, vocabulary.tools().keys().map(String::as_str).collect()),
         ScopeTool::Any => ("", Vec::new()),
     };

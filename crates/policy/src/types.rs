@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use crate::unseen::{UnseenPart, UnseenArgument, declared};
+use crate::unseen::{UnseenArgument, UnseenPart, declared};
 
 /// Types nested deeper than this are left out.
 const DEPTH_MAX: usize = 12;
@@ -112,7 +112,8 @@ impl ArgumentTypeReader<'_> {
             let beside = ["then", "else"].into_iter().filter(|_| keyword == "if");
             let parts = beside.filter_map(|word| Some((word.to_owned(), schema.get(word)?.clone())));
             let parts: Map<String, Value> = [(keyword.to_owned(), value.clone())].into_iter().chain(parts).collect();
-            let part = UnseenPart::Others { names: declared(self.root, &Value::Object(parts)), but_for: but_for.clone() };
+            let part =
+                UnseenPart::Others { names: declared(self.root, &Value::Object(parts)), but_for: but_for.clone() };
             self.leave_out(at, format!("what only `{keyword}` declares is not seen"), part);
         }
         // What the arguments themselves may have beside what is declared is looked for when a call brings it.
@@ -145,7 +146,12 @@ impl ArgumentTypeReader<'_> {
     }
 
     /// A schema that does not name its type itself.
-    fn read_untyped(&mut self, members: &Map<String, Value>, at: &[String], depth: usize) -> Result<NullableType, String> {
+    fn read_untyped(
+        &mut self,
+        members: &Map<String, Value>,
+        at: &[String],
+        depth: usize,
+    ) -> Result<NullableType, String> {
         if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
             return self.referred(reference, at, depth);
         }

@@ -15,12 +15,12 @@ use cedar_policy::{
 };
 
 use crate::{
+    entity_types::{CALL_OF, tool_of},
     findings::{PolicyFinding, PolicyFindingKind, describe_diagnostic},
     loaded::{LoadedPolicy, PolicySource},
-    entity_types::{CALL_OF, tool_of},
     nearest::nearest,
-    scope::MAY_NEVER_APPLY,
     schema,
+    scope::MAY_NEVER_APPLY,
     vocabulary::Vocabulary,
 };
 
@@ -32,7 +32,11 @@ const STEPS_MAX: u32 = 2;
 const TOOLS_TOGETHER_MAX: usize = 8;
 
 /// Every mistake of every policy.
-pub(crate) fn all(vocabulary: &Vocabulary, loaded: &[LoadedPolicy], sources: &[PolicySource<'_>]) -> Vec<PolicyFinding> {
+pub(crate) fn all(
+    vocabulary: &Vocabulary,
+    loaded: &[LoadedPolicy],
+    sources: &[PolicySource<'_>],
+) -> Vec<PolicyFinding> {
     let mut groups: BTreeMap<SchemaPart, Vec<&LoadedPolicy>> = BTreeMap::new();
     let mut findings = Vec::new();
     for policy in loaded {
@@ -103,19 +107,30 @@ impl SchemaPart {
     }
 }
 
-fn group(vocabulary: &Vocabulary, concern: &SchemaPart, policies: &[&LoadedPolicy], sources: &[PolicySource<'_>]) -> Vec<PolicyFinding> {
+fn group(
+    vocabulary: &Vocabulary,
+    concern: &SchemaPart,
+    policies: &[&LoadedPolicy],
+    sources: &[PolicySource<'_>],
+) -> Vec<PolicyFinding> {
     let schema = match Schema::from_cedarschema_str(&concern.schema_text(vocabulary)) {
         Ok((schema, _)) => schema,
         Err(error) => {
             let message = format!("the schema of the tools cannot be read: {}", describe_diagnostic(&error).1);
-            return policies.iter().map(|it| it.finding(sources, 0, PolicyFindingKind::Engine, message.clone())).collect();
+            return policies
+                .iter()
+                .map(|it| it.finding(sources, 0, PolicyFindingKind::Engine, message.clone()))
+                .collect();
         }
     };
     let set = match PolicySet::from_policies(policies.iter().map(|it| it.policy.clone())) {
         Ok(set) => set,
         Err(error) => {
             let message = error.to_string();
-            return policies.iter().map(|it| it.finding(sources, 0, PolicyFindingKind::Engine, message.clone())).collect();
+            return policies
+                .iter()
+                .map(|it| it.finding(sources, 0, PolicyFindingKind::Engine, message.clone()))
+                .collect();
         }
     };
     let by_id: HashMap<&str, &LoadedPolicy> = policies.iter().map(|policy| (policy.id.as_str(), *policy)).collect();

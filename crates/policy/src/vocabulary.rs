@@ -9,14 +9,14 @@ use std::{
 use cedar_policy::Entity;
 use servanda_contract::{
     ToolContract,
-    schema::{CompiledSchema, SchemaProfile, SchemaError},
+    schema::{CompiledSchema, SchemaError, SchemaProfile},
     tool::SideEffectClass,
 };
 
 use crate::{
-    facts::{FactInterner, CedarToolFacts, VisibleArguments},
     context_needs::{CombinedNeeds, ContextNeeds},
     entity_types::EntityTypes,
+    facts::{CedarToolFacts, FactInterner, VisibleArguments},
     numbers::next_number,
     types::UntypedArgument,
 };
@@ -145,7 +145,8 @@ impl Vocabulary {
                 .map(|compiled| Arc::new(compiled.without_validator()))
                 .map_err(|source| VocabularyError::Schema { tool: name.clone(), source })?,
         };
-        let known = Arc::new(CedarToolFacts::from_contract(contract, facts.tenants, input, Arc::clone(&self.names), common));
+        let known =
+            Arc::new(CedarToolFacts::from_contract(contract, facts.tenants, input, Arc::clone(&self.names), common));
         let of_class = |class: SideEffectClass| {
             let (number, facts) = (next_number(), Arc::clone(&known));
             PolicyTool { number, facts, class, milder: BTreeMap::new() }

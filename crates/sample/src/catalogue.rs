@@ -60,7 +60,9 @@ pub(crate) fn find(listed: ListedToolGroups, name: &str) -> Option<&'static Samp
 pub(crate) fn page(listed: ListedToolGroups, cursor: Option<&Value>) -> Result<Value, SampleRpcError> {
     let start = match cursor {
         None => 0,
-        Some(cursor) => position_after(listed, cursor).ok_or_else(|| SampleRpcError::invalid_params("unknown `cursor`"))?,
+        Some(cursor) => {
+            position_after(listed, cursor).ok_or_else(|| SampleRpcError::invalid_params("unknown `cursor`"))?
+        }
     };
     let shown: Vec<&SampleTool> = tools(listed).skip(start).take(PAGE_TOOLS_MAX).collect();
     let descriptions: Vec<Value> = shown.iter().map(|tool| tool.describe()).collect();

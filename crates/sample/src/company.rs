@@ -88,12 +88,18 @@ impl Company {
         Ok(Self { connection: Mutex::new(connection) })
     }
 
-    pub(crate) fn read<T>(&self, question: impl FnOnce(&Connection) -> Result<T, SampleToolFailure>) -> Result<T, SampleToolFailure> {
+    pub(crate) fn read<T>(
+        &self,
+        question: impl FnOnce(&Connection) -> Result<T, SampleToolFailure>,
+    ) -> Result<T, SampleToolFailure> {
         question(&self.connection())
     }
 
     /// Runs a change whole or not at all: a failure rolls everything back.
-    pub(crate) fn change<T>(&self, change: impl FnOnce(&Transaction<'_>) -> Result<T, SampleToolFailure>) -> Result<T, SampleToolFailure> {
+    pub(crate) fn change<T>(
+        &self,
+        change: impl FnOnce(&Transaction<'_>) -> Result<T, SampleToolFailure>,
+    ) -> Result<T, SampleToolFailure> {
         let mut connection = self.connection();
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let changed = change(&transaction)?;
@@ -108,7 +114,11 @@ impl Company {
 }
 
 /// Records that something really happened to `subject`.
-pub(crate) fn record_effect(transaction: &Transaction<'_>, effect: CompanyEffect, subject: &str) -> rusqlite::Result<()> {
+pub(crate) fn record_effect(
+    transaction: &Transaction<'_>,
+    effect: CompanyEffect,
+    subject: &str,
+) -> rusqlite::Result<()> {
     transaction
         .prepare_cached("INSERT INTO effects (kind, subject) VALUES (?1, ?2)")?
         .execute(params![effect.as_str(), subject])?;

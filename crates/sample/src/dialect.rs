@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::wire::{SampleRequest, SampleRpcError};
-use crate::{ServedEras, SampleOptions};
+use crate::{SampleOptions, ServedEras};
 
 pub(crate) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
@@ -34,7 +34,11 @@ pub(crate) enum ProtocolDialect {
 
 impl ProtocolDialect {
     /// Decides from the request alone wherever possible: a dual-era server serves both at once.
-    pub(crate) fn for_request(era: ServedEras, initialised: bool, request: &SampleRequest) -> Result<Self, SampleRpcError> {
+    pub(crate) fn for_request(
+        era: ServedEras,
+        initialised: bool,
+        request: &SampleRequest,
+    ) -> Result<Self, SampleRpcError> {
         let meta = request.params.get("_meta").and_then(Value::as_object);
         let declared = meta.and_then(|meta| meta.get(PROTOCOL_VERSION));
         let method = request.method.as_str();
@@ -99,7 +103,11 @@ pub(crate) fn discover(options: &SampleOptions) -> Value {
     })
 }
 
-fn check_modern_meta(era: ServedEras, meta: Option<&Map<String, Value>>, request: &SampleRequest) -> Result<(), SampleRpcError> {
+fn check_modern_meta(
+    era: ServedEras,
+    meta: Option<&Map<String, Value>>,
+    request: &SampleRequest,
+) -> Result<(), SampleRpcError> {
     // A legacy client deserves to learn what would work, rather than that it forgot `_meta`.
     let offered = if request.method == "initialize" {
         request.params.get("protocolVersion")

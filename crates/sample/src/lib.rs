@@ -92,7 +92,11 @@ pub enum SampleError {
 ///
 /// Every answer is one line and is flushed as it is written. Calls that take long run on their own
 /// threads, which is why the output has to be owned and sendable.
-pub fn serve(options: SampleOptions, input: impl BufRead, output: impl Write + Send + 'static) -> Result<(), SampleError> {
+pub fn serve(
+    options: SampleOptions,
+    input: impl BufRead,
+    output: impl Write + Send + 'static,
+) -> Result<(), SampleError> {
     let company = Company::open(options.database.as_deref()).map_err(SampleError::Database)?;
     SampleServer::new(options, company, SampleOutput::new(output)).run(input)
 }

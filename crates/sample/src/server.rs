@@ -15,9 +15,12 @@ use crate::company::Company;
 use crate::dialect::{self, ProtocolDialect};
 use crate::session::SampleSession;
 use crate::tool::ToolRunner;
-use crate::wire::{INTERNAL_ERROR, IncomingLine, METHOD_NOT_FOUND, SampleNotification, SampleOutput, SampleRequest, SampleRpcError, read_line};
+use crate::wire::{
+    INTERNAL_ERROR, IncomingLine, METHOD_NOT_FOUND, SampleNotification, SampleOutput, SampleRequest, SampleRpcError,
+    read_line,
+};
 use crate::workers::Workers;
-use crate::{SampleOptions, SampleError};
+use crate::{SampleError, SampleOptions};
 
 pub(crate) struct SampleServer {
     options: SampleOptions,
@@ -85,7 +88,9 @@ impl SampleServer {
                 result
             }
             (ProtocolDialect::Legacy, "ping") => json!({}),
-            (ProtocolDialect::Modern, "server/discover") => dialect.complete_cacheable(dialect::discover(&self.options)),
+            (ProtocolDialect::Modern, "server/discover") => {
+                dialect.complete_cacheable(dialect::discover(&self.options))
+            }
             (_, "tools/list") => {
                 let page = catalogue::page(self.listed_groups(), request.params.get("cursor"))?;
                 dialect.complete_cacheable(page)
@@ -104,7 +109,12 @@ impl SampleServer {
         Ok(self.session.output.notify("notifications/subscriptions/acknowledged", &params)?)
     }
 
-    fn serve_call(&self, request: SampleRequest, dialect: ProtocolDialect, workers: &mut Workers) -> Result<(), SampleRequestError> {
+    fn serve_call(
+        &self,
+        request: SampleRequest,
+        dialect: ProtocolDialect,
+        workers: &mut Workers,
+    ) -> Result<(), SampleRequestError> {
         let (run, mut call) = self.prepare_call(request, dialect)?;
         match run {
             ToolRunner::AtOnce(work) => {
@@ -123,7 +133,11 @@ impl SampleServer {
         Ok(())
     }
 
-    fn prepare_call(&self, mut request: SampleRequest, dialect: ProtocolDialect) -> Result<(ToolRunner, SampleCall), SampleRpcError> {
+    fn prepare_call(
+        &self,
+        mut request: SampleRequest,
+        dialect: ProtocolDialect,
+    ) -> Result<(ToolRunner, SampleCall), SampleRpcError> {
         let Some(name) = request.params.get("name").and_then(Value::as_str) else {
             return Err(SampleRpcError::invalid_params("`name` must be a string"));
         };

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use crate::{ServedEras, SampleOptions, SampleError, serve};
+use crate::{SampleError, SampleOptions, ServedEras, serve};
 
 const HONEST: SampleOptions = SampleOptions { database: None, misbehaviour: false, era: ServedEras::Both };
 const MISBEHAVING: SampleOptions = SampleOptions { misbehaviour: true, ..HONEST };

@@ -29,7 +29,7 @@ pub(crate) use remove::RemoveArgs;
 pub(crate) use secret::{SecretArgs, SecretCommand};
 
 use crate::{
-    clients::{ClientName, ClientFileScope},
+    clients::{ClientFileScope, ClientName},
     config::{CONFIG_FILE, DRAIN_MS_MIN},
 };
 

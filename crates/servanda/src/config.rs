@@ -25,7 +25,7 @@ use std::{
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use servanda_catalog::names::{self, NamePolicy, ExposedNaming};
+use servanda_catalog::names::{self, ExposedNaming, NamePolicy};
 use servanda_contract::{
     document::{self, DocumentError},
     expectation::Expectations,
@@ -410,7 +410,8 @@ impl LoadedConfig {
 /// The address a door listens on; a name is not resolved, so that nothing listens where nobody expects it.
 pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, CommandFailure> {
     text.replace("localhost", "127.0.0.1").parse().map_err(|_| {
-        CommandFailure::bad_input(format!("`{text}` is not an address to listen on")).hint("write it like 127.0.0.1:7332")
+        CommandFailure::bad_input(format!("`{text}` is not an address to listen on"))
+            .hint("write it like 127.0.0.1:7332")
     })
 }
 

@@ -22,9 +22,9 @@ use servanda_contract::{
 };
 use servanda_effects::budget::BudgetDimension;
 use servanda_engine::SystemClock;
-use servanda_gates::{CompiledContract, ProbeSubject, CompiledProbe, RegisteredContracts, admit};
+use servanda_gates::{CompiledContract, CompiledProbe, ProbeSubject, RegisteredContracts, admit};
 
-use self::reading::{ContractFolder, UnreadableContract, LocatedContract, read_each};
+use self::reading::{ContractFolder, LocatedContract, UnreadableContract, read_each};
 pub(crate) use self::server_files::{ServerFiles, files_of_server, readable};
 use crate::{config::LoadedConfig, failure::CommandFailure};
 
@@ -38,7 +38,9 @@ pub(crate) struct ContractProblem {
 }
 
 /// Reads and judges every contract of a configuration.
-pub(crate) fn judge_all(loaded: &LoadedConfig) -> Result<(Vec<CompiledContract>, Vec<ContractProblem>), CommandFailure> {
+pub(crate) fn judge_all(
+    loaded: &LoadedConfig,
+) -> Result<(Vec<CompiledContract>, Vec<ContractProblem>), CommandFailure> {
     let lock = lock::read(&loaded.lock_file())?;
     judge_with(loaded, lock.as_ref())
 }
@@ -53,7 +55,10 @@ struct JudgedContract {
     verdict: Result<CompiledContract, Vec<String>>,
 }
 
-fn judge_with(loaded: &LoadedConfig, lock: Option<&LockFile>) -> Result<(Vec<CompiledContract>, Vec<ContractProblem>), CommandFailure> {
+fn judge_with(
+    loaded: &LoadedConfig,
+    lock: Option<&LockFile>,
+) -> Result<(Vec<CompiledContract>, Vec<ContractProblem>), CommandFailure> {
     let pool = Mutex::new(SectionPool::default());
     let (judged, unread) = read_each(loaded, lock, |mut written| {
         pool.lock().unwrap_or_else(PoisonError::into_inner).unify(&mut written.contract);
@@ -204,11 +209,16 @@ pub(crate) fn load(loaded: &LoadedConfig) -> Result<Vec<CompiledContract>, Comma
 }
 
 /// The same with pins that a running gateway holds, whatever became of the lock file.
-pub(crate) fn load_with(loaded: &LoadedConfig, lock: Option<&LockFile>) -> Result<Vec<CompiledContract>, CommandFailure> {
+pub(crate) fn load_with(
+    loaded: &LoadedConfig,
+    lock: Option<&LockFile>,
+) -> Result<Vec<CompiledContract>, CommandFailure> {
     admitted(judge_with(loaded, lock)?)
 }
 
-fn admitted((admitted, problems): (Vec<CompiledContract>, Vec<ContractProblem>)) -> Result<Vec<CompiledContract>, CommandFailure> {
+fn admitted(
+    (admitted, problems): (Vec<CompiledContract>, Vec<ContractProblem>),
+) -> Result<Vec<CompiledContract>, CommandFailure> {
     if problems.is_empty() {
         return Ok(admitted);
     }

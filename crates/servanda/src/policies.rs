@@ -7,7 +7,9 @@ use std::{path::Path, sync::Arc};
 
 use servanda_engine::{Authorities, UpstreamTenants};
 use servanda_gates::CompiledContract;
-use servanda_policy::{BuiltInPermits, PolicyLimits, PolicyLoadFailure, Policies, ShadowPolicies, PolicySource, Vocabulary};
+use servanda_policy::{
+    BuiltInPermits, Policies, PolicyLimits, PolicyLoadFailure, PolicySource, ShadowPolicies, Vocabulary,
+};
 
 pub(crate) use files::{has_folder, watched};
 
@@ -38,9 +40,14 @@ impl PolicyTexts {
     }
 
     /// The policies, or everything that is wrong with them.
-    pub(crate) fn load(&self, vocabulary: &Arc<Vocabulary>, defaults: BuiltInPermits) -> Result<Policies, CommandFailure> {
+    pub(crate) fn load(
+        &self,
+        vocabulary: &Arc<Vocabulary>,
+        defaults: BuiltInPermits,
+    ) -> Result<Policies, CommandFailure> {
         let sources: Vec<PolicySource<'_>> = self.0.iter().map(|(name, text)| PolicySource { name, text }).collect();
-        Policies::load(Arc::clone(vocabulary), &sources, defaults, &PolicyLimits::default()).map_err(|error| mistakes(&error))
+        Policies::load(Arc::clone(vocabulary), &sources, defaults, &PolicyLimits::default())
+            .map_err(|error| mistakes(&error))
     }
 }
 

@@ -172,7 +172,8 @@ mod tests {
     fn every_phase_is_over_before_the_next_and_all_in_time() {
         let began = Instant::now();
         for drain_max in [500, 8_000, 85_000].map(Duration::from_millis) {
-            let ShutdownDeadlines { calls_by, servers_by, records_by, all_by } = ShutdownDeadlines::new(began, drain_max);
+            let ShutdownDeadlines { calls_by, servers_by, records_by, all_by } =
+                ShutdownDeadlines::new(began, drain_max);
             assert_eq!(calls_by - began, drain_max * 5 / 8);
             assert!(calls_by < servers_by && servers_by < records_by && records_by < all_by);
             assert!(all_by < began + drain_max);

@@ -1,6 +1,7 @@
 //! Puts a gateway together from its configuration: contracts, upstreams, ledger, engine. `ending` takes it apart again.
 
 mod catalogs;
+mod command_notebook;
 mod ending;
 mod health;
 pub(crate) mod preflight;
@@ -9,7 +10,6 @@ pub(crate) mod remembered_names;
 pub(crate) mod survey;
 mod upkeep;
 mod upstream_set;
-mod command_notebook;
 
 use std::{
     collections::BTreeMap,
@@ -18,16 +18,16 @@ use std::{
     time::Duration,
 };
 
+use servanda_authn::{AuthnSettings, CredentialAuthenticator};
 use servanda_catalog::Catalog;
 use servanda_effects::Notebook;
 use servanda_engine::{
-    Authorities, Engine, EngineParts, EngineLimits, RefusedCallLimits, SystemClock, World,
+    Authorities, Engine, EngineLimits, EngineParts, RefusedCallLimits, SystemClock, World,
     callbacks::{ANSWER_MS_MAX, Callbacks},
 };
 use servanda_gates::{GateLimits, repair::RepairLimits};
-use servanda_ledger::{Ledger, Migration, LedgerSchemaPolicy};
-use servanda_authn::{CredentialAuthenticator, AuthnSettings};
-use servanda_upstream::{WebhookClient, Upstream};
+use servanda_ledger::{Ledger, LedgerSchemaPolicy, Migration};
+use servanda_upstream::{Upstream, WebhookClient};
 use tokio_util::{
     sync::{CancellationToken, WaitForCancellationFutureOwned},
     task::TaskTracker,
@@ -96,7 +96,11 @@ struct ConfigEpoch {
 impl AssembledGateway {
     /// Puts a gateway together. Nothing is started or connected yet, and nothing is left half done on an error. `schema` says
     /// what happens to a ledger of an earlier version; `door` is where callers will come in over HTTP, if they do.
-    pub(crate) async fn assemble(loaded: &LoadedConfig, schema: LedgerSchemaPolicy, door: Option<SocketAddr>) -> Result<Self, CommandFailure> {
+    pub(crate) async fn assemble(
+        loaded: &LoadedConfig,
+        schema: LedgerSchemaPolicy,
+        door: Option<SocketAddr>,
+    ) -> Result<Self, CommandFailure> {
         // Read once: contracts have the schemas of the pins, and share them.
         let pins = lock::pins(loaded)?;
         let contracts = contracts::load_with(loaded, pins.lock.as_deref())?;
@@ -133,10 +137,18 @@ impl AssembledGateway {
         // What is held back is not let through once before that is known.
         if let Err(error) = engine.recall_quarantine().await {
             ledger.close().await;
-            return Err(CommandFailure::failed(format!("which tools are held back cannot be read: {}", error.reason()))
-                .hint("nothing was started; `servanda doctor` looks at the ledger"));
+            return Err(CommandFailure::failed(format!(
+                "which tools are held back cannot be read: {}",
+                error.reason()
+            ))
+            .hint("nothing was started; `servanda doctor` looks at the ledger"));
         }
-        let authenticator = match CredentialAuthenticator::new(ledger.clone(), Arc::new(SystemClock), loaded.sealing_keys(), AuthnSettings::Local) {
+        let authenticator = match CredentialAuthenticator::new(
+            ledger.clone(),
+            Arc::new(SystemClock),
+            loaded.sealing_keys(),
+            AuthnSettings::Local,
+        ) {
             Ok(authenticator) => Arc::new(authenticator),
             Err(error) => {
                 ledger.close().await;
@@ -151,11 +163,11 @@ impl AssembledGateway {
         let (door, asked) = (OnceLock::new(), CancellationToken::new());
         Ok(Self {
             engine,
-            authenticator: porter: authenticator,
+            authenticator,
             door,
             ledger,
             retention,
-            epoch: round: epoch,
+            epoch,
             followers,
             stop,
             ledger_closes,

@@ -25,13 +25,20 @@ pub trait CredentialSource: Send + Sync + fmt::Debug {
     /// What is shown with this request. Asked just before it is sent, and again after [`Remedy::TryAgain`].
     ///
     /// Must be cancel safe: whoever asks gives up at [`Errand::deadline`].
-    fn present<'a>(&'a self, credential_request: &'a CredentialRequest) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>>;
+    fn present<'a>(
+        &'a self,
+        credential_request: &'a CredentialRequest,
+    ) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>>;
 
     /// What can be done: the server answered a request that carried what was presented with 401 or 403. Asked at most
     /// [`REJECTIONS_MAX`] times for one request. Such an answer means that the request was not executed, so it is repeated.
     ///
     /// Must be cancel safe.
-    fn rejected<'a>(&'a self, credential_request: &'a CredentialRequest, rejection: &'a CredentialRejection) -> PortFuture<'a, Remedy>;
+    fn rejected<'a>(
+        &'a self,
+        credential_request: &'a CredentialRequest,
+        rejection: &'a CredentialRejection,
+    ) -> PortFuture<'a, Remedy>;
 
     /// Whether what is presented belongs to a single user. Then every user (tenant and principal) has connections, sessions
     /// and processes of their own to the server, which nobody else ever uses; the shared connection is the gateway's alone.

@@ -11,16 +11,16 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Answer, CredentialCall, UpstreamRequester, RequestOptions, CredentialRequest, PerformFailure, UpstreamInquiry,
+    Answer, CredentialCall, CredentialRequest, PerformFailure, RequestOptions, UpstreamInquiry, UpstreamRequester,
     connection::{
         UpstreamConnection,
         link::{Link, Wire},
         pool::{ConnectionLease, ConnectionPool, LeasePurpose},
     },
-    eras::{EraClient, ConnectionChoice},
+    eras::{ConnectionChoice, EraClient},
     request::{
-        ExchangeEnd, WireRequest, WireRequestTerms, CancellationMode,
-        audience::{RequestAudience, CallerSink},
+        CancellationMode, ExchangeEnd, WireRequest, WireRequestTerms,
+        audience::{CallerSink, RequestAudience},
         message::meta_of,
         overtime::Overtime,
         pausable_deadline::PausableDeadline,
@@ -198,8 +198,10 @@ impl UpstreamConnections {
             let request = WireRequest::new(id, draft.method, Some(link.peer.version), body)
                 .with_name(draft.name, params)
                 .with_key_header(options.key_header.as_ref());
-            let request = WireRequest { arguments, credential_request: self.credential_request(draft, &options), ..request };
-            let terms = WireRequestTerms { overtime: overtime.cloned(), ..terms(draft, &options, pausable_deadline.clone()) };
+            let request =
+                WireRequest { arguments, credential_request: self.credential_request(draft, &options), ..request };
+            let terms =
+                WireRequestTerms { overtime: overtime.cloned(), ..terms(draft, &options, pausable_deadline.clone()) };
             let ended = link.exchange(request, terms).await;
             let again = match &ended {
                 ExchangeEnd::NeverLeft { .. } => true,
@@ -253,12 +255,16 @@ impl UpstreamConnections {
         let place = match self.context.known_eras.get() {
             Some(eras) => eras.choose_connection(client, self.context.has_sessions()),
             // Nobody knows at the moment, but what is there works.
-            None if client.answers && self.pool.get(requester).is_some_and(|own| own.ready().is_some()) => ConnectionChoice::Own,
+            None if client.answers && self.pool.get(requester).is_some_and(|own| own.ready().is_some()) => {
+                ConnectionChoice::Own
+            }
             None => ConnectionChoice::Shared,
         };
         match place {
             ConnectionChoice::Shared => None,
-            ConnectionChoice::SharedByLegacy => Some(UpstreamRequester { era: Era::Legacy, ..UpstreamRequester::gateway() }),
+            ConnectionChoice::SharedByLegacy => {
+                Some(UpstreamRequester { era: Era::Legacy, ..UpstreamRequester::gateway() })
+            }
             ConnectionChoice::Own => Some(requester.clone()),
         }
     }
@@ -269,7 +275,11 @@ impl UpstreamConnections {
     }
 
     /// A connection that requests of this requester are made on, for the gateway's use of it. Cancel safe.
-    pub(crate) async fn link(&self, requester: &UpstreamRequester, deadline: Instant) -> Result<Arc<Link>, PerformFailure> {
+    pub(crate) async fn link(
+        &self,
+        requester: &UpstreamRequester,
+        deadline: Instant,
+    ) -> Result<Arc<Link>, PerformFailure> {
         let lasting = CancellationToken::new();
         self.lease_of(requester, LeasePurpose::Gateway, deadline, &lasting).await.map(|leased| leased.link)
     }

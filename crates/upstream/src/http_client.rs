@@ -4,13 +4,13 @@
 //! An HTTP/1.1 connection has no task of its own: the task that makes a request also drives the connection, so a request is one
 //! write and a read or two on one thread. HTTP/2 is used where TLS agreed on it, and only such a connection runs in a task.
 
-mod poll_waker;
 mod body;
 mod dial;
 mod endpoint;
 mod error;
 mod inline;
 mod origin;
+mod poll_waker;
 mod pool;
 mod response;
 mod tls;
@@ -24,6 +24,7 @@ use hyper::{
     header::{HOST, HeaderMap},
 };
 
+pub use self::dial::InProcessListener;
 pub(crate) use self::{
     body::HttpRequestBody,
     endpoint::HttpEndpoint,
@@ -33,7 +34,7 @@ pub(crate) use self::{
 };
 use self::{
     inline::InlineConnection,
-    pool::{OriginConnection, OriginPool, Http2Sender},
+    pool::{Http2Sender, OriginConnection, OriginPool},
     tls::Tls,
 };
 
@@ -61,6 +62,8 @@ type SendFailure = (HttpError, Option<Box<Request<HttpRequestBody>>>);
 struct Inner {
     origin: Origin,
     tls: Option<Tls>,
+    /// Where the server takes connections, if it is in this process.
+    in_process: Option<InProcessListener>,
     limits: ClientLimits,
     pool: Arc<OriginPool>,
 }
@@ -68,9 +71,18 @@ struct Inner {
 impl HttpClient {
     /// Connects to nothing yet. Fails where TLS is needed and the system has no certificates to verify a server with.
     pub(crate) fn new(origin: Origin, limits: ClientLimits) -> Result<Self, HttpError> {
+        Self::reaching(origin, limits, None)
+    }
+
+    /// The same, for a server that may be in this process: then it is never reached over the network, whatever its origin is.
+    pub(crate) fn reaching(
+        origin: Origin,
+        limits: ClientLimits,
+        in_process: Option<InProcessListener>,
+    ) -> Result<Self, HttpError> {
         let tls = if origin.is_tls() { Some(Tls::new(origin.host())?) } else { None };
         let pool = Arc::new(OriginPool::new(limits));
-        Ok(Self(Arc::new(Inner { origin, tls, limits, pool })))
+        Ok(Self(Arc::new(Inner { origin, tls, in_process, limits, pool })))
     }
 
     /// Sends a request and waits for the head of its answer. Not cancel safe: dropped, it may have been sent; its connection is
@@ -104,8 +116,15 @@ impl HttpClient {
         }
     }
 
-    async fn send_anew(&self, request: Request<HttpRequestBody>, target: &RequestTarget) -> Result<UpstreamResponse, HttpError> {
-        let dialed = dial::dial(&self.0.origin, self.0.tls.as_ref(), self.0.limits.connect_ms_max).await?;
+    async fn send_anew(
+        &self,
+        request: Request<HttpRequestBody>,
+        target: &RequestTarget,
+    ) -> Result<UpstreamResponse, HttpError> {
+        let dialed = match &self.0.in_process {
+            Some(listener) => dial::dial_in_process(listener).await?,
+            None => dial::dial(&self.0.origin, self.0.tls.as_ref(), self.0.limits.connect_ms_max).await?,
+        };
         if let OriginConnection::Shared(sender) = &dialed {
             self.0.pool.share(sender);
         }

@@ -9,14 +9,13 @@ mod connection;
 mod conversation;
 mod credential_source;
 mod credentials;
-mod options;
 mod dispatch;
 mod eras;
 mod failure;
 mod http;
 mod http_client;
 mod lease;
-mod webhook;
+mod options;
 mod request;
 mod retry_after;
 mod shared;
@@ -26,24 +25,27 @@ mod stdio;
 pub mod supervisor;
 mod tool_list;
 mod upstream;
+mod webhook;
 
 #[cfg(test)]
 mod tests;
 
 pub use connection::{ConnectionResourceWatch, UpstreamStatus};
 pub use credential_source::{
-    RequestUser, CredentialCall, CredentialLack, CredentialSource, CallRequirements, CredentialRequest, MissingCredential, PresentedCredentials, REJECTIONS_MAX,
-    CredentialRejection, Remedy,
+    CallRequirements, CredentialCall, CredentialLack, CredentialRejection, CredentialRequest, CredentialSource,
+    MissingCredential, PresentedCredentials, REJECTIONS_MAX, Remedy, RequestUser,
 };
 pub use credentials::is_argument_pointer;
-pub use options::{
-    Announcement, Answer, UpstreamQuestion, ServerMessageSink, Continuation, UpstreamRequester, RequestOptions, LateAnswerSender, UpstreamOffer, UpstreamOutcome, UpstreamInquiry,
-    ServerMessage, ServerMessageSender, QuestionReply,
-};
 pub use failure::{PerformFailure, UpstreamError};
+pub use http_client::InProcessListener;
 pub use lease::{DispatchLease, OwnerLease};
-pub use webhook::{WebhookMessage, WebhookSendError, WebhookClient, WebhookAddress, WebhookResponse};
+pub use options::{
+    Announcement, Answer, Continuation, LateAnswerSender, QuestionReply, RequestOptions, ServerMessage,
+    ServerMessageSender, ServerMessageSink, UpstreamInquiry, UpstreamOffer, UpstreamOutcome, UpstreamQuestion,
+    UpstreamRequester,
+};
 pub use retry_after::retry_after_ms;
-pub use spec::{UpstreamLimits, Transport, UpstreamName, UpstreamSpec};
-pub use tool_list::{UpstreamListedTool, RejectedTool, ToolList};
+pub use spec::{Transport, UpstreamLimits, UpstreamName, UpstreamSpec};
+pub use tool_list::{RejectedTool, ToolList, UpstreamListedTool};
 pub use upstream::Upstream;
+pub use webhook::{WebhookAddress, WebhookClient, WebhookMessage, WebhookResponse, WebhookSendError};

@@ -16,7 +16,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{RequestUser, CallRequirements, DispatchLease, PerformFailure};
+use crate::{CallRequirements, DispatchLease, PerformFailure, RequestUser};
 
 /// Where server messages go. A full channel drops progress and log lines; a question that does not fit is declined.
 pub type ServerMessageSender = mpsc::Sender<ServerMessage>;

@@ -41,8 +41,12 @@ static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 pub fn run_if_supervisor(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut args = args.into_iter().skip(1);
     match args.next().as_deref().and_then(OsStr::to_str) {
-        Some(SUPERVISE) => Some(SupervisorRole::parse(args).map_or(ExitCode::from(NOT_STARTED), |role| watch::run(&role))),
-        Some(BECOME) => Some(SupervisorRole::parse(args).map_or(ExitCode::from(NOT_STARTED), |role| role.become_server())),
+        Some(SUPERVISE) => {
+            Some(SupervisorRole::parse(args).map_or(ExitCode::from(NOT_STARTED), |role| watch::run(&role)))
+        }
+        Some(BECOME) => {
+            Some(SupervisorRole::parse(args).map_or(ExitCode::from(NOT_STARTED), |role| role.become_server()))
+        }
         _ => {
             if let Some(program) = this_program() {
                 // The same every time.

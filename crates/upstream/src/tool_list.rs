@@ -7,7 +7,7 @@ use std::{borrow::Cow, collections::HashSet};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{UpstreamLimits, UpstreamError};
+use crate::{UpstreamError, UpstreamLimits};
 
 /// How many times the longest message all definitions together may be.
 const LIST_MESSAGES_MAX: usize = 4;
@@ -138,7 +138,12 @@ mod tests {
     use super::*;
 
     fn gathering() -> ToolListBuilder {
-        ToolListBuilder::new(UpstreamLimits { pages_max: 3, tools_max: 5, message_bytes_max: 1_000, ..UpstreamLimits::default() })
+        ToolListBuilder::new(UpstreamLimits {
+            pages_max: 3,
+            tools_max: 5,
+            message_bytes_max: 1_000,
+            ..UpstreamLimits::default()
+        })
     }
 
     #[test]

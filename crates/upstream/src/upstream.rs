@@ -16,16 +16,18 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
-    Announcement, Answer, ServerMessageSink, CredentialCall, UpstreamRequester, CredentialSource, RequestOptions, LateAnswerSender, UpstreamOffer,
-    PerformFailure, UpstreamOutcome, UpstreamInquiry, ToolList, UpstreamError, UpstreamName, UpstreamSpec, UpstreamStatus,
+    Announcement, Answer, CredentialCall, CredentialSource, LateAnswerSender, PerformFailure, RequestOptions,
+    ServerMessageSink, ToolList, UpstreamError, UpstreamInquiry, UpstreamName, UpstreamOffer, UpstreamOutcome,
+    UpstreamRequester, UpstreamSpec, UpstreamStatus,
     connection::{
-        UpstreamConnection, ConnectionResourceWatch,
+        ConnectionResourceWatch, UpstreamConnection,
         link::Link,
         listening,
         pool::{ConnectionPool, LeasePurpose},
     },
-    dispatch::{DispatchOutcome, UpstreamConnections, RequestDraft},
+    dispatch::{DispatchOutcome, RequestDraft, UpstreamConnections},
     eras::Eras,
+    http_client::InProcessListener,
     request::{WireRequestTerms, message, overtime::Overtime},
     shared::{SharedContext, watches::WatchSubject},
     tool_list::ToolListBuilder,
@@ -57,9 +59,21 @@ impl Upstream {
     }
 
     /// The same for a server that is shown what these sources present.
-    pub fn with_credentials(spec: UpstreamSpec, notebook: Arc<dyn Notebook>, sources: Vec<Arc<dyn CredentialSource>>) -> Self {
-        let context = Arc::new(SharedContext::new(spec, notebook, sources));
-        let stop = CancellationToken::new();
+    pub fn with_credentials(
+        spec: UpstreamSpec,
+        notebook: Arc<dyn Notebook>,
+        sources: Vec<Arc<dyn CredentialSource>>,
+    ) -> Self {
+        Self::with_context(SharedContext::new(spec, notebook, sources))
+    }
+
+    /// The same for an HTTP server in this process, which takes its ends of connections there; nothing goes over a socket.
+    pub fn in_process(spec: UpstreamSpec, notebook: Arc<dyn Notebook>, listener: InProcessListener) -> Self {
+        Self::with_context(SharedContext::new(spec, notebook, Vec::new()).reached_in_process(listener))
+    }
+
+    fn with_context(context: SharedContext) -> Self {
+        let (context, stop) = (Arc::new(context), CancellationToken::new());
         let base = UpstreamConnection::new(&context, None, stop.child_token());
         let pool = ConnectionPool::new(Arc::clone(&context), stop.clone());
         let connections = UpstreamConnections { context, base, pool };
@@ -170,7 +184,11 @@ impl Upstream {
     /// What the server says about itself to this requester: a server of both eras says it in the requester's.
     ///
     /// Cancel safe: nothing but the offer is lost.
-    pub async fn offer_to(&self, requester: &UpstreamRequester, deadline: Instant) -> Result<UpstreamOffer, PerformFailure> {
+    pub async fn offer_to(
+        &self,
+        requester: &UpstreamRequester,
+        deadline: Instant,
+    ) -> Result<UpstreamOffer, PerformFailure> {
         let offer = self.offer(deadline).await?;
         let keeps_era = offer.era == Era::Modern && requester.era == Era::Legacy;
         if !keeps_era || self.0.connections.connection_requester(requester).is_none() {
@@ -351,7 +369,12 @@ impl Upstream {
     }
 
     /// Makes a call in a task of its own, which goes on when the deadline has passed: what comes then goes to `late`.
-    async fn call_with_overtime(&self, owned: OwnedCall, options: RequestOptions, late: LateAnswerSender) -> DispatchOutcome {
+    async fn call_with_overtime(
+        &self,
+        owned: OwnedCall,
+        options: RequestOptions,
+        late: LateAnswerSender,
+    ) -> DispatchOutcome {
         let (context, upstream) = (self.context(), self.clone());
         let overtime = Overtime::new(&context.overtime, &context.spec.limits);
         let goes_on = Arc::clone(&overtime);
@@ -419,7 +442,8 @@ impl Upstream {
                 return;
             }
             let deadline = Instant::now() + Duration::from_millis(context.spec.limits.connect_ms_max);
-            let (uri, terms) = (subject.key(), WireRequestTerms { tell_server: true, ..WireRequestTerms::until(deadline) });
+            let (uri, terms) =
+                (subject.key(), WireRequestTerms { tell_server: true, ..WireRequestTerms::until(deadline) });
             let _ = Box::pin(listening::subscribe(&context, &link, method::RESOURCES_UNSUBSCRIBE, uri, terms)).await;
         });
     }

@@ -13,7 +13,7 @@ use hyper::{
 use url::Url;
 
 use crate::{
-    http_client::{ClientLimits, HttpClient, HttpError, Origin, HttpRequestBody, RequestTarget},
+    http_client::{ClientLimits, HttpClient, HttpError, HttpRequestBody, Origin, RequestTarget},
     retry_after::retry_after_ms,
 };
 
@@ -98,7 +98,8 @@ impl WebhookClient {
         headers.insert(USER_AGENT, HeaderValue::from_static(concat!("servanda/", env!("CARGO_PKG_VERSION"))));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         for (name, value) in &letter.headers {
-            let value = HeaderValue::from_str(value).map_err(|_| WebhookSendError(format!("`{name}` cannot be sent")))?;
+            let value =
+                HeaderValue::from_str(value).map_err(|_| WebhookSendError(format!("`{name}` cannot be sent")))?;
             headers.insert(HeaderName::from_static(name), value);
         }
         // Letters are few; a kept connection that the receiver is just closing would cost one of its attempts.

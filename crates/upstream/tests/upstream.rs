@@ -7,11 +7,11 @@ use bytes::Bytes;
 use servanda_contract::{CallId, Caller, OperationKeys, Proposal, Refusal, Timestamp, document, time::Clock};
 use servanda_effects::{InMemoryNotebook, effect::ClientKey};
 use servanda_gates::{
-    CompiledContract, ContractResolver, Fenced, GateLimits, RegisteredContracts, Stopwatch, Trail, admit, pass_question, pass_read,
-    resolve,
+    CompiledContract, ContractResolver, Fenced, GateLimits, RegisteredContracts, Stopwatch, Trail, admit,
+    pass_question, pass_read, resolve,
 };
 use servanda_upstream::{
-    RequestOptions, UpstreamLimits, PerformFailure, Transport, Upstream, UpstreamName, UpstreamSpec, UpstreamStatus,
+    PerformFailure, RequestOptions, Transport, Upstream, UpstreamLimits, UpstreamName, UpstreamSpec, UpstreamStatus,
 };
 use tokio::time::Instant;
 

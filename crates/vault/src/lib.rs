@@ -11,7 +11,7 @@ mod sealed;
 mod sources;
 
 pub use error::{SecretError, SecretStoreError};
-pub use local::{StoredSecretInfo, LocalStore, STORE_FILE};
+pub use local::{LocalStore, STORE_FILE, StoredSecretInfo};
 pub use reference::{InvalidSecretReference, SecretName, SecretReference, is_variable};
 pub use sealed::{KEY_FILE, KEY_VARIABLE};
 pub use sources::{EnvironmentStore, FileStore, SECRET_BYTES_MAX, SecretStore, Vault};

@@ -3,8 +3,9 @@
 
 use servanda_contract::{refusal::EffectKnowledge, tool::EffectClass};
 use servanda_effects::effect::{
-    SettlementStatus, Effect, EffectState, DispatchEnd, EffectEvent, EffectReply, EffectRule, StoredAnswer, knowledge_after_attempt, knowledge_to_report, settlement_status,
-    knowledge_of_key, knowledge_of_unread_key, owner_silence_ms_max, knowledge_without_mark,
+    DispatchEnd, Effect, EffectEvent, EffectReply, EffectRule, EffectState, SettlementStatus, StoredAnswer,
+    knowledge_after_attempt, knowledge_of_key, knowledge_of_unread_key, knowledge_to_report, knowledge_without_mark,
+    owner_silence_ms_max, settlement_status,
 };
 
 use crate::{
@@ -252,7 +253,11 @@ fn recover(world: &mut World, bounds: &Bounds, key: u8, owner: u8) {
 fn ask(world: &mut World, bounds: &Bounds, key: u8, epoch: u64) -> EffectReply {
     debug_assert!(is_asked_about(bounds.class));
     let ran = world.upstream.get(usize::from(key)).map_or(0, |upstream| upstream.ran);
-    let end = if ran > 0 { DispatchEnd::Completed(StoredAnswer::Known(String::new())) } else { DispatchEnd::Absent(String::new()) };
+    let end = if ran > 0 {
+        DispatchEnd::Completed(StoredAnswer::Known(String::new()))
+    } else {
+        DispatchEnd::Absent(String::new())
+    };
     world.apply(bounds, key, &EffectEvent::Settle(claim(key, epoch), end))
 }
 

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use servanda_contract::{CallId, Digest, digest::DigestDomain, tool::EffectClass};
 use servanda_effects::effect::{
-    BeginRequest, EffectContext, Claim, ClientKey, Effect, EffectId, EffectKey, EffectState, DispatchEnd, EffectEvent, BeginMode, LedgerClock,
-    LedgerNow, DispatchOrder, OwnerId, EffectReply, EffectRules, StoredAnswer, is_blocking, owner_silence_ms_max, step,
+    BeginMode, BeginRequest, Claim, ClientKey, DispatchEnd, DispatchOrder, Effect, EffectContext, EffectEvent,
+    EffectId, EffectKey, EffectReply, EffectRules, EffectState, LedgerClock, LedgerNow, OwnerId, StoredAnswer,
+    is_blocking, owner_silence_ms_max, step,
 };
 
 /// What the clock says at the beginning.
@@ -254,8 +255,8 @@ impl World {
 
     fn in_the_way(&self, bounds: &Bounds, key: u8, begin: &BeginRequest, ledger_ms: u64) -> Option<EffectId> {
         let others = (0..bounds.keys).filter(|other| *other != key).filter_map(|other| self.effect(other));
-        let mut blocks =
-            others.filter(|effect| effect.exclusive_resources().is_some_and(|held| is_blocking(held, begin, ledger_ms)));
+        let mut blocks = others
+            .filter(|effect| effect.exclusive_resources().is_some_and(|held| is_blocking(held, begin, ledger_ms)));
         blocks.next().map(|effect| effect.id.clone())
     }
 }

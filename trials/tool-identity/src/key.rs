@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ToolAddress, ExplicitNamespace, PublicName};
+use super::{ExplicitNamespace, PublicName, ToolAddress};
 
 /// Which tool is meant. Two tools are the same exactly if their keys are equal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -26,5 +26,5 @@ pub use error::{Fault, IdentityError, NameConflict};
 pub use key::LookupKey;
 pub use lookup::LookupTable;
 pub use namespace::{NamespaceDeclaration, check_shape};
-pub use servanda_identity::layers::{ToolAddress, ExplicitNamespace, PublicName, QualifiedName, TraceName};
+pub use servanda_identity::layers::{ExplicitNamespace, PublicName, QualifiedName, ToolAddress, TraceName};
 pub use tool::{Handoff, Loading, NameSource, Tool, ToolIdentity, ToolKind};

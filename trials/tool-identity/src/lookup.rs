@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ToolAddress, Handoff, IdentityError, LookupKey, QualifiedName, Tool, TraceName, check_shape};
+use super::{Handoff, IdentityError, LookupKey, QualifiedName, Tool, ToolAddress, TraceName, check_shape};
 
 /// Refuses tools of which a call could not say which it means; the first failure in order is told.
 ///

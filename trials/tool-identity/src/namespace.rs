@@ -1,6 +1,6 @@
 //! Declaring a namespace: its members get it, and lose the one they had. And the one shape that no namespace may have.
 
-use super::{ToolAddress, ExplicitNamespace, IdentityError, ToolIdentity, ToolKind};
+use super::{ExplicitNamespace, IdentityError, ToolAddress, ToolIdentity, ToolKind};
 
 /// A namespace that was declared well.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! A tool's definition as far as its identity goes, and a handoff's.
 
-use super::{ToolAddress, ExplicitNamespace, LookupKey, PublicName, QualifiedName, TraceName};
+use super::{ExplicitNamespace, LookupKey, PublicName, QualifiedName, ToolAddress, TraceName};
 
 /// Something that can be called, and what it leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -46,7 +46,9 @@ fn a_forger_does_not_learn_how_far_a_credential_came() {
         CapabilityError::UnknownKey.into(),
         CapabilityError::Depth.into(),
     ];
-    assert!(alike.iter().all(|error: &AuthenticationError| error.client_message() == "the credential is not valid here"));
+    assert!(
+        alike.iter().all(|error: &AuthenticationError| error.client_message() == "the credential is not valid here")
+    );
     let tokens = [TokenError::Signature, TokenError::Issuer, TokenError::Algorithm, TokenError::Tenant];
     assert!(tokens.iter().all(|error| error.client_message() == "the access token is not valid here"));
     assert!(AuthenticationError::KeysUnavailable.is_temporary());

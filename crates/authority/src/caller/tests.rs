@@ -11,8 +11,14 @@ fn t11_what_was_revoked_or_ran_out_meanwhile_is_refused() {
         ada.recheck(in_ms(86_400_000), |_| RevocationStatus::Good).unwrap_err(),
         RecheckError::Expired(in_ms(86_400_000))
     );
-    assert_eq!(ada.recheck(NOW, |_| RevocationStatus::Revoked).unwrap_err(), RecheckError::Revoked(ada.credential().clone()));
-    assert_eq!(ada.recheck(NOW, |_| RevocationStatus::Unknown).unwrap_err(), RecheckError::Unknown(ada.credential().clone()));
+    assert_eq!(
+        ada.recheck(NOW, |_| RevocationStatus::Revoked).unwrap_err(),
+        RecheckError::Revoked(ada.credential().clone())
+    );
+    assert_eq!(
+        ada.recheck(NOW, |_| RevocationStatus::Unknown).unwrap_err(),
+        RecheckError::Unknown(ada.credential().clone())
+    );
 }
 
 #[test]

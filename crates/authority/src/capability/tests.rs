@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     CredentialBudget,
     caller::RevocationStatus,
-    rights::{RightsDimension, ResourcePatterns, Scopes, ToolPatterns},
+    rights::{ResourcePatterns, RightsDimension, Scopes, ToolPatterns},
     testing::{NOW, any_narrowing, any_rights, golden_json, in_ms, user, user_rights},
 };
 
@@ -71,7 +71,8 @@ fn t11_revoking_what_it_comes_from_revokes_it() {
     let expected = [&made.credential, ada.credential(), bot.credential()];
     assert!(agent.lineage().iter().eq(expected));
     for revoked in expected {
-        let standing = |id: &CredentialId| if id == revoked { RevocationStatus::Revoked } else { RevocationStatus::Good };
+        let standing =
+            |id: &CredentialId| if id == revoked { RevocationStatus::Revoked } else { RevocationStatus::Good };
         assert!(agent.recheck(NOW, standing).is_err(), "{revoked}");
     }
     assert!(agent.recheck(NOW, |_| RevocationStatus::Good).is_ok());
@@ -79,7 +80,8 @@ fn t11_revoking_what_it_comes_from_revokes_it() {
 
 #[test]
 fn a_holder_narrows_it_offline_and_names_the_next() {
-    let narrowing = Narrowing { resources: Some(ResourcePatterns::read(&["invoice/7"]).unwrap()), ..Narrowing::default() };
+    let narrowing =
+        Narrowing { resources: Some(ResourcePatterns::read(&["invoice/7"]).unwrap()), ..Narrowing::default() };
     let text = narrower(&credential(), &caveat(Some("worker"), narrowing));
     let text = narrower(&text, &caveat(None, Narrowing { expires_at: Some(in_ms(5)), ..Narrowing::default() }));
     let worker = keys().verify(&text, NOW).unwrap();

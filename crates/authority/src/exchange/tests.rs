@@ -9,7 +9,7 @@ use super::*;
 use crate::{
     Secret,
     capability::RootKeys,
-    rights::{RightsDimension, ResourcePatterns, ToolPatterns},
+    rights::{ResourcePatterns, RightsDimension, ToolPatterns},
     testing::{NOW, any_narrowing, golden_json, in_ms, user, user_of, user_rights},
 };
 
@@ -131,7 +131,12 @@ fn t9_what_is_given_is_asked_and_the_subjects() {
         Rights {
             scopes: Scopes::from_words(["billing:read"]).unwrap(),
             tools: ToolPatterns::read(&["billing.pay"]).unwrap(),
-            budget: [(RightsDimension::Write, 20), (RightsDimension::Read, 9), (RightsDimension::FinancialMicros, 5_000_000)].into(),
+            budget: [
+                (RightsDimension::Write, 20),
+                (RightsDimension::Read, 9),
+                (RightsDimension::FinancialMicros, 5_000_000)
+            ]
+            .into(),
             expires_at: in_ms(3_600_000),
             depth_left: 2,
             ..user_rights()
@@ -172,7 +177,8 @@ fn t8_credentials_are_made_for_this_server_only() {
 fn who_acts_is_proven_or_named_and_of_the_same_tenant() {
     let ada = user(user_rights());
     let actor_form = [("actor_token", "a"), ("actor_token_type", JWT_TYPE), ("servanda_terms", "")];
-    let narrow = Rights { tools: ToolPatterns::read(&["billing.read.*"]).unwrap(), scopes: Scopes::none(), ..user_rights() };
+    let narrow =
+        Rights { tools: ToolPatterns::read(&["billing.read.*"]).unwrap(), scopes: Scopes::none(), ..user_rights() };
     let bot = user_of("acme", "bot", narrow);
     let delegation = decide(&asked(&actor_form), &ada, Some(&bot), &rules(), NOW).unwrap();
     assert_eq!((delegation.actor.name(), delegation.actor.is_proven()), ("bot", true));

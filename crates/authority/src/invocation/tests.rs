@@ -22,8 +22,13 @@ fn key() -> StatementKey {
 
 fn mint(who: &AuthenticatedCaller, tool: &str, at: Timestamp, lifetime_ms: u64) -> Result<String, StatementMintError> {
     let needed = scopes(&["billing:read"]);
-    let need =
-        RequiredRights { scopes: &needed, tool, resources: &["invoice/7".to_owned()], class: SideEffectClass::ReadOnly, at };
+    let need = RequiredRights {
+        scopes: &needed,
+        tool,
+        resources: &["invoice/7".to_owned()],
+        class: SideEffectClass::ReadOnly,
+        at,
+    };
     let call_id = CallId::from("call_1".to_owned());
     let invocation = Invocation {
         issuer: "https://gateway.test",

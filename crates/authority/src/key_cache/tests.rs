@@ -6,8 +6,12 @@ use crate::{
     token::testing::{KEYS, set_of},
 };
 
-const TERMS: KeyCachePolicy =
-    KeyCachePolicy { fresh_ms_max: 600_000, stale_ms_max: 3_600_000, fetch_interval_ms_min: 30_000, fetch_ms_max: 10_000 };
+const TERMS: KeyCachePolicy = KeyCachePolicy {
+    fresh_ms_max: 600_000,
+    stale_ms_max: 3_600_000,
+    fetch_interval_ms_min: 30_000,
+    fetch_ms_max: 10_000,
+};
 
 /// What a table's row does, at which time, how many fetches that causes and what can be used then for which key.
 struct Row(u64, Do, usize, &'static str, Expect);
@@ -32,7 +36,9 @@ fn play(rows: &[Row]) {
     for (index, Row(at_ms, what, fetches, kid, expected)) in rows.iter().enumerate() {
         let event = match what {
             Do::Ask(kid) => KeyCacheEvent::Asked { kid: Some((*kid).to_owned()) },
-            Do::Bring(kinds) => KeyCacheEvent::Fetched(set_of(&kinds.iter().map(|kind| KEYS.jwk(kind)).collect::<Vec<_>>())),
+            Do::Bring(kinds) => {
+                KeyCacheEvent::Fetched(set_of(&kinds.iter().map(|kind| KEYS.jwk(kind)).collect::<Vec<_>>()))
+            }
             Do::Fail => KeyCacheEvent::FetchFailed,
         };
         let (next, actions) = step(cache, &TERMS, event, in_ms(*at_ms));

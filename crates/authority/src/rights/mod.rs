@@ -15,7 +15,9 @@ use serde::{Deserialize, Serialize};
 use servanda_contract::{Timestamp, tool::SideEffectClass};
 
 pub use missing_rights::MissingRights;
-pub use pattern::{NameKind, NamePatterns, InvalidNamePatterns, PATTERN_BYTES_MAX, PATTERNS_MAX, ResourceName, ToolName};
+pub use pattern::{
+    InvalidNamePatterns, NameKind, NamePatterns, PATTERN_BYTES_MAX, PATTERNS_MAX, ResourceName, ToolName,
+};
 pub use scope::{InvalidScopeText, SCOPE_BYTES_MAX, SCOPES_MAX, Scope, Scopes, line as scope_line};
 
 /// Delegations that anybody may still make.

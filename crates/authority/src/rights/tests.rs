@@ -141,7 +141,13 @@ fn what_lacks_is_said_all_at_once() {
 #[test]
 fn missing_scopes_alone_are_to_be_asked_for_together() {
     let needed = scopes(&["billing:write", "hr:read"]);
-    let need = RequiredRights { scopes: &needed, tool: "billing.pay", resources: &[], class: SideEffectClass::ReadOnly, at: NOW };
+    let need = RequiredRights {
+        scopes: &needed,
+        tool: "billing.pay",
+        resources: &[],
+        class: SideEffectClass::ReadOnly,
+        at: NOW,
+    };
     let lack = user_rights().lacks(&need).unwrap();
     assert!(lack.only_scopes());
     let token = CredentialMethod::AccessToken { issuer: "https://login.test".to_owned() };

@@ -29,7 +29,11 @@ pub(super) struct AccessTokenClaims {
 }
 
 /// Reads the claims; whose they are has been checked.
-pub(super) fn read(claims: &Map<String, Value>, issuer: &Issuer, now: Timestamp) -> Result<AccessTokenClaims, TokenError> {
+pub(super) fn read(
+    claims: &Map<String, Value>,
+    issuer: &Issuer,
+    now: Timestamp,
+) -> Result<AccessTokenClaims, TokenError> {
     if !names_audience(claims, &issuer.audience)? {
         return Err(TokenError::Audience);
     }
@@ -59,7 +63,14 @@ pub(super) fn read(claims: &Map<String, Value>, issuer: &Issuer, now: Timestamp)
         Some(_) => return Err(TokenError::Claim("jti")),
     };
     let groups = groups(claims, issuer.groups_claim.as_deref())?;
-    Ok(AccessTokenClaims { tenant, principal, groups, actors: actors(claims)?, rights: issuer.rights.narrowed_by(&token), id })
+    Ok(AccessTokenClaims {
+        tenant,
+        principal,
+        groups,
+        actors: actors(claims)?,
+        rights: issuer.rights.narrowed_by(&token),
+        id,
+    })
 }
 
 /// A list of names, or one. Who is in no group has no such claim; one that cannot be read is not taken for none, because there are

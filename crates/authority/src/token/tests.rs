@@ -237,7 +237,10 @@ fn everything_about_a_token_is_bounded() {
     let token = KEYS.token(Algorithm::EdDsa, &header(Algorithm::EdDsa).to_string(), &deep);
     assert_eq!(check(&token).unwrap_err(), TokenError::Malformed);
     let many: Vec<String> = (0..200).map(|number| number.to_string()).collect();
-    assert_eq!(check(&with(&json!({"scope": many.join(" ")}))).unwrap_err(), TokenError::Scopes(InvalidScopeText::TooMany));
+    assert_eq!(
+        check(&with(&json!({"scope": many.join(" ")}))).unwrap_err(),
+        TokenError::Scopes(InvalidScopeText::TooMany)
+    );
     let mut act = json!({"sub": "a"});
     for _ in 0..8 {
         act = json!({"sub": "a", "act": act});

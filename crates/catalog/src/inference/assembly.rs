@@ -10,7 +10,7 @@ use servanda_gates::EFFECT_KEYWORD;
 
 use super::{
     duration,
-    evidence::{ToolReach, InferredBehaviour},
+    evidence::{InferredBehaviour, ToolReach},
     programs, secrets,
 };
 use crate::pins::Definition;

@@ -5,7 +5,7 @@
 use servanda_contract::tool::TimeoutClass;
 
 use super::{
-    evidence::{ToolReach, InferredBehaviour},
+    evidence::{InferredBehaviour, ToolReach},
     spelling::words,
 };
 use crate::pins::{Definition, TaskSupport};

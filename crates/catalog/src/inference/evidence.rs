@@ -5,7 +5,8 @@
 use serde_json::Value;
 use servanda_contract::tool::{Action, Behaviour, Mutability, OutputDomain};
 use servanda_identity::classifier::{
-    Annotations, CONFIDENCE_MIN, Caution, Classification, Gravity, ClassifierOptions, CautionRule, EvidenceSource, classify,
+    Annotations, CONFIDENCE_MIN, Caution, CautionRule, Classification, ClassifierOptions, EvidenceSource, Gravity,
+    classify,
 };
 
 use super::{programs, spelling};
@@ -224,7 +225,13 @@ fn change(found: &Classification, hints: Annotations) -> InferredBehaviour {
     if removes && hints.destructive_hint == Some(false) && found.confidence.action >= CONFIDENCE_MIN {
         disagreements.push(format!("its author says that it destroys nothing, but: {why}"));
     }
-    InferredBehaviour { behaviour, reach, why, certain, disagacts_only_through_programs_programs: found.acts_only_through_program }
+    InferredBehaviour {
+        behaviour,
+        reach,
+        why,
+        certain,
+        disagacts_only_through_programs_programs: found.acts_only_through_program,
+    }
 }
 
 fn adds(action: Action) -> bool {

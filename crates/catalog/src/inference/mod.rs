@@ -16,10 +16,10 @@ mod tests;
 
 use servanda_contract::{
     ToolContract,
-    layers::{Defaults, LayerError, ContractLayers, ToolEntry},
+    layers::{ContractLayers, Defaults, LayerError, ToolEntry},
 };
 
-pub use evidence::{ToolReach, InferredBehaviour};
+pub use evidence::{InferredBehaviour, ToolReach};
 pub use pinned_definition::definition_layer;
 
 use crate::pins::Definition;

@@ -3,7 +3,7 @@
 use servanda_contract::tool::DataClassification;
 
 use super::{
-    evidence::{ToolReach, InferredBehaviour},
+    evidence::{InferredBehaviour, ToolReach},
     spelling::words,
 };
 use crate::pins::Definition;

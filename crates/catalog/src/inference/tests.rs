@@ -326,8 +326,9 @@ fn real_tools_are_seldom_taken_for_harmless() {
         }
         // Every schema of the corpus is compiled by the contract crate's own test; a sample is enough here.
         if number % 10 == 0 {
-            refused +=
-                usize::from(servanda_gates::admit(inferred.contract, &servanda_gates::RegisteredContracts::new()).is_err());
+            refused += usize::from(
+                servanda_gates::admit(inferred.contract, &servanda_gates::RegisteredContracts::new()).is_err(),
+            );
         }
     }
     println!(

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use servanda_contract::tool::{KeyPlacement, ToolContract};
 
-use self::shape::{ValueShape, TypeSet};
+use self::shape::{TypeSet, ValueShape};
 
 /// Pairs of schemas that are compared at the most; what takes more is not a tool's parameters.
 const PAIRS_MAX: usize = 10_000;
@@ -76,7 +76,10 @@ pub fn negotiate(expected: &Map<String, Value>, offered: &Map<String, Value>) ->
     comparison.shapes("", &told, &taken);
     let SchemaComparison { compared, gaps, mut reasons, .. } = comparison;
     if compared.len() >= PAIRS_MAX {
-        reasons.push(SchemaGap { pointer: String::new(), what: "the schemas are too intricate to be compared".to_owned() });
+        reasons.push(SchemaGap {
+            pointer: String::new(),
+            what: "the schemas are too intricate to be compared".to_owned(),
+        });
     }
     match (reasons.is_empty(), gaps.is_empty()) {
         (false, _) => SchemaMatch::Incompatible { reasons },

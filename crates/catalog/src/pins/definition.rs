@@ -7,7 +7,7 @@ use servanda_contract::{
     digest::DigestDomain,
     json::{self, JsonLimits, StrictError},
     legibility,
-    schema::{CompiledSchema, SchemaProfile, SchemaError},
+    schema::{CompiledSchema, SchemaError, SchemaProfile},
     shared::SchemaDocument,
 };
 use servanda_identity::classifier::{Annotations, Descriptor};

@@ -171,10 +171,12 @@ impl Pins {
         let pin = of_upstream.get(&kind).and_then(|pins| pins.get(&live.name));
         match pin {
             Some(pin) if pin.digest == live.digest() => ItemVisibility::Whole,
-            Some(_) => {
-                ItemVisibility::Withheld("it changed since it was pinned; `servanda diff` shows what changed".to_owned())
+            Some(_) => ItemVisibility::Withheld(
+                "it changed since it was pinned; `servanda diff` shows what changed".to_owned(),
+            ),
+            None if matches!(self.policy.missing, Some(MissingPinPolicy::Ignore | MissingPinPolicy::Pin)) => {
+                ItemVisibility::Whole
             }
-            None if matches!(self.policy.missing, Some(MissingPinPolicy::Ignore | MissingPinPolicy::Pin)) => ItemVisibility::Whole,
             None if kind == ListedKind::Resources => ItemVisibility::Bare,
             None => ItemVisibility::Withheld("it is not pinned; `servanda pin --all` pins it".to_owned()),
         }
@@ -192,8 +194,8 @@ impl LockFile {
 mod tests {
     use servanda_contract::Timestamp;
 
-    use super::{ListedKind, ItemVisibility};
-    use crate::pins::{LockFile, MissingPinPolicy, Pins, PinPolicy};
+    use super::{ItemVisibility, ListedKind};
+    use crate::pins::{LockFile, MissingPinPolicy, PinPolicy, Pins};
 
     const PROMPT: &str = r#"{"name":"greet","description":"Says hello.","arguments":[{"name":"who","description":"Whom.","required":true}]}"#;
     const RESOURCE: &str =
@@ -253,7 +255,10 @@ mod tests {
         assert_eq!(shown(&pins(Some(MissingPinPolicy::Ignore)), ListedKind::Resources, &later), ItemVisibility::Whole);
         let (prompts, other) = (ListedKind::Prompts, PROMPT.replace("greet", "other"));
         assert_eq!(shown(&pins(Some(MissingPinPolicy::Ignore)), prompts, &other), ItemVisibility::Whole);
-        assert_eq!(shown(&Pins::new(Some(LockFile::default()), PinPolicy::default()), prompts, PROMPT), ItemVisibility::Whole);
+        assert_eq!(
+            shown(&Pins::new(Some(LockFile::default()), PinPolicy::default()), prompts, PROMPT),
+            ItemVisibility::Whole
+        );
     }
 
     #[test]

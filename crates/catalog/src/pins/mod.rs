@@ -25,10 +25,10 @@ use servanda_contract::{
 
 pub use bare_resources::bare_resource;
 pub use comparison::compare;
-pub use definition::{Definition, ToolExecution, TaskSupport};
+pub use definition::{Definition, TaskSupport, ToolExecution};
 pub use difference::{Difference, DifferenceSeverity};
-pub use listed_items::{ListedKind, ItemVisibility};
-pub use policy::{PinVerdict, AdditiveChangePolicy, MissingPinPolicy, Pins, PinPolicy};
+pub use listed_items::{ItemVisibility, ListedKind};
+pub use policy::{AdditiveChangePolicy, MissingPinPolicy, PinPolicy, PinVerdict, Pins};
 
 /// The version of the lock file's format.
 pub const LOCK_VERSION: u32 = 1;

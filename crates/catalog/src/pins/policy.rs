@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use servanda_contract::shared::Shared;
 
-use super::{Definition, Difference, LockFile, DifferenceSeverity, compare};
+use super::{Definition, Difference, DifferenceSeverity, LockFile, compare};
 
 /// Pins and what is done about what differs from them.
 #[derive(Debug, Clone, Default)]

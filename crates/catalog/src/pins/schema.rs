@@ -45,13 +45,23 @@ pub(super) fn compare_output(
 ) {
     match (before, after) {
         (None, None) => {}
-        (None, Some(_)) => found.add(DifferenceSeverity::Additive, "/outputSchema", "it now promises a structured result"),
-        (Some(_), None) => found.add(DifferenceSeverity::Breaking, "/outputSchema", "it no longer promises a structured result"),
+        (None, Some(_)) => {
+            found.add(DifferenceSeverity::Additive, "/outputSchema", "it now promises a structured result")
+        }
+        (Some(_), None) => {
+            found.add(DifferenceSeverity::Breaking, "/outputSchema", "it no longer promises a structured result")
+        }
         (Some(before), Some(after)) => compare(found, "/outputSchema", before, after, SchemaSide::Output),
     }
 }
 
-fn compare(found: &mut DifferenceCollector, at: &str, before: &Map<String, Value>, after: &Map<String, Value>, side: SchemaSide) {
+fn compare(
+    found: &mut DifferenceCollector,
+    at: &str,
+    before: &Map<String, Value>,
+    after: &Map<String, Value>,
+    side: SchemaSide,
+) {
     let keywords: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     for keyword in keywords {
         let (old, new) = (before.get(keyword), after.get(keyword));
@@ -73,7 +83,13 @@ fn compare(found: &mut DifferenceCollector, at: &str, before: &Map<String, Value
 
 type SchemaPair<'a> = (Option<&'a Value>, Option<&'a Value>);
 
-fn members(found: &mut DifferenceCollector, at: &str, (old, new): SchemaPair<'_>, after: &Map<String, Value>, side: SchemaSide) {
+fn members(
+    found: &mut DifferenceCollector,
+    at: &str,
+    (old, new): SchemaPair<'_>,
+    after: &Map<String, Value>,
+    side: SchemaSide,
+) {
     let empty = Map::new();
     let old = old.and_then(Value::as_object).unwrap_or(&empty);
     let new = new.and_then(Value::as_object).unwrap_or(&empty);
@@ -81,7 +97,13 @@ fn members(found: &mut DifferenceCollector, at: &str, (old, new): SchemaPair<'_>
         let pointer = format!("{at}/{name}");
         match new.get(name) {
             None => {
-                found.add_with(DifferenceSeverity::Breaking, &pointer, format!("`{name}` is gone"), Some(shown(member)), None);
+                found.add_with(
+                    DifferenceSeverity::Breaking,
+                    &pointer,
+                    format!("`{name}` is gone"),
+                    Some(shown(member)),
+                    None,
+                );
             }
             Some(now) => inner(found, &pointer, (Some(member), Some(now)), side),
         }
@@ -117,7 +139,13 @@ fn is_free_text(schema: &Value) -> bool {
     text && !has("enum") && !has("const") && !has("pattern") && !has("format")
 }
 
-fn required(found: &mut DifferenceCollector, at: &str, (old, new): SchemaPair<'_>, after: &Map<String, Value>, side: SchemaSide) {
+fn required(
+    found: &mut DifferenceCollector,
+    at: &str,
+    (old, new): SchemaPair<'_>,
+    after: &Map<String, Value>,
+    side: SchemaSide,
+) {
     let names = |value: Option<&Value>| -> BTreeSet<String> {
         let names = value.and_then(Value::as_array).into_iter().flatten();
         names.filter_map(Value::as_str).map(str::to_owned).collect()
@@ -132,7 +160,8 @@ fn required(found: &mut DifferenceCollector, at: &str, (old, new): SchemaPair<'_
         }
     }
     for name in old.difference(&new) {
-        let severity = if side == SchemaSide::Input { DifferenceSeverity::Additive } else { DifferenceSeverity::Breaking };
+        let severity =
+            if side == SchemaSide::Input { DifferenceSeverity::Additive } else { DifferenceSeverity::Breaking };
         found.add(severity, at, format!("`{name}` is no longer required"));
     }
 }

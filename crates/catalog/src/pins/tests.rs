@@ -3,7 +3,10 @@ use std::{fs, path::Path};
 use serde_json::{Value, json};
 use servanda_contract::Timestamp;
 
-use super::{PinVerdict, Definition, LockFile, AdditiveChangePolicy, MissingPinPolicy, Pins, PinPolicy, DifferenceSeverity, compare};
+use super::{
+    AdditiveChangePolicy, Definition, DifferenceSeverity, LockFile, MissingPinPolicy, PinPolicy, PinVerdict, Pins,
+    compare,
+};
 use crate::testing::shared;
 
 fn definition() -> Value {

@@ -132,7 +132,7 @@ fn elided(words: &[&str], is_first: bool, is_last: bool) -> String {
 mod tests {
     use proptest::{prelude::*, test_runner::TestRunner};
 
-    use super::{TextChange, word_diff, pieces, words};
+    use super::{TextChange, pieces, word_diff, words};
 
     #[test]
     fn changes_read_word_by_word() {

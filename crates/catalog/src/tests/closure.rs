@@ -95,7 +95,9 @@ fn a_listed_schema_takes_what_the_gates_take() {
         let schema = tool["input_schema"].as_object().cloned().unwrap_or_default();
         let definition = json!({ "name": tool["name"], "description": tool["description"], "inputSchema": schema });
         let Ok(definition) = Definition::read(&definition.to_string()) else { continue };
-        let Ok(compiled) = admit(infer("up", &definition).unwrap().contract, &RegisteredContracts::new()) else { continue };
+        let Ok(compiled) = admit(infer("up", &definition).unwrap().contract, &RegisteredContracts::new()) else {
+            continue;
+        };
         let shown = listed(&compiled);
         let client = as_written(&shown);
         let unlisted = as_written(&Value::Object((*compiled.contract().affordance.input_schema).clone()));

@@ -11,7 +11,7 @@ use crate::{
     Catalog, CatalogError, ResolveError,
     inference::infer,
     name_store,
-    names::{NamePolicy, NameTable, ExposedNaming, NameLimitProfile},
+    names::{ExposedNaming, NameLimitProfile, NamePolicy, NameTable},
 };
 
 fn draft(upstream: &str, tool: &str) -> ToolContract {
@@ -75,8 +75,14 @@ fn a_tool_that_is_gone_is_said_to_be_gone() {
     for now in [next.with_names_after(before.names()).unwrap(), restarted(&before, &next)] {
         assert_eq!(meant(&now, "docs__search"), Err(ResolveError::Gone { upstream: "docs".to_owned() }));
         assert!(now.entry("docs__search").is_none() && now.names().knows("docs__search"));
-        assert_eq!(meant(&now, "docs__serch"), Err(ResolveError::Unknown { did_you_mean: None }), "nor is it suggested");
-        let back = catalog(&[("files", "read"), ("docs", "search")], ExposedNaming::Prefixed).with_names_after(now.names()).unwrap();
+        assert_eq!(
+            meant(&now, "docs__serch"),
+            Err(ResolveError::Unknown { did_you_mean: None }),
+            "nor is it suggested"
+        );
+        let back = catalog(&[("files", "read"), ("docs", "search")], ExposedNaming::Prefixed)
+            .with_names_after(now.names())
+            .unwrap();
         assert_eq!(meant(&back, "docs__search"), Ok("docs.search".to_owned()));
     }
 }
@@ -149,7 +155,9 @@ fn only_so_many_names_are_remembered() {
     table.replace_tools([]);
     assert_eq!(table.entries().count(), 4096);
     let again = name_store::read(&name_store::write(&table).unwrap()).unwrap();
-    assert!(name_store::is_same_table(&again, &table) && !again.knows("files__tool-0-0") && again.knows("files__tool-4-0"));
+    assert!(
+        name_store::is_same_table(&again, &table) && !again.knows("files__tool-0-0") && again.knows("files__tool-4-0")
+    );
 }
 
 fn tool_lists() -> impl Strategy<Value = Vec<(bool, Vec<(&'static str, &'static str)>)>> {

@@ -5,7 +5,8 @@ use super::*;
 #[test]
 fn a_model_is_shown_how_to_name_its_operation_where_something_is_changed() {
     let shown = |contract: ToolContract| {
-        let catalog = Catalog::new([admit(contract, &RegisteredContracts::new()).unwrap()], ExposedNaming::Bare).unwrap();
+        let catalog =
+            Catalog::new([admit(contract, &RegisteredContracts::new()).unwrap()], ExposedNaming::Bare).unwrap();
         let listing = catalog.listing(&nobody());
         let listed: Value = serde_json::from_str(listing.tools[0].definition.get()).unwrap();
         listed["inputSchema"]["properties"]["servanda_operation_id"].clone()
@@ -22,7 +23,8 @@ fn a_model_is_shown_how_to_name_its_operation_where_something_is_changed() {
 #[test]
 fn a_list_says_of_a_contract_only_what_is_not_as_usual() {
     let told = |contract: ToolContract, silent: bool| {
-        let catalog = Catalog::new([admit(contract, &RegisteredContracts::new()).unwrap()], ExposedNaming::Bare).unwrap();
+        let catalog =
+            Catalog::new([admit(contract, &RegisteredContracts::new()).unwrap()], ExposedNaming::Bare).unwrap();
         if silent {
             catalog.mark_unreachable("files", "gone");
         }
@@ -49,7 +51,8 @@ fn what_a_schema_says_to_the_gates_alone_is_not_shown() {
         let mut contract = proposal(tool);
         let properties = contract.affordance.input_schema["properties"].as_object_mut().unwrap();
         properties["path"]["x-effect"] = json!("shell");
-        let catalog = Catalog::new([admit(contract, &RegisteredContracts::new()).unwrap()], ExposedNaming::Bare).unwrap();
+        let catalog =
+            Catalog::new([admit(contract, &RegisteredContracts::new()).unwrap()], ExposedNaming::Bare).unwrap();
         let listed: Value = serde_json::from_str(catalog.listing(&nobody()).tools[0].definition.get()).unwrap();
         assert_eq!(
             listed["inputSchema"]["properties"]["path"],
@@ -95,7 +98,8 @@ fn long_work_may_be_run_as_a_task_whatever_its_server_offers() {
     for (theirs, shown) in [(None, "optional"), (Some("forbidden"), "optional"), (Some("required"), "required")] {
         let mut long = proposal("read_file");
         long.execution = Some(serde_json::from_value(json!({ "timeout_class": "async" })).unwrap());
-        let catalog = Catalog::new([admit(long, &RegisteredContracts::new()).unwrap()], ExposedNaming::Prefixed).unwrap();
+        let catalog =
+            Catalog::new([admit(long, &RegisteredContracts::new()).unwrap()], ExposedNaming::Prefixed).unwrap();
         let mut offered = definition("read_file");
         if let Some(theirs) = theirs {
             offered["execution"] = json!({ "taskSupport": theirs });

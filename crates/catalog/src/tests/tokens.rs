@@ -23,7 +23,9 @@ fn what_a_list_says_beside_the_tools_costs_little() {
             "inputSchema": tool["input_schema"], "annotations": tool["annotations"],
         });
         let Ok(definition) = Definition::read(&text.to_string()) else { continue };
-        let Ok(compiled) = admit(infer("github", &definition).unwrap().contract, &RegisteredContracts::new()) else { continue };
+        let Ok(compiled) = admit(infer("github", &definition).unwrap().contract, &RegisteredContracts::new()) else {
+            continue;
+        };
         let listed = ListedTool::render(&definition.name, &compiled, Availability::Available).unwrap();
         let definition: Value = serde_json::from_str(listed.definition.get()).unwrap();
         all += counter.count(listed.definition.get());

@@ -8,10 +8,10 @@ use crate::{
     Digest,
     digest::DigestDomain,
     tool::{
-        Action, Binding, CostComponents, CostProfile, CostUnit, DataClassification, EffectDeclaration, EffectClass, EgressPolicy,
-        ErrorContract, Execution, Idempotency, Identity, Lifecycle, LifecycleStatus, MutationClass, Observability,
-        Overlap, RateLimits, Runtime, SecretsBoundary, Security, SideEffect, SideEffectClass, SideEffectOperation,
-        TimeoutClass, TransactionSemantics, Transactional,
+        Action, Binding, CostComponents, CostProfile, CostUnit, DataClassification, EffectClass, EffectDeclaration,
+        EgressPolicy, ErrorContract, Execution, Idempotency, Identity, Lifecycle, LifecycleStatus, MutationClass,
+        Observability, Overlap, RateLimits, Runtime, SecretsBoundary, Security, SideEffect, SideEffectClass,
+        SideEffectOperation, TimeoutClass, TransactionSemantics, Transactional,
     },
 };
 

@@ -1,6 +1,8 @@
 use serde_json::{Value, json};
 
-use super::{Defaults, EffectiveContract, Layer, LayerError, ContractLayers, DefinitionLayer, ServerContracts, ToolEntry};
+use super::{
+    ContractLayers, Defaults, DefinitionLayer, EffectiveContract, Layer, LayerError, ServerContracts, ToolEntry,
+};
 use crate::{document, tool::SideEffectClass};
 
 fn defaults(value: Value) -> Defaults {
@@ -159,8 +161,14 @@ fn an_entry_says_its_class_once() {
 #[test]
 fn without_a_pin_the_entry_brings_its_schemas() {
     let (none, mut bare) = (Defaults::default(), merge());
-    let layers =
-        |entry| ContractLayers { server: "s", tool: "t", configuration: &none, server_defaults: &none, entry, offered: None };
+    let layers = |entry| ContractLayers {
+        server: "s",
+        tool: "t",
+        configuration: &none,
+        server_defaults: &none,
+        entry,
+        offered: None,
+    };
     let without = entry(bare.clone());
     let error = layers(&without).compose().unwrap_err();
     assert!(error.to_string().contains("no pinned definition"), "{error}");

@@ -115,7 +115,8 @@ pub(super) fn find(text: &str) -> impl Iterator<Item = HiddenCharacter> + '_ {
     std::iter::from_fn(move || {
         loop {
             let character = rest.next()?;
-            let neighbours = AdjacentCharacters { second_before: before[0], before: before[1], after: rest.clone().next() };
+            let neighbours =
+                AdjacentCharacters { second_before: before[0], before: before[1], after: rest.clone().next() };
             before = [before[1], Some(character)];
             position += 1;
             if let Some(kind) = kind(character)

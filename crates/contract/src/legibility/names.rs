@@ -5,7 +5,7 @@ use std::fmt;
 
 use unicode_security::{GeneralSecurityProfile as _, RestrictionLevel, RestrictionLevelDetection as _};
 
-use super::{code_point, hidden_characters, describe_hidden};
+use super::{code_point, describe_hidden, hidden_characters};
 
 /// Why a name cannot be told from another, or read at all.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::members::{ReferenceResolver, IN_PLACE_LISTS, MemberDeclaration};
+use super::members::{IN_PLACE_LISTS, MemberDeclaration, ReferenceResolver};
 
 /// Keywords that describe every value inside this one.
 const INSIDE: [&str; 5] =

@@ -22,7 +22,8 @@ pub(super) fn check(document: &Value) -> Result<(), SchemaError> {
     let mut unfolding = ExpansionCounter { document: ReferenceResolver(document), known: BTreeMap::new() };
     unfolding.everywhere(document, "")?;
     let (_, references) = inside(document);
-    let mut inlining = InliningCounter { document: ReferenceResolver(document), known: BTreeMap::new(), open: Vec::new(), count: 0 };
+    let mut inlining =
+        InliningCounter { document: ReferenceResolver(document), known: BTreeMap::new(), open: Vec::new(), count: 0 };
     inlining.follow(&references)
 }
 

@@ -7,7 +7,7 @@ use jsonschema::{
 };
 use serde_json::Value;
 
-use super::{validation_cost::CostExceeded, suggestions::ComparisonBudget};
+use super::{suggestions::ComparisonBudget, validation_cost::CostExceeded};
 use crate::FieldError;
 
 /// Names or options listed before the rest are only counted.
@@ -120,7 +120,12 @@ pub(super) fn unusable() -> FieldError {
 }
 
 /// An error of one value.
-pub(super) fn describe(at: &str, error: &ValidationError<'_>, schema: &Value, allowance: &mut ComparisonBudget) -> FieldError {
+pub(super) fn describe(
+    at: &str,
+    error: &ValidationError<'_>,
+    schema: &Value,
+    allowance: &mut ComparisonBudget,
+) -> FieldError {
     let (kind, value) = (error.kind(), error.instance().as_ref());
     let (expected, actual) = expected_and_actual(kind, value);
     let mut finding = field_error(at, expected, &actual);

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 use serde_json::Value;
 
-use super::{group::FindingGroup, suggestions::ComparisonBudget, members::ReferenceResolver, field_errors};
+use super::{field_errors, group::FindingGroup, members::ReferenceResolver, suggestions::ComparisonBudget};
 use crate::FieldError;
 
 /// More errors of one gate than this teach nobody anything; the rest are counted.
@@ -197,6 +197,7 @@ fn likeness(errors: &[ValidationError<'static>], at: &str) -> (bool, bool, Findi
 }
 
 fn known_names(error: &ValidationError<'_>, schema: &Value) -> Vec<String> {
-    let names = field_errors::parent_schema(error, schema).map(|parent| ReferenceResolver(schema).declared_members(parent).names);
+    let names = field_errors::parent_schema(error, schema)
+        .map(|parent| ReferenceResolver(schema).declared_members(parent).names);
     names.unwrap_or_default().into_iter().collect()
 }

@@ -47,7 +47,9 @@ impl CompiledSchema {
 
     /// What judging takes, made now if it is not there.
     pub(super) fn compiled_validator(&self) -> Option<&CompiledValidator> {
-        self.compiled.get_or_init(|| CompiledValidator::build(self.effective.tree(&self.written)?, self.profile, None).ok()).as_ref()
+        self.compiled
+            .get_or_init(|| CompiledValidator::build(self.effective.tree(&self.written)?, self.profile, None).ok())
+            .as_ref()
     }
 }
 

@@ -79,7 +79,9 @@ impl<'a> ReferenceResolver<'a> {
         }
         let mut found = own_members(schema);
         if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
-            let referred = self.resolve(reference).map_or(MemberDeclaration::Explicit, |target| self.members_at(target, depth + 1));
+            let referred = self
+                .resolve(reference)
+                .map_or(MemberDeclaration::Explicit, |target| self.members_at(target, depth + 1));
             found = found.max(referred);
         }
         for part in list(schema, "allOf") {

@@ -6,26 +6,26 @@
 
 mod closing;
 mod defaults;
+mod expansion;
+mod field_errors;
 mod findings;
 mod group;
-mod validation_cost;
-mod suggestions;
+mod lazy_validator;
 mod members;
 mod patterns;
 mod references;
-mod lazy_validator;
-mod field_errors;
+mod suggestions;
 #[cfg(test)]
 mod tests;
-mod expansion;
+mod validation_cost;
 
 use std::{collections::BTreeSet, sync::OnceLock};
 
 use jsonschema::{Draft, PatternOptions, Registry, RegistryBuilder, Validator, error::ValidationErrorKind as Kind};
 use serde_json::{Map, Value};
 
-pub use findings::Findings;
 pub use field_errors::type_name;
+pub use findings::Findings;
 
 use self::lazy_validator::EffectiveSchema;
 use crate::shared::SchemaDocument;
@@ -144,7 +144,11 @@ impl CompiledSchema {
             closing::close_objects(&mut effective, draft != Draft::Draft7);
             drop_broken_defaults(&mut effective, draft)?;
         }
-        let growth = if profile == SchemaProfile::Dialect { None } else { validation_cost::ValidationCost::measure(&effective, &effective)? };
+        let growth = if profile == SchemaProfile::Dialect {
+            None
+        } else {
+            validation_cost::ValidationCost::measure(&effective, &effective)?
+        };
         let ready = CompiledValidator::build(effective, profile, None)?;
         Ok(Self { cost: growth, ..Self::ready_made(written.clone(), profile, ready) })
     }

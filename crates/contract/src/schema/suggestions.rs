@@ -79,6 +79,8 @@ mod tests {
         let mut allowance = ComparisonBudget::default();
         assert_eq!(allowance.nearest(&"y".repeat(200), many.iter().map(String::as_str)), None);
         assert_eq!(allowance.nearest(&"x".repeat(200), many.iter().map(String::as_str)), None);
-        assert!(ComparisonBudget::default().nearest(&"x".repeat(200), many.iter().take(5).map(String::as_str)).is_some());
+        assert!(
+            ComparisonBudget::default().nearest(&"x".repeat(200), many.iter().take(5).map(String::as_str)).is_some()
+        );
     }
 }

@@ -121,7 +121,8 @@ impl SchemaNode {
 
 impl SchemaGraph {
     fn build(schema: &Value, document: &Value) -> Result<Self, SchemaError> {
-        let mut walk = SchemaWalk { document: ReferenceResolver(document), known: BTreeMap::new(), schemas: Vec::new(), looks: 0 };
+        let mut walk =
+            SchemaWalk { document: ReferenceResolver(document), known: BTreeMap::new(), schemas: Vec::new(), looks: 0 };
         walk.index(schema);
         let mut nodes = Vec::new();
         while let Some(schema) = walk.schemas.get(nodes.len()).copied() {

@@ -3,11 +3,14 @@
 use serde_json::{Value, json, value::RawValue};
 
 use crate::{
-    CallerActor, CallId, CallRecord, Caller, Feedback, FieldError, GateName, Observation, Refusal, TaxonomyClass, Timestamp,
+    CallId, CallRecord, Caller, CallerActor, Feedback, FieldError, GateName, Observation, Refusal, TaxonomyClass,
+    Timestamp,
     cost::{Cost, Price},
     digest::{Digest, DigestDomain},
     observation::{ObservationContext, PayloadError, Verification},
-    record::{ContractReference, Decision, Outcome, PolicyRecord, RECORD_VERSION, ShadowRecord, Verdict, ShadowDecision},
+    record::{
+        ContractReference, Decision, Outcome, PolicyRecord, RECORD_VERSION, ShadowDecision, ShadowRecord, Verdict,
+    },
     refusal::{EffectKnowledge, RepairProgress, RepairStop},
     schema::{CompiledSchema, SchemaProfile},
     schemas,

@@ -21,13 +21,13 @@ use serde::{Deserialize, Serialize};
 pub use affordance::{Affordance, Example};
 pub use behaviour::{Behaviour, REVIEWED_CHARS_MAX};
 pub use effect::{
-    EffectDeclaration, EffectClass, KeyPlacement, MutationClass, Overlap, SideEffect, SideEffectOperation, StatusQuery,
+    EffectClass, EffectDeclaration, KeyPlacement, MutationClass, Overlap, SideEffect, SideEffectOperation, StatusQuery,
     VersionQuery,
 };
 pub use execution::{Execution, PollPlan, RetryPolicy, TimeoutClass};
 pub use kinds::BehaviourKind;
 pub use probes::{Probe, Probes};
-pub use promises::{PreconditionRule, PostActionVerification, Precondition, SemanticRule};
+pub use promises::{PostActionVerification, Precondition, PreconditionRule, SemanticRule};
 pub use questions::QuestionKind;
 pub use sections::{
     CostComponents, CostProfile, CostUnit, DataClassification, EgressPolicy, ErrorContract, Idempotency, Identity,

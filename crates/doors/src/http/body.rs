@@ -11,7 +11,7 @@ use servanda_authority::AuthenticatedCaller;
 use super::headers;
 use crate::{
     fault::ProtocolFault,
-    slots::{NoCallerSlot, CallerSlot, CallerSlots},
+    slots::{CallerSlot, CallerSlots, NoCallerSlot},
 };
 
 /// Bytes of a body for each place that it takes. The first so many bytes take none, so that ordinary messages pass whatever others send.
@@ -63,9 +63,9 @@ async fn within_limits(
     if announced.is_some_and(|bytes| bytes > bytes_max) {
         return Err(too_large(bytes_max));
     }
-    tokio::time::timeout(read_max, collected)
-        .await
-        .unwrap_or_else(|_| Err(ProtocolFault::invalid_request(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")))
+    tokio::time::timeout(read_max, collected).await.unwrap_or_else(|_| {
+        Err(ProtocolFault::invalid_request(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time"))
+    })
 }
 
 /// A body that arrived in one piece is not copied.
@@ -76,7 +76,8 @@ async fn collect(
 ) -> Result<ReadBody, ProtocolFault> {
     let mut whole = ReadBody { bytes: Bytes::new(), places: Vec::new() };
     while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
-        let frame = frame.map_err(|_| ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, "the body ended early"))?;
+        let frame =
+            frame.map_err(|_| ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, "the body ended early"))?;
         // The door does not read trailers.
         let Ok(piece) = frame.into_data() else { continue };
         let length = whole.bytes.len().saturating_add(piece.len());
@@ -96,7 +97,9 @@ fn no_memory(no_place: NoCallerSlot) -> ProtocolFault {
     let hint = "send this request again when others have ended, or send less in one message";
     match no_place {
         NoCallerSlot::AllTaken => ProtocolFault::busy("the requests that are being read are too large together", hint),
-        NoCallerSlot::ShareTaken => ProtocolFault::busy("your requests that are being read are too large together", hint),
+        NoCallerSlot::ShareTaken => {
+            ProtocolFault::busy("your requests that are being read are too large together", hint)
+        }
     }
 }
 

@@ -7,13 +7,13 @@ use http::StatusCode;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    HttpDoor, DoorResponse, AuthenticatedRequest, authenticator, empty, json,
+    AuthenticatedRequest, DoorResponse, HttpDoor, authenticator, empty, json,
     sessions::{HttpSessionLease, StreamNumber},
     stream,
 };
 use crate::{
     fault::ProtocolFault,
-    running_request::{RenderedAnswer, RunningRequestEvent, RunningRequest},
+    running_request::{RenderedAnswer, RunningRequest, RunningRequestEvent},
 };
 
 /// An answer's stream; it ends when the last of those who may put something onto it is dropped.
@@ -24,7 +24,11 @@ pub(super) struct AnswerStream {
 }
 
 /// Delivers the answer to a modern request. If hyper drops this because the client went away, the request is cancelled.
-pub(super) async fn modern<G>(door: &HttpDoor<G>, http_request: &AuthenticatedRequest, mut running: Box<RunningRequest>) -> Result<DoorResponse, ProtocolFault> {
+pub(super) async fn modern<G>(
+    door: &HttpDoor<G>,
+    http_request: &AuthenticatedRequest,
+    mut running: Box<RunningRequest>,
+) -> Result<DoorResponse, ProtocolFault> {
     let draining = Arc::clone(&http_request.draining);
     let may_stream = running.may_stream();
     let event = tokio::select! {
@@ -36,7 +40,9 @@ pub(super) async fn modern<G>(door: &HttpDoor<G>, http_request: &AuthenticatedRe
     Ok(match event {
         Some(RunningRequestEvent::Answered(answered)) => whole(door, http_request, answered),
         Some(RunningRequestEvent::Cancelled) => cancelled(),
-        Some(RunningRequestEvent::Message(message)) => stream::request(Some(message), running, draining, door.keep_alive),
+        Some(RunningRequestEvent::Message(message)) => {
+            stream::request(Some(message), running, draining, door.keep_alive)
+        }
         None => stream::request(None, running, draining, door.keep_alive),
     })
 }

@@ -121,7 +121,9 @@ pub(super) fn require_negotiated(headers: &HeaderMap, version: ProtocolVersion) 
 fn require_equal(header: &str, written: Option<Cow<'_, str>>, body: &str) -> Result<(), ProtocolFault> {
     match written {
         Some(written) if written == body => Ok(()),
-        Some(_) => Err(ProtocolFault::header_mismatch(format!("the header `{header}` does not say what the body says"))),
+        Some(_) => {
+            Err(ProtocolFault::header_mismatch(format!("the header `{header}` does not say what the body says")))
+        }
         None => Err(ProtocolFault::header_mismatch(format!("the header `{header}` is missing or cannot be read"))),
     }
 }

@@ -11,7 +11,7 @@ use http::{HeaderValue, Method, StatusCode, header};
 use serde::Serialize;
 use servanda_engine::Gateway;
 
-use super::{DoorRequestHead, HttpDoor, DoorResponse, json, not_for_method};
+use super::{DoorRequestHead, DoorResponse, HttpDoor, json, not_for_method};
 
 /// Where to ask whether the process is alive: if it is not, a restart is the cure.
 pub(super) const ALIVE: &str = "/livez";
@@ -148,14 +148,22 @@ fn well<G: Gateway>(door: &HttpDoor<G>) -> DoorResponse {
     report(
         process.and(store),
         ["ok", "not_ok"],
-        HealthDetails { checks, configuration: door.health.configuration().map(str::to_owned), ..HealthDetails::default() },
+        HealthDetails {
+            checks,
+            configuration: door.health.configuration().map(str::to_owned),
+            ..HealthDetails::default()
+        },
     )
 }
 
 fn ready<G: Gateway>(door: &HttpDoor<G>, draining: bool) -> DoorResponse {
     let store = Some(StoreReport { wrote_ms_ago: door.health.store_wrote_ms_ago() });
     let ready = if draining { Err(DRAINING) } else { door.health.ready() };
-    report(ready, ["ready", "not_ready"], HealthDetails { store, upstreams: door.health.upstreams(), ..HealthDetails::default() })
+    report(
+        ready,
+        ["ready", "not_ready"],
+        HealthDetails { store, upstreams: door.health.upstreams(), ..HealthDetails::default() },
+    )
 }
 
 /// What comes in while the door drains and is no question about its health.

@@ -3,15 +3,15 @@
 //! Responsible for what HTTP adds to the protocol: which requests are let in at all, sessions, headers that repeat the
 //! body, and the two forms of an answer. TLS is deliberately not here, and whether a credential is good is the authenticator's.
 
-mod origin_guard;
 mod answer_body;
+mod authenticator;
 mod body;
 mod deliver;
-mod authenticator;
 mod headers;
 mod health;
 mod oauth;
 mod options;
+mod origin_guard;
 mod param_headers;
 mod post;
 mod serving;
@@ -30,13 +30,13 @@ use servanda_contract::Caller;
 use servanda_engine::Gateway;
 use servanda_mcp::{Era, Id, fields};
 
-pub use self::authenticator::{Authenticator, TokenExchangeResponse, LocalAuthenticator, AuthRejection};
-pub use self::health::{HealthProblem, AlwaysHealthy, Health, UpstreamsReport};
+pub use self::authenticator::{AuthRejection, Authenticator, LocalAuthenticator, TokenExchangeResponse};
+pub use self::health::{AlwaysHealthy, Health, HealthProblem, UpstreamsReport};
 pub use self::options::{HttpOptions, SESSION_IDLE_MS_MAX};
-pub use self::serving::{DRAIN_MS_MAX, ServingOptions, DoorThreads, serve_with};
+pub use self::serving::{DRAIN_MS_MAX, DoorThreads, ServingOptions, serve_stream, serve_with};
 use self::{
-    origin_guard::OriginGuard,
     answer_body::AnswerBody,
+    origin_guard::OriginGuard,
     param_headers::ParamHeaders,
     serving::{DrainSignals, SharedTimer},
     sessions::{HttpSessionLease, HttpSessionRegistry, HttpSessionTable},
@@ -146,7 +146,9 @@ impl<G: Gateway> Router<G> {
         let response = match path {
             "/mcp" => return door.handle(request_head, body).await,
             health::ALIVE | health::WELL | health::READY => health::answer(door, &request_head),
-            "/oauth/token" if request_head.parts.method == Method::POST => oauth::exchange(door, &request_head, body).await,
+            "/oauth/token" if request_head.parts.method == Method::POST => {
+                oauth::exchange(door, &request_head, body).await
+            }
             "/oauth/token" => not_for_method("POST"),
             path if is_metadata(path) => oauth::metadata(door, &request_head),
             _ => empty(StatusCode::NOT_FOUND),
@@ -171,7 +173,7 @@ impl<G: Gateway> HttpDoor<G> {
 
     /// Lets a caller in, or says why not.
     async fn authenticate(&self, request_head: DoorRequestHead) -> Result<AuthenticatedRequest, Box<DoorResponse>> {
-        let DoorRequestHead { parts, peer, draining, shared_timer: moments: shared_timer } = request_head;
+        let DoorRequestHead { parts, peer, draining, shared_timer } = request_head;
         if let Err(fault) = self.origin_guard.check(&parts, self.authenticator.hostname().as_deref()) {
             return Err(Box::new(refuse(&fault, None)));
         }
@@ -184,7 +186,13 @@ impl<G: Gateway> HttpDoor<G> {
             return Err(Box::new(refuse(&fault, None)));
         }
         match self.authenticator.admit(authorization).await {
-            Ok(authority) => Ok(AuthenticatedRequest { method: parts.method, headers: parts.headers, authority, draining, shared_timer: moments: shared_timer }),
+            Ok(authority) => Ok(AuthenticatedRequest {
+                method: parts.method,
+                headers: parts.headers,
+                authority,
+                draining,
+                shared_timer,
+            }),
             Err(not_admitted) => {
                 if let AuthRejection::Challenged { wrong: Some(why), .. } = &not_admitted {
                     self.wrong_credentials.warn(peer, why);
@@ -196,7 +204,11 @@ impl<G: Gateway> HttpDoor<G> {
 }
 
 /// Answers a caller who was let in.
-async fn answer_authenticated<G: Gateway>(door: &HttpDoor<G>, http_request: &AuthenticatedRequest, body: Incoming) -> DoorResponse {
+async fn answer_authenticated<G: Gateway>(
+    door: &HttpDoor<G>,
+    http_request: &AuthenticatedRequest,
+    body: Incoming,
+) -> DoorResponse {
     let answer = match http_request.method {
         Method::POST => return post::post(door, http_request, body).await,
         Method::GET => stream::open(door, http_request).await,
@@ -206,7 +218,10 @@ async fn answer_authenticated<G: Gateway>(door: &HttpDoor<G>, http_request: &Aut
     answer.unwrap_or_else(|fault| refuse(&fault, None))
 }
 
-async fn end_session<G: Gateway>(door: &HttpDoor<G>, http_request: &AuthenticatedRequest) -> Result<DoorResponse, ProtocolFault> {
+async fn end_session<G: Gateway>(
+    door: &HttpDoor<G>,
+    http_request: &AuthenticatedRequest,
+) -> Result<DoorResponse, ProtocolFault> {
     if headers::era(&http_request.headers) == Some(Era::Modern) {
         return Ok(method_not_allowed("POST"));
     }
@@ -216,13 +231,17 @@ async fn end_session<G: Gateway>(door: &HttpDoor<G>, http_request: &Authenticate
 }
 
 /// The session a legacy message belongs to.
-async fn leased_session<G: Gateway>(door: &HttpDoor<G>, http_request: &AuthenticatedRequest) -> Result<HttpSessionLease, ProtocolFault> {
+async fn leased_session<G: Gateway>(
+    door: &HttpDoor<G>,
+    http_request: &AuthenticatedRequest,
+) -> Result<HttpSessionLease, ProtocolFault> {
     let headers = &http_request.headers;
     headers::require_known_version(headers)?;
     let Some(id) = headers::text(headers, fields::header::SESSION_ID) else {
-        return Err(ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, "the header `Mcp-Session-Id` is missing").hint(
-            "send `initialize` first and repeat the session id of its answer, or use 2026-07-28 without a session",
-        ));
+        return Err(ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, "the header `Mcp-Session-Id` is missing")
+            .hint(
+                "send `initialize` first and repeat the session id of its answer, or use 2026-07-28 without a session",
+            ));
     };
     let lease = door.session_registry.lease(id, &http_request.authority).await?;
     headers::require_negotiated(headers, lease.session().session.version)?;
@@ -237,7 +256,9 @@ fn rejection_response(not_admitted: &AuthRejection) -> DoorResponse {
             response.headers_mut().extend(header);
             response
         }
-        AuthRejection::Unavailable { message: told } => refuse(&ProtocolFault::busy(told.clone(), "try again in a moment"), None),
+        AuthRejection::Unavailable { message: told } => {
+            refuse(&ProtocolFault::busy(told.clone(), "try again in a moment"), None)
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use hyper::body::Incoming;
 use servanda_authority::{challenge::WELL_KNOWN, exchange::FORM_BYTES_MAX};
 use servanda_engine::Gateway;
 
-use super::{DoorRequestHead, HttpDoor, DoorResponse, body, empty, json, method_not_allowed, refuse};
+use super::{DoorRequestHead, DoorResponse, HttpDoor, body, empty, json, method_not_allowed, refuse};
 use crate::fault::ProtocolFault;
 
 /// How long clients may keep the document: short, because the configuration may change.
@@ -47,7 +47,11 @@ fn document<G>(door: &HttpDoor<G>, parts: &Parts) -> DoorResponse {
 }
 
 /// Token exchange. The credential is in the body, so that neither pages of other origins nor anybody in between may have it.
-pub(super) async fn exchange<G: Gateway>(door: &HttpDoor<G>, request_head: &DoorRequestHead, body: Incoming) -> DoorResponse {
+pub(super) async fn exchange<G: Gateway>(
+    door: &HttpDoor<G>,
+    request_head: &DoorRequestHead,
+    body: Incoming,
+) -> DoorResponse {
     let parts = &request_head.parts;
     if let Err(fault) = door.origin_guard.check(parts, door.authenticator.hostname().as_deref()) {
         return refuse(&fault, None);
@@ -76,5 +80,8 @@ pub(super) async fn exchange<G: Gateway>(door: &HttpDoor<G>, request_head: &Door
 }
 
 fn not_here() -> ProtocolFault {
-    ProtocolFault::invalid_request(StatusCode::NOT_FOUND, "there is nothing here: this gateway asks nobody for a credential")
+    ProtocolFault::invalid_request(
+        StatusCode::NOT_FOUND,
+        "there is nothing here: this gateway asks nobody for a credential",
+    )
 }

@@ -11,11 +11,11 @@ use super::{
     health::{AlwaysHealthy, Health},
 };
 use crate::{
-    server_info::ServerIdentity,
     limits::{
         BATCH_MESSAGES_MAX, CALLS_IN_FLIGHT_MAX, CAPABILITIES_BYTES_MAX, MESSAGE_BYTES_MAX, PAGE_SIZE, QUESTIONS_MAX,
         URI_BYTES_MAX, WATCHES_MAX,
     },
+    server_info::ServerIdentity,
 };
 
 /// How the HTTP door behaves.

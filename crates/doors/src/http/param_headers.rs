@@ -13,7 +13,7 @@ use std::{
 use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
-use servanda_engine::{Gateway, Requester, Listing};
+use servanda_engine::{Gateway, Listing, Requester};
 use servanda_mcp::{
     RawObject, fields,
     param_headers::{AnnotatedParam, annotated_params},

@@ -17,7 +17,7 @@ use servanda_mcp::{
 };
 
 use super::{
-    HttpDoor, DoorResponse, AuthenticatedRequest,
+    AuthenticatedRequest, DoorResponse, HttpDoor,
     body::{self, ReadBody},
     deliver, empty, headers, json, leased_session, refuse,
     sessions::HttpSession,
@@ -25,16 +25,20 @@ use super::{
 };
 use crate::{
     client,
-    dispatch::{DispatchReply, DeferredResult, ClientInitialization},
+    dispatch::{ClientInitialization, DeferredResult, DispatchReply},
     era,
     fault::ProtocolFault,
     params::{self, CallMessage, Meta, Params},
-    request::{ClientDisconnectPolicy, DoorRequestContext, DoorRequest},
+    request::{ClientDisconnectPolicy, DoorRequest, DoorRequestContext},
 };
 
 const TRACE_PARENT: &str = "traceparent";
 
-pub(super) async fn post<G: Gateway>(door: &HttpDoor<G>, http_request: &AuthenticatedRequest, body: Incoming) -> DoorResponse {
+pub(super) async fn post<G: Gateway>(
+    door: &HttpDoor<G>,
+    http_request: &AuthenticatedRequest,
+    body: Incoming,
+) -> DoorResponse {
     // Held until the answer is there: so long the message is in memory.
     let read = match read(door, http_request, body).await {
         Ok(read) => read,
@@ -98,14 +102,22 @@ impl<'a> PostedRequest<'a> {
     }
 }
 
-async fn read<G: Gateway>(door: &HttpDoor<G>, http_request: &AuthenticatedRequest, body: Incoming) -> Result<ReadBody, ProtocolFault> {
+async fn read<G: Gateway>(
+    door: &HttpDoor<G>,
+    http_request: &AuthenticatedRequest,
+    body: Incoming,
+) -> Result<ReadBody, ProtocolFault> {
     headers::require_both_answers_accepted(&http_request.headers)?;
     headers::require_json(&http_request.headers)?;
     let memory = (&door.large_bodies, &*http_request.authority);
     body::read_for_caller(memory, (&http_request.headers, body), door.body_bytes_max, door.body_read_max).await
 }
 
-async fn answer<G: Gateway>(door: &HttpDoor<G>, http_request: &AuthenticatedRequest, posted: PostedRequest<'_>) -> Result<DoorResponse, ProtocolFault> {
+async fn answer<G: Gateway>(
+    door: &HttpDoor<G>,
+    http_request: &AuthenticatedRequest,
+    posted: PostedRequest<'_>,
+) -> Result<DoorResponse, ProtocolFault> {
     let header_version = headers::text(&http_request.headers, fields::header::PROTOCOL_VERSION);
     let request = DoorRequest {
         era: era::era_of(posted.method, &posted.meta, header_version),
@@ -167,7 +179,11 @@ fn require_headers(http_request: &AuthenticatedRequest, request: &DoorRequest<'_
     }
 }
 
-fn modern_context<G>(door: &HttpDoor<G>, http_request: &AuthenticatedRequest, request: &DoorRequest<'_>) -> DoorRequestContext {
+fn modern_context<G>(
+    door: &HttpDoor<G>,
+    http_request: &AuthenticatedRequest,
+    request: &DoorRequest<'_>,
+) -> DoorRequestContext {
     let authority = Arc::clone(&http_request.authority);
     let client = client::client_name(request.meta.client_info);
     let caller = Caller { client, ..authority.caller() };
@@ -198,9 +214,16 @@ async fn answer_legacy<G: Gateway>(
         headers::require_known_version(&http_request.headers)?;
         let authority = Arc::clone(&http_request.authority);
         let requester = Requester { caller: authority.caller(), authority, era: Era::Legacy, ..Requester::local() };
-        let context = DoorRequestContext { requester, session: None, in_flight: None, disconnect_policy: ClientDisconnectPolicy::KeepRunning };
+        let context = DoorRequestContext {
+            requester,
+            session: None,
+            in_flight: None,
+            disconnect_policy: ClientDisconnectPolicy::KeepRunning,
+        };
         return match door.dispatcher.answer(request, context)? {
-            DispatchReply::Initialize(initialization) => begin_session(door, http_request, request.id, *initialization).await,
+            DispatchReply::Initialize(initialization) => {
+                begin_session(door, http_request, request.id, *initialization).await
+            }
             _ => Err(ProtocolFault::method_not_found(Era::Legacy, &request.method)),
         };
     }
@@ -212,7 +235,9 @@ async fn answer_legacy<G: Gateway>(
             Ok(json(envelope::response(request.id, &result)))
         }
         DispatchReply::Running(running) => deliver::legacy(door, http_request, lease, running).await,
-        DispatchReply::Initialize(_) | DispatchReply::Listen(_) => Err(ProtocolFault::method_not_found(Era::Legacy, &request.method)),
+        DispatchReply::Initialize(_) | DispatchReply::Listen(_) => {
+            Err(ProtocolFault::method_not_found(Era::Legacy, &request.method))
+        }
     }
 }
 
@@ -232,7 +257,11 @@ async fn begin_session<G: Gateway>(
 }
 
 /// Waits for an answer of a session; what it changed is written down before the client hears of it.
-async fn await_deferred<G: Gateway>(door: &HttpDoor<G>, session: &HttpSession, deferred: DeferredResult) -> Result<String, ProtocolFault> {
+async fn await_deferred<G: Gateway>(
+    door: &HttpDoor<G>,
+    session: &HttpSession,
+    deferred: DeferredResult,
+) -> Result<String, ProtocolFault> {
     let result = deferred.work.await?;
     if deferred.changes_session {
         door.session_registry.write_note(session).await;
@@ -279,7 +308,8 @@ async fn take_answer<G: Gateway>(
     reply: Result<Box<RawValue>, RpcError>,
 ) -> DoorResponse {
     if headers::era(&http_request.headers) == Some(Era::Modern) {
-        let fault = ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, "nothing was asked, so there is nothing to answer");
+        let fault =
+            ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, "nothing was asked, so there is nothing to answer");
         return refuse(&fault, None);
     }
     match leased_session(door, http_request).await {

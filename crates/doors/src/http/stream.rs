@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, StatusCode, header};
 use servanda_authority::AuthenticatedCaller;
-use servanda_engine::{Gateway, ChangeEvent};
+use servanda_engine::{ChangeEvent, Gateway};
 use servanda_mcp::{Era, fields, lines::on_one_line};
 use tokio::{
     runtime::Handle,
@@ -18,17 +18,18 @@ use tokio::{
 };
 
 use super::{
-    AnswerBody, DrainSignals, HttpDoor, DoorResponse, AuthenticatedRequest, headers, leased_session, method_not_allowed,
-    sessions::{SessionStreamConnection, HttpSessionLease, EventNotReplayable, StreamPurpose},
+    AnswerBody, AuthenticatedRequest, DoorResponse, DrainSignals, HttpDoor, headers, leased_session,
+    method_not_allowed,
+    sessions::{EventNotReplayable, HttpSessionLease, SessionStreamConnection, StreamPurpose},
     stream_reauth::StreamReauth,
 };
 use crate::{
     fault::ProtocolFault,
-    server_info::RenderedServerInfo,
-    listen::{ListenSubscription, ListenRequest},
+    listen::{ListenRequest, ListenSubscription},
     notifications,
-    slots::{NoCallerSlot, CallerSlot},
-    running_request::{RunningRequestEvent, RunningRequest},
+    running_request::{RunningRequest, RunningRequestEvent},
+    server_info::RenderedServerInfo,
+    slots::{CallerSlot, NoCallerSlot},
 };
 
 /// A source of frames. What is silent for longer than a keep-alive gets a comment in between.
@@ -74,7 +75,10 @@ struct ReauthenticatedFrames<F> {
 }
 
 /// Opens the stream of a GET: a new one, or one that broke.
-pub(super) async fn open<G: Gateway>(door: &HttpDoor<G>, http_request: &AuthenticatedRequest) -> Result<DoorResponse, ProtocolFault> {
+pub(super) async fn open<G: Gateway>(
+    door: &HttpDoor<G>,
+    http_request: &AuthenticatedRequest,
+) -> Result<DoorResponse, ProtocolFault> {
     if headers::era(&http_request.headers) == Some(Era::Modern) {
         return Ok(method_not_allowed("POST"));
     }
@@ -95,13 +99,23 @@ pub(super) async fn open<G: Gateway>(door: &HttpDoor<G>, http_request: &Authenti
     } else {
         lease.session().replay_buffer.open_standalone()
     };
-    let frames =
-        SessionFrames { connected, lease, draining: Arc::clone(&http_request.draining), _places: Some((place, among_all)) };
-    Ok(respond(ReauthenticatedFrames { frames, reauth: StreamReauth::for_stream(door, &http_request.authority) }, door.keep_alive))
+    let frames = SessionFrames {
+        connected,
+        lease,
+        draining: Arc::clone(&http_request.draining),
+        _places: Some((place, among_all)),
+    };
+    Ok(respond(
+        ReauthenticatedFrames { frames, reauth: StreamReauth::for_stream(door, &http_request.authority) },
+        door.keep_alive,
+    ))
 }
 
 /// A place among all streams on which clients only listen, in whichever era and session.
-fn listening_place<G: Gateway>(door: &HttpDoor<G>, authority: &AuthenticatedCaller) -> Result<CallerSlot, ProtocolFault> {
+fn listening_place<G: Gateway>(
+    door: &HttpDoor<G>,
+    authority: &AuthenticatedCaller,
+) -> Result<CallerSlot, ProtocolFault> {
     door.listen_streams.take(authority).map_err(|no_place| match no_place {
         NoCallerSlot::AllTaken => {
             ProtocolFault::busy("too many clients are listening", "list the tools again from time to time instead")
@@ -125,7 +139,12 @@ pub(super) fn request(
 }
 
 /// Answers with a stream of a legacy session.
-pub(super) fn session(connected: SessionStreamConnection, lease: HttpSessionLease, draining: Arc<DrainSignals>, keep_alive: Duration) -> DoorResponse {
+pub(super) fn session(
+    connected: SessionStreamConnection,
+    lease: HttpSessionLease,
+    draining: Arc<DrainSignals>,
+    keep_alive: Duration,
+) -> DoorResponse {
     respond(SessionFrames { connected, lease, draining, _places: None }, keep_alive)
 }
 

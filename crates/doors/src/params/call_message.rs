@@ -12,7 +12,7 @@ use serde::{
 use serde_json::value::RawValue;
 use servanda_mcp::{Id, fields::method};
 
-use super::{Meta, Params, ParamText};
+use super::{Meta, ParamText, Params};
 
 /// A call's message.
 #[derive(Debug)]

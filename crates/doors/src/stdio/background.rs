@@ -11,8 +11,8 @@ use crate::{
     dispatch::DeferredResult,
     fault::ProtocolFault,
     in_flight::ClientRequestEntry,
-    listen::{ListenSubscription, ListenRequest},
-    running_request::{RunningRequestEvent, RunningRequest},
+    listen::{ListenRequest, ListenSubscription},
+    running_request::{RunningRequest, RunningRequestEvent},
 };
 
 /// What came of it, where the conversation has to know.
@@ -39,7 +39,11 @@ pub(super) struct SubscriptionSlot {
 }
 
 /// Passes on what a request has to say, for as long as it is wanted and heard.
-pub(super) async fn run_request(mut running: Box<RunningRequest>, output: StdioDoorOutput, give_up: CancellationToken) -> BackgroundOutcome {
+pub(super) async fn run_request(
+    mut running: Box<RunningRequest>,
+    output: StdioDoorOutput,
+    give_up: CancellationToken,
+) -> BackgroundOutcome {
     loop {
         let event = tokio::select! {
             biased;
@@ -63,7 +67,12 @@ pub(super) async fn run_request(mut running: Box<RunningRequest>, output: StdioD
 }
 
 /// Waits for an answer that takes a moment.
-pub(super) async fn run_deferred(deferred: DeferredResult, id: Id, output: StdioDoorOutput, give_up: CancellationToken) -> BackgroundOutcome {
+pub(super) async fn run_deferred(
+    deferred: DeferredResult,
+    id: Id,
+    output: StdioDoorOutput,
+    give_up: CancellationToken,
+) -> BackgroundOutcome {
     let result = tokio::select! {
         biased;
         result = deferred.work => result,

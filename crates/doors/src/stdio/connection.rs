@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde_json::value::RawValue;
 use servanda_contract::Caller;
-use servanda_engine::{Gateway, Requester, ChangeEvent, ClientMessage, local_authority};
+use servanda_engine::{ChangeEvent, ClientMessage, Gateway, Requester, local_authority};
 use servanda_mcp::{
     ClientCapabilities, EnvelopeError, Era, Id, Message,
     envelope::{self, code},
@@ -30,7 +30,8 @@ use super::{
 };
 use crate::{
     client,
-    dispatch::{MethodDispatcher, DispatchReply, ClientInitialization, duplicate_id},
+    client_messages::ClientMessageRelay,
+    dispatch::{ClientInitialization, DispatchReply, MethodDispatcher, duplicate_id},
     era,
     fault::ProtocolFault,
     in_flight::ClientRequestsInFlight,
@@ -38,8 +39,7 @@ use crate::{
     listen::ListenSubscription,
     notifications::{self, Notifications},
     params::{CallMessage, Meta, Params},
-    client_messages::ClientMessageRelay,
-    request::{ClientDisconnectPolicy, DoorRequestContext, DoorRequest},
+    request::{ClientDisconnectPolicy, DoorRequest, DoorRequestContext},
     session::{LegacyClientSession, SessionLimits},
 };
 
@@ -101,7 +101,10 @@ impl<G: Gateway> StdioDoorConnection<G> {
         };
         Self {
             news: gateway.change_events(),
-            affinity_guard: AffinityGuard { gateway: Arc::clone(&gateway), affinity: Uuid::new_v4().to_string().into() },
+            affinity_guard: AffinityGuard {
+                gateway: Arc::clone(&gateway),
+                affinity: Uuid::new_v4().to_string().into(),
+            },
             dispatcher: MethodDispatcher::new(gateway, &options.server, limits),
             options,
             output,
@@ -279,8 +282,16 @@ impl<G: Gateway> StdioDoorConnection<G> {
         (source, output): (&Bytes, &StdioDoorOutput),
     ) -> Result<Option<Vec<u8>>, ProtocolFault> {
         let era = era::era_of(method, &meta, None);
-        let request =
-            DoorRequest { id, method: method.into(), params, meta, era, source, trace_parent: None, idempotency_key: None };
+        let request = DoorRequest {
+            id,
+            method: method.into(),
+            params,
+            meta,
+            era,
+            source,
+            trace_parent: None,
+            idempotency_key: None,
+        };
         let context = match era {
             Era::Modern => self.modern_context(&request)?,
             Era::Legacy => self.legacy_context(method)?,
@@ -288,9 +299,15 @@ impl<G: Gateway> StdioDoorConnection<G> {
         let give_up = self.give_up.clone();
         match self.dispatcher.answer(&request, context)? {
             DispatchReply::Result(result) => return Ok(Some(envelope::response(id, &result))),
-            DispatchReply::Initialize(initialization) => return Ok(Some(envelope::response(id, &self.begin_session(*initialization)))),
-            DispatchReply::Deferred(deferred) => self.background.spawn(background::run_deferred(deferred, id.clone(), output.clone(), give_up)),
-            DispatchReply::Running(running) => self.background.spawn(background::run_request(running, output.clone(), give_up)),
+            DispatchReply::Initialize(initialization) => {
+                return Ok(Some(envelope::response(id, &self.begin_session(*initialization))));
+            }
+            DispatchReply::Deferred(deferred) => {
+                self.background.spawn(background::run_deferred(deferred, id.clone(), output.clone(), give_up))
+            }
+            DispatchReply::Running(running) => {
+                self.background.spawn(background::run_request(running, output.clone(), give_up))
+            }
             DispatchReply::Listen(listen_request) => {
                 if self.subscriptions.len() + self.granting >= self.options.subscriptions_max {
                     let hint = "cancel one that is not needed any more";
@@ -300,7 +317,12 @@ impl<G: Gateway> StdioDoorConnection<G> {
                 let entry = self.in_flight.enter(id, &cancel).ok_or_else(duplicate_id)?;
                 self.granting += 1;
                 let gateway = Arc::clone(&self.dispatcher.gateway);
-                self.background.spawn(background::run_grant(listen_request, gateway, SubscriptionSlot { cancel, entry }, give_up))
+                self.background.spawn(background::run_grant(
+                    listen_request,
+                    gateway,
+                    SubscriptionSlot { cancel, entry },
+                    give_up,
+                ))
             }
         };
         Ok(None)
@@ -316,7 +338,9 @@ impl<G: Gateway> StdioDoorConnection<G> {
 
     fn legacy_context(&self, method: &str) -> Result<DoorRequestContext, ProtocolFault> {
         match self.handshake.legacy() {
-            Some(legacy) => Ok(self.request_context(legacy.session.requester.clone(), Some(Arc::clone(&legacy.session)))),
+            Some(legacy) => {
+                Ok(self.request_context(legacy.session.requester.clone(), Some(Arc::clone(&legacy.session))))
+            }
             None if matches!(method, method::INITIALIZE | method::PING) => {
                 let requester = self.requester(Caller::local(), Era::Legacy, ClientCapabilities::none());
                 Ok(self.request_context(requester, None))
@@ -327,11 +351,22 @@ impl<G: Gateway> StdioDoorConnection<G> {
     }
 
     fn request_context(&self, requester: Requester, session: Option<Arc<LegacyClientSession>>) -> DoorRequestContext {
-        DoorRequestContext { requester, session, in_flight: Some(Arc::clone(&self.in_flight)), disconnect_policy: ClientDisconnectPolicy::Cancel }
+        DoorRequestContext {
+            requester,
+            session,
+            in_flight: Some(Arc::clone(&self.in_flight)),
+            disconnect_policy: ClientDisconnectPolicy::Cancel,
+        }
     }
 
     fn requester(&self, caller: Caller, era: Era, capabilities: ClientCapabilities) -> Requester {
-        Requester { caller, authority: local_authority(), era, capabilities, affinity: Arc::clone(&self.affinity_guard.affinity) }
+        Requester {
+            caller,
+            authority: local_authority(),
+            era,
+            capabilities,
+            affinity: Arc::clone(&self.affinity_guard.affinity),
+        }
     }
 
     /// Begins a session, in place of one that was there.

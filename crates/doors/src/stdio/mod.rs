@@ -3,8 +3,8 @@
 //! Responsible for one connection: lines in, lines out, the legacy handshake, and cancellation by id. A line that is not
 //! a message never ends it, and is answered only where an answer cannot start a storm: never a response, never noise.
 
-mod connection;
 mod background;
+mod connection;
 mod lines;
 mod malformed;
 mod options;

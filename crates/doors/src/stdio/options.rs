@@ -1,11 +1,11 @@
 //! What the stdio door is told when it opens: who it says it is, and every limit it holds.
 
 use crate::{
-    server_info::ServerIdentity,
     limits::{
         BATCH_MESSAGES_MAX, CALLS_IN_FLIGHT_MAX, CAPABILITIES_BYTES_MAX, MESSAGE_BYTES_MAX, PAGE_SIZE, QUESTIONS_MAX,
         URI_BYTES_MAX, WATCHES_MAX,
     },
+    server_info::ServerIdentity,
 };
 
 /// How the stdio door behaves.

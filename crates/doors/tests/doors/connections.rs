@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use serde_json::json;
-use servanda_doors::ServingOptions;
+use servanda_doors::{HttpOptions, ServingOptions, http};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::{
-    fixture::within,
+    fixture::{fixture, identity, within},
     http_client::{Server, modern},
 };
 
@@ -31,7 +32,8 @@ async fn is_let_go(mut connection: TcpStream) {
 
 #[tokio::test]
 async fn a_connection_that_asks_nothing_is_let_go() {
-    let server = Server::start_serving(|_| {}, ServingOptions { head_read_ms_max: 50, ..ServingOptions::default() }).await;
+    let server =
+        Server::start_serving(|_| {}, ServingOptions { head_read_ms_max: 50, ..ServingOptions::default() }).await;
     let beginnings: [&[u8]; 6] = [
         b"",
         b"P",
@@ -49,7 +51,8 @@ async fn a_connection_that_asks_nothing_is_let_go() {
 
 #[tokio::test]
 async fn a_request_that_takes_longer_than_its_head_may_is_answered() {
-    let mut server = Server::start_serving(|_| {}, ServingOptions { head_read_ms_max: 50, ..ServingOptions::default() }).await;
+    let mut server =
+        Server::start_serving(|_| {}, ServingOptions { head_read_ms_max: 50, ..ServingOptions::default() }).await;
     let pending = server.send_later(&modern(1, "tools/call", json!({"name": "slow"})));
     let started = server.started().await;
     tokio::time::sleep(IMPATIENCE).await;
@@ -61,7 +64,8 @@ const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: 
 
 #[tokio::test]
 async fn beyond_the_limit_a_connection_waits_for_one_that_asks_something() {
-    let mut server = Server::start_serving(|_| {}, ServingOptions { connections_max: 1, ..ServingOptions::default() }).await;
+    let mut server =
+        Server::start_serving(|_| {}, ServingOptions { connections_max: 1, ..ServingOptions::default() }).await;
     let pending = server.send_later(&modern(1, "tools/call", json!({"name": "slow"})));
     let started = server.started().await;
     let mut second = begin(&server, HEALTH).await;
@@ -74,8 +78,21 @@ async fn beyond_the_limit_a_connection_waits_for_one_that_asks_something() {
 }
 
 #[tokio::test]
+async fn a_connection_need_not_be_a_socket() {
+    let router = http::router(fixture().0, HttpOptions::new(identity()));
+    let (mut client, door) = tokio::io::duplex(1024);
+    let served = tokio::spawn(http::serve_stream(door, router, CancellationToken::new(), ServingOptions::default()));
+    client.write_all(HEALTH).await.unwrap();
+    let mut answer = String::new();
+    within(client.read_to_string(&mut answer)).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    within(served).await.unwrap();
+}
+
+#[tokio::test]
 async fn connections_that_ask_nothing_make_room() {
-    let server = Server::start_serving(|_| {}, ServingOptions { connections_max: 8, ..ServingOptions::default() }).await;
+    let server =
+        Server::start_serving(|_| {}, ServingOptions { connections_max: 8, ..ServingOptions::default() }).await;
     let mut silent = Vec::new();
     for _ in 0..100 {
         silent.push(begin(&server, b"POST").await);

@@ -17,8 +17,9 @@ use serde_json::{
 use servanda_contract::{CallId, GateName, Refusal, TaxonomyClass};
 use servanda_doors::ServerIdentity;
 use servanda_engine::{
-    PendingQuestion, CallAnswer, CallRequest, Gateway, Requester, Inquiry, InquiryAnswer, ListedTool, Listing, ChangeEvent, Notebook,
-    ClientQuestion, ClientMessage, ClientMessageSink, InquirySubject, RequestTerms, ToolResult, ResourceWatchGuard,
+    CallAnswer, CallRequest, ChangeEvent, ClientMessage, ClientMessageSink, ClientQuestion, Gateway, Inquiry,
+    InquiryAnswer, InquirySubject, ListedTool, Listing, Notebook, PendingQuestion, RequestTerms, Requester,
+    ResourceWatchGuard, ToolResult,
 };
 use servanda_mcp::{Era, RpcError};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
@@ -212,7 +213,9 @@ impl Gateway for Fixture {
             return Err(RpcError::new(code, "there is none"));
         }
         if named.is_some_and(|(_, value)| value.get() == r#""asking""#) {
-            return ask_on_the_way(inquiry.requester.era, inquiry.terms).await.map_err(|()| RpcError::new(-1, "declined"));
+            return ask_on_the_way(inquiry.requester.era, inquiry.terms)
+                .await
+                .map_err(|()| RpcError::new(-1, "declined"));
         }
         let facts = json!({
             "params": inquiry.params.iter().map(|(name, value)| json!([name, value.get()])).collect::<Vec<Value>>(),

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use serde_json::{Value, json};
-use servanda_doors::http::{HealthProblem, Health};
+use servanda_doors::http::{Health, HealthProblem};
 
 use crate::{
     fixture::within,

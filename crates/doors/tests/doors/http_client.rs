@@ -18,7 +18,7 @@ use servanda_authority::{
 use servanda_contract::Timestamp;
 use servanda_doors::{
     HttpOptions, ServingOptions,
-    http::{self, Authenticator, AuthRejection, DoorThreads},
+    http::{self, AuthRejection, Authenticator, DoorThreads},
 };
 use servanda_engine::{PortFuture, local_authority};
 use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};

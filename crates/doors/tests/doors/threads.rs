@@ -82,7 +82,8 @@ async fn connections_are_limited_over_all_threads_together() {
 #[tokio::test]
 async fn the_door_closes_when_the_last_thread_has_answered() {
     let threads = DoorThreads::start(2).unwrap();
-    let mut server = Server::start_serving(|_| {}, ServingOptions { threads: threads.clone(), ..ServingOptions::default() }).await;
+    let mut server =
+        Server::start_serving(|_| {}, ServingOptions { threads: threads.clone(), ..ServingOptions::default() }).await;
     let first = server.send_later(&modern(1, "tools/call", json!({"name": "slow"})));
     let one = server.started().await;
     let second = server.send_later(&modern(2, "tools/call", json!({"name": "slow"})));

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Account, ExhaustedAccount, HeldDraw, BudgetHold, BudgetHoldKind, BudgetHoldStage,
+    Account, BudgetHold, BudgetHoldKind, BudgetHoldStage, ExhaustedAccount, HeldDraw,
     hold::{CLOSED_KEPT_MS, idle_ms_max},
 };
 
@@ -79,7 +79,12 @@ impl AccountBalance {
     }
 
     /// Moves what a hold has of this account from where it was to where it is. What was drawn in another window is not in this one.
-    pub(super) fn move_share(&mut self, before: (&BudgetHold, &HeldDraw), after: (&BudgetHold, &HeldDraw), now_ms: u64) {
+    pub(super) fn move_share(
+        &mut self,
+        before: (&BudgetHold, &HeldDraw),
+        after: (&BudgetHold, &HeldDraw),
+        now_ms: u64,
+    ) {
         if after.1.window_start_ms != self.window_start_ms {
             return;
         }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use servanda_contract::Digest;
 
-use super::{EntryReply, Draw, AccountEntry, ExhaustedAccount, BudgetHoldId, ChunkLease};
+use super::{AccountEntry, BudgetHoldId, ChunkLease, Draw, EntryReply, ExhaustedAccount};
 
 /// A limit is so many chunks, if it is big enough.
 const CHUNKS_PER_LIMIT: u64 = 64;

@@ -8,8 +8,9 @@ use std::{
 use servanda_contract::{Digest, time::Clock};
 
 use super::{
-    BudgetSnapshot, EntryReply, BudgetStore, ClosedBy, AccountEntry, BudgetHold, BudgetHoldId, BudgetHoldKind, BudgetHoldStage, AccountBalance, BalanceQuery, BudgetTransition, SweepReport,
-    SweepDecision, step, sweep_decision,
+    AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetHoldId, BudgetHoldKind, BudgetHoldStage,
+    BudgetSnapshot, BudgetStore, BudgetTransition, ClosedBy, EntryReply, SweepDecision, SweepReport, step,
+    sweep_decision,
 };
 use crate::{
     JournalError, PortFuture,
@@ -46,7 +47,8 @@ impl InMemoryBudgets {
 
     /// Open reservations, the oldest first.
     fn open(&self) -> Vec<BudgetHold> {
-        let is_open = |hold: &&BudgetHold| hold.stage == BudgetHoldStage::Open && hold.kind == BudgetHoldKind::Reservation;
+        let is_open =
+            |hold: &&BudgetHold| hold.stage == BudgetHoldStage::Open && hold.kind == BudgetHoldKind::Reservation;
         let mut open: Vec<BudgetHold> = self.books().holds.values().filter(is_open).cloned().collect();
         open.sort_by(|one, other| (one.opened_ms, &one.id).cmp(&(other.opened_ms, &other.id)));
         open
@@ -115,7 +117,11 @@ impl BudgetStore for InMemoryBudgets {
         })
     }
 
-    fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<BudgetHold>, JournalError>> {
+    fn open_reservations(
+        &self,
+        older_than_ms: u64,
+        limit: u32,
+    ) -> PortFuture<'_, Result<Vec<BudgetHold>, JournalError>> {
         let until_ms = self.now_ms().saturating_sub(older_than_ms);
         let mut open = self.open();
         open.retain(|hold| hold.opened_ms <= until_ms);

@@ -11,10 +11,10 @@
 //! Deliberately not here: storage, and what a call draws on, which gate 11 decides.
 
 mod account;
-mod chunks;
-mod in_memory;
-mod hold;
 mod balance;
+mod chunks;
+mod hold;
+mod in_memory;
 mod step;
 mod sweep;
 #[cfg(test)]
@@ -24,11 +24,11 @@ use std::fmt;
 
 use crate::{JournalError, PortFuture, effect::EffectId};
 
-pub use account::{Account, BudgetDimension, Period, BudgetScope};
-pub use chunks::{Chunks, LeaseReturn, TakeOutcome, UnitTicket, chunk_size};
-pub use in_memory::InMemoryBudgets;
-pub use hold::{ClosedBy, HeldDraw, BudgetHold, BudgetHoldId, BudgetHoldKind, BudgetHoldStage};
+pub use account::{Account, BudgetDimension, BudgetScope, Period};
 pub use balance::AccountBalance;
+pub use chunks::{Chunks, LeaseReturn, TakeOutcome, UnitTicket, chunk_size};
+pub use hold::{BudgetHold, BudgetHoldId, BudgetHoldKind, BudgetHoldStage, ClosedBy, HeldDraw};
+pub use in_memory::InMemoryBudgets;
 pub use step::{BudgetSnapshot, BudgetTransition, step};
 pub use sweep::{OPEN_MS_MAX, SweepDecision, sweep_decision};
 
@@ -159,7 +159,11 @@ pub trait BudgetStore: Send + Sync + fmt::Debug {
     fn sweep(&self, limit: u32) -> PortFuture<'_, Result<SweepReport, JournalError>>;
 
     /// Reservations that have been open for longer than that, the oldest first.
-    fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<BudgetHold>, JournalError>>;
+    fn open_reservations(
+        &self,
+        older_than_ms: u64,
+        limit: u32,
+    ) -> PortFuture<'_, Result<Vec<BudgetHold>, JournalError>>;
 
     /// How accounts stand now.
     fn balances(&self, query: BalanceQuery) -> PortFuture<'_, Result<Vec<AccountBalance>, JournalError>>;

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use servanda_contract::Digest;
 
 use super::{
-    Account, EntryReply, ClosedBy, BudgetDimension, AccountEntry, ExhaustedAccount, LeaseReturn, HeldDraw, BudgetHold, BudgetHoldId, BudgetHoldKind, ChunkLease,
-    Reservation, BudgetHoldStage, AccountBalance,
+    Account, AccountBalance, AccountEntry, BudgetDimension, BudgetHold, BudgetHoldId, BudgetHoldKind, BudgetHoldStage,
+    ChunkLease, ClosedBy, EntryReply, ExhaustedAccount, HeldDraw, LeaseReturn, Reservation,
 };
 use crate::effect::EffectId;
 
@@ -39,8 +39,12 @@ pub fn step(before: BudgetSnapshot<'_>, entry: &AccountEntry, now_ms: u64) -> Bu
     match (entry, before.hold) {
         (AccountEntry::Reserve(reservation), None) => reserve(before, reservation, now_ms),
         (AccountEntry::Lease(lease), None) => grant(before, lease, now_ms),
-        (AccountEntry::Reserve(_) | AccountEntry::Lease(_), Some(hold)) => BudgetTransition::reply(repeated_reply(hold, entry, now_ms)),
-        (AccountEntry::Settle { .. } | AccountEntry::Refund { .. } | AccountEntry::ReturnLease(_), None) => BudgetTransition::reply(EntryReply::NotFound),
+        (AccountEntry::Reserve(_) | AccountEntry::Lease(_), Some(hold)) => {
+            BudgetTransition::reply(repeated_reply(hold, entry, now_ms))
+        }
+        (AccountEntry::Settle { .. } | AccountEntry::Refund { .. } | AccountEntry::ReturnLease(_), None) => {
+            BudgetTransition::reply(EntryReply::NotFound)
+        }
         (AccountEntry::Settle { cost_micros, by, .. }, Some(hold)) if hold.kind == BudgetHoldKind::Reservation => {
             if !hold.takes(BudgetHoldStage::Settled, *by) {
                 return BudgetTransition::reply(hold.reply(now_ms));
@@ -67,7 +71,9 @@ pub fn step(before: BudgetSnapshot<'_>, entry: &AccountEntry, now_ms: u64) -> Bu
                 (draw.amount.saturating_sub(*unused), 0)
             })
         }
-        (AccountEntry::Settle { .. } | AccountEntry::Refund { .. } | AccountEntry::ReturnLease(_), Some(_)) => BudgetTransition::reply(EntryReply::Mismatch),
+        (AccountEntry::Settle { .. } | AccountEntry::Refund { .. } | AccountEntry::ReturnLease(_), Some(_)) => {
+            BudgetTransition::reply(EntryReply::Mismatch)
+        }
     }
 }
 
@@ -93,7 +99,10 @@ impl BudgetHold {
             (BudgetHoldStage::Open, None) => EntryReply::Reserved,
             (BudgetHoldStage::Open, Some(draw)) => {
                 let end_ms = draw.account.period.end_ms(draw.window_start_ms);
-                EntryReply::Leased { granted: draw.amount, lasts_ms: end_ms.map(|end_ms| end_ms.saturating_sub(now_ms)) }
+                EntryReply::Leased {
+                    granted: draw.amount,
+                    lasts_ms: end_ms.map(|end_ms| end_ms.saturating_sub(now_ms)),
+                }
             }
             (BudgetHoldStage::Settled, _) => EntryReply::Settled { over: self.over() },
             (BudgetHoldStage::Refunded, _) => EntryReply::Refunded,
@@ -184,7 +193,13 @@ fn current_balance(known: Option<&AccountBalance>, account: &Account, limit: u64
     AccountBalance { limit, changed_ms: now_ms, ..balance }
 }
 
-fn opened(id: &BudgetHoldId, kind: BudgetHoldKind, effect: Option<EffectId>, draws: Vec<HeldDraw>, now_ms: u64) -> BudgetHold {
+fn opened(
+    id: &BudgetHoldId,
+    kind: BudgetHoldKind,
+    effect: Option<EffectId>,
+    draws: Vec<HeldDraw>,
+    now_ms: u64,
+) -> BudgetHold {
     let (id, stage) = (id.clone(), BudgetHoldStage::Open);
     BudgetHold { id, kind, effect, draws, stage, closed_by: None, opened_ms: now_ms, closed_ms: None }
 }

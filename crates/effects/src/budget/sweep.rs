@@ -21,7 +21,12 @@ pub enum SweepDecision {
 
 /// What a sweep does about a reservation. `effect` is the state of what it is for, none if that was never begun; `is_superseded`
 /// says that the effect is another call's by now, which has reserved for it: it is done once, and what it costs is that call's.
-pub fn sweep_decision(hold: &BudgetHold, effect: Option<EffectState>, is_superseded: bool, now_ms: u64) -> SweepDecision {
+pub fn sweep_decision(
+    hold: &BudgetHold,
+    effect: Option<EffectState>,
+    is_superseded: bool,
+    now_ms: u64,
+) -> SweepDecision {
     if hold.stage != BudgetHoldStage::Open || hold.kind != BudgetHoldKind::Reservation {
         return SweepDecision::Wait;
     }

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use servanda_contract::Digest;
 
 use super::{
-    Account, BudgetSnapshot, EntryReply, ClosedBy, BudgetDimension, Draw, AccountEntry, ExhaustedAccount, LeaseReturn, BudgetHold, BudgetHoldId, BudgetHoldKind, ChunkLease,
-    OPEN_MS_MAX, Period, Reservation, BudgetScope, BudgetHoldStage, AccountBalance, SweepDecision, step, sweep_decision,
+    Account, AccountBalance, AccountEntry, BudgetDimension, BudgetHold, BudgetHoldId, BudgetHoldKind, BudgetHoldStage,
+    BudgetScope, BudgetSnapshot, ChunkLease, ClosedBy, Draw, EntryReply, ExhaustedAccount, LeaseReturn, OPEN_MS_MAX,
+    Period, Reservation, SweepDecision, step, sweep_decision,
 };
 use crate::effect::{EffectId, EffectState as State};
 

@@ -50,7 +50,8 @@ impl LedgerClock {
     /// The same with some rules out of force: for the model.
     pub fn at_with_rules(self, now_ms: u64, rules: EffectRules) -> LedgerNow {
         let passed_ms = now_ms.saturating_sub(self.seen_ms);
-        let counted_ms = if rules.has(EffectRule::LedgerTime) { passed_ms.min(ledger_tick_ms_max()) } else { passed_ms };
+        let counted_ms =
+            if rules.has(EffectRule::LedgerTime) { passed_ms.min(ledger_tick_ms_max()) } else { passed_ms };
         LedgerNow { now_ms, ledger_ms: self.ledger_ms.saturating_add(counted_ms) }
     }
 

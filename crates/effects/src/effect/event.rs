@@ -2,7 +2,7 @@
 
 use servanda_contract::{CallId, Digest, tool::EffectClass};
 
-use super::{EffectWaitReason, EffectId, EffectKey, DispatchOrder, OwnerId, StoredAnswer};
+use super::{DispatchOrder, EffectId, EffectKey, EffectWaitReason, OwnerId, StoredAnswer};
 
 /// What happens to an effect.
 #[derive(Debug, Clone)]

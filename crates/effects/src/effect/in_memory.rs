@@ -11,9 +11,9 @@ use std::{
 use servanda_contract::{CallRecord, time::Clock};
 
 use super::{
-    AppliedChange, BeginRequest, EffectChange, EffectContext, Effect, EffectId, EffectKey, EffectQuery, EffectState, EffectStore, EffectEvent,
-    LedgerNow, OrphanQuery, OwnerId, EffectTransition, EffectTarget, is_blocking, is_orphaned, notes_due,
-    orphan_query::limit_per_upstream, step,
+    AppliedChange, BeginRequest, Effect, EffectChange, EffectContext, EffectEvent, EffectId, EffectKey, EffectQuery,
+    EffectState, EffectStore, EffectTarget, EffectTransition, LedgerNow, OrphanQuery, OwnerId, is_blocking,
+    is_orphaned, notes_due, orphan_query::limit_per_upstream, step,
 };
 use crate::{InMemoryNotebook, JournalError, PortFuture};
 

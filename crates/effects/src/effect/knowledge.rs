@@ -6,7 +6,7 @@
 
 use servanda_contract::{refusal::EffectKnowledge, tool::EffectClass};
 
-use super::{Effect, EffectState, EffectReply, EffectRule, EffectRules};
+use super::{Effect, EffectReply, EffectRule, EffectRules, EffectState};
 
 /// What an owner may do with an answer once the ledger was told of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,7 +44,11 @@ pub fn knowledge_of_key(effect: Option<&Effect>) -> EffectKnowledge {
 
 /// What is known of a key once the ledger was told how an attempt ended. While the ledger has not said anything, another process may
 /// have gone on with the key.
-pub fn knowledge_after_settlement(concluded: SettlementStatus, effect: Option<&Effect>, rules: EffectRules) -> EffectKnowledge {
+pub fn knowledge_after_settlement(
+    concluded: SettlementStatus,
+    effect: Option<&Effect>,
+    rules: EffectRules,
+) -> EffectKnowledge {
     match concluded {
         SettlementStatus::NotYet => knowledge_of_unread_key(true, rules),
         SettlementStatus::Accepted | SettlementStatus::Disagrees => knowledge_of_key(effect),

@@ -8,6 +8,7 @@ mod clock;
 mod event;
 mod in_memory;
 mod key;
+mod knowledge;
 mod lost_window;
 mod orphan;
 mod orphan_query;
@@ -19,29 +20,31 @@ mod step;
 mod store;
 #[cfg(test)]
 mod tests;
-mod knowledge;
 mod transition;
 mod turn;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use servanda_contract::{CallerActor, CallId, Caller, Digest, Refusal, tool::EffectClass};
+use servanda_contract::{CallId, Caller, CallerActor, Digest, Refusal, tool::EffectClass};
 
 use crate::all_touched;
 
 pub use clock::{LedgerClock, LedgerNow, ledger_tick_ms_max, owner_silence_ms_max};
-pub use event::{BeginRequest, ManualSettlement, Claim, DispatchEnd, EffectEvent, BeginMode, EffectReply};
+pub use event::{BeginMode, BeginRequest, Claim, DispatchEnd, EffectEvent, EffectReply, ManualSettlement};
 pub use in_memory::InMemoryEffects;
 pub use key::{ClientKey, EffectId, EffectKey, OwnerId};
+pub use knowledge::{
+    SettlementStatus, knowledge_after_attempt, knowledge_after_settlement, knowledge_of_key, knowledge_of_unread_key,
+    knowledge_to_report, knowledge_without_mark, settlement_status,
+};
 pub use lost_window::LostWindow;
 pub use orphan::{is_orphaned, needs_owner};
 pub use orphan_query::{ORPHANED_UPSTREAMS_MAX, OrphanCursor, OrphanQuery};
 pub use query::{EffectFilter, EffectQuery};
 pub use rules::{EffectRule, EffectRules};
-pub use state::{EffectState, EffectEnding};
+pub use state::{EffectEnding, EffectState};
 pub use step::{replay, step};
-pub use store::{AppliedChange, EffectChange, EffectStore, Notice, EffectTarget, notes_due};
-pub use knowledge::{SettlementStatus, knowledge_after_attempt, knowledge_to_report, settlement_status, knowledge_after_settlement, knowledge_of_key, knowledge_of_unread_key, knowledge_without_mark};
+pub use store::{AppliedChange, EffectChange, EffectStore, EffectTarget, Notice, notes_due};
 pub use transition::{EffectContext, EffectTransition};
 pub use turn::{ExclusiveResources, is_blocking};
 

@@ -6,7 +6,7 @@
 
 use servanda_contract::tool::EffectClass;
 
-use super::{EffectContext, Effect, EffectState, OwnerId, EffectRule, owner_silence_ms_max};
+use super::{Effect, EffectContext, EffectRule, EffectState, OwnerId, owner_silence_ms_max};
 
 /// How much later than its own time limit a dispatch counts as over: its owner has given up long before.
 pub(super) const OVERDUE_GRACE_MS: u64 = 5_000;

@@ -4,8 +4,8 @@
 use servanda_contract::tool::EffectClass;
 
 use super::{
-    EffectWaitReason, ManualSettlement, EffectContext, Claim, Conflict, Effect, EffectState, DispatchEnd, EffectReply, EffectRule, Settlement, EffectTransition,
-    StoredAnswer,
+    Claim, Conflict, DispatchEnd, Effect, EffectContext, EffectReply, EffectRule, EffectState, EffectTransition,
+    EffectWaitReason, ManualSettlement, Settlement, StoredAnswer,
 };
 use EffectState as State;
 
@@ -116,7 +116,9 @@ fn may_be_at_work_until_ms(effect: &Effect) -> u64 {
 
 /// An end of an earlier epoch: only one that says definitely what happened is evidence about the effect.
 fn late(effect: &Effect, end: &DispatchEnd, around: &EffectContext) -> EffectTransition {
-    let (DispatchEnd::Completed(answer) | DispatchEnd::Failed(answer)) = end else { return EffectTransition::reply(EffectReply::Stale) };
+    let (DispatchEnd::Completed(answer) | DispatchEnd::Failed(answer)) = end else {
+        return EffectTransition::reply(EffectReply::Stale);
+    };
     if !around.rules.has(EffectRule::LateEvidence) {
         return EffectTransition::reply(EffectReply::Stale);
     }
@@ -143,7 +145,8 @@ fn afterwards(effect: &Effect, end: &DispatchEnd, around: &EffectContext) -> Eff
             again(effect, answer, around)
         }
         // The same end, offered again by an owner that was not told that it was taken.
-        (State::OutcomeUnknown, DispatchEnd::Unknown(_)) | (State::FailedRetryable, DispatchEnd::NotExecuted(_) | DispatchEnd::Absent(_)) => {
+        (State::OutcomeUnknown, DispatchEnd::Unknown(_))
+        | (State::FailedRetryable, DispatchEnd::NotExecuted(_) | DispatchEnd::Absent(_)) => {
             EffectTransition::reply(EffectReply::Settled)
         }
         (State::FailedRetryable, DispatchEnd::Completed(answer)) => {

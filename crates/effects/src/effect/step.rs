@@ -7,8 +7,8 @@
 use servanda_contract::{Digest, tool::EffectClass};
 
 use super::{
-    EffectWaitReason, BeginRequest, EffectContext, Claim, Effect, EffectState, DispatchEnd, EffectEvent, BeginMode, LostWindow, OwnerId, EffectReply, EffectRule, EffectTransition,
-    StoredAnswer, is_orphaned,
+    BeginMode, BeginRequest, Claim, DispatchEnd, Effect, EffectContext, EffectEvent, EffectReply, EffectRule,
+    EffectState, EffectTransition, EffectWaitReason, LostWindow, OwnerId, StoredAnswer, is_orphaned,
     orphan::{OVERDUE_GRACE_MS, may_recover},
     owner_silence_ms_max,
     settle::{settle, settle_by_hand},
@@ -212,7 +212,9 @@ fn recover(effect: &Effect, owner: &OwnerId, around: &EffectContext) -> EffectTr
         // No call waits for it, and it changed nothing.
         (_, EffectClass::R) => never_ran("its owner went away; it changes nothing"),
         // What waited for input has given its turn away, and does nothing until it gets it.
-        (_, EffectClass::K) if in_key_window(effect, around) && !matches!(effect.awaits, Some(EffectWaitReason::Input(_))) => {
+        (_, EffectClass::K)
+            if in_key_window(effect, around) && !matches!(effect.awaits, Some(EffectWaitReason::Input(_))) =>
+        {
             let mut taken = Effect {
                 epoch: effect.epoch.saturating_add(1),
                 owner: owner.clone(),

@@ -8,7 +8,7 @@ use std::{fmt, sync::Arc};
 use bytes::Bytes;
 use servanda_contract::CallRecord;
 
-use super::{Effect, EffectId, EffectKey, EffectQuery, EffectEnding, EffectEvent, OrphanQuery, OwnerId, EffectReply};
+use super::{Effect, EffectEnding, EffectEvent, EffectId, EffectKey, EffectQuery, EffectReply, OrphanQuery, OwnerId};
 use crate::{JournalError, Note, PortFuture};
 
 /// Which effect an event is about.

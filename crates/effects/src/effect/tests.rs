@@ -9,8 +9,9 @@ use bytes::Bytes;
 use servanda_contract::{CallId, Digest, digest::DigestDomain, tool::EffectClass};
 
 use super::{
-    EffectWaitReason, BeginRequest, ManualSettlement, EffectContext, ClientKey, Effect, EffectId, EffectKey, EffectState, DispatchEnd, EffectEvent, BeginMode,
-    LedgerNow, DispatchOrder, OwnerId, EffectReply, StoredAnswer, is_blocking, step,
+    BeginMode, BeginRequest, ClientKey, DispatchEnd, DispatchOrder, Effect, EffectContext, EffectEvent, EffectId,
+    EffectKey, EffectReply, EffectState, EffectWaitReason, LedgerNow, ManualSettlement, OwnerId, StoredAnswer,
+    is_blocking, step,
 };
 use EffectClass::{K, N, Q, R};
 use EffectState::{Claimed, Completed, Dispatching, Expired, FailedFinal, FailedRetryable, OutcomeUnknown as Unknown};
@@ -94,7 +95,9 @@ fn effect(class: EffectClass, state: EffectState) -> Effect {
         Dispatching => first,
         Claimed => {
             let go = BeginMode::Claim { lease_ms: 10_000 };
-            step(None, &EffectEvent::Begin(Box::new(BeginRequest { mode: go, ..begin(class, "a") })), &at(NOW_MS)).change.unwrap()
+            step(None, &EffectEvent::Begin(Box::new(BeginRequest { mode: go, ..begin(class, "a") })), &at(NOW_MS))
+                .change
+                .unwrap()
         }
         Completed => after(&first, EffectEvent::Settle(claim, DispatchEnd::Completed(answer()))),
         FailedFinal => after(&first, EffectEvent::Settle(claim, DispatchEnd::Failed(answer()))),
@@ -324,7 +327,8 @@ fn what_waits_for_input_goes_on_with_its_nonce_only() {
     let before = effect(N, Dispatching);
     let awaits = DispatchEnd::Awaits(EffectWaitReason::Input("n-1".to_owned()), HOUR_MS);
     let waiting = step(Some(&before), &EffectEvent::Settle(before.claim(), awaits), &at(NOW_MS)).change.unwrap();
-    let with = |nonce: &str| EffectEvent::Begin(Box::new(BeginRequest { continues: Some(nonce.to_owned()), ..begin(N, "b") }));
+    let with =
+        |nonce: &str| EffectEvent::Begin(Box::new(BeginRequest { continues: Some(nonce.to_owned()), ..begin(N, "b") }));
     let gone = EffectContext { owner_is_gone: true, ..at(NOW_MS + 60_000) };
     assert_eq!(follows(&waiting, &began(N), &gone), (Dispatching, "running"));
     assert_eq!(follows(&waiting, &with("n-2"), &gone), (Dispatching, "running"));

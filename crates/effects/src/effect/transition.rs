@@ -2,7 +2,7 @@
 //!
 //! Deliberately not here: the rules themselves, which are in `step` and `settle`.
 
-use super::{Effect, EffectId, LedgerNow, LostWindow, EffectReply, EffectRules};
+use super::{Effect, EffectId, EffectReply, EffectRules, LedgerNow, LostWindow};
 
 /// When to ask again for something that is under way, at the least and at the most.
 const RETRY_AFTER_MS: (u64, u64) = (250, 30_000);

@@ -3,7 +3,7 @@
 //!
 //! Deliberately not here: waiting, and the order in which those that wait come.
 
-use super::{EffectWaitReason, BeginRequest, Effect, EffectState, DispatchOrder};
+use super::{BeginRequest, DispatchOrder, Effect, EffectState, EffectWaitReason};
 use crate::overlap;
 
 /// What an effect that is under way keeps others from changing.

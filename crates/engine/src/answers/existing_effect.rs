@@ -5,7 +5,7 @@
 use servanda_contract::{
     CallId, GateName, Refusal, TaxonomyClass, Timestamp, refusal::EffectKnowledge, taxonomy::NextAction,
 };
-use servanda_effects::effect::{EffectWaitReason, Effect, EffectId, EffectReply, knowledge_of_key};
+use servanda_effects::effect::{Effect, EffectId, EffectReply, EffectWaitReason, knowledge_of_key};
 use servanda_gates::OPERATION_ARGUMENT;
 
 use super::refusals;
@@ -60,7 +60,12 @@ pub(crate) fn answer_gone(call_id: &CallId, known: &str, handle: &EffectId) -> R
     refusal
 }
 
-fn running(call_id: CallId, retry_after_ms: u64, awaits: Option<&EffectWaitReason>, handle: Option<&EffectId>) -> Refusal {
+fn running(
+    call_id: CallId,
+    retry_after_ms: u64,
+    awaits: Option<&EffectWaitReason>,
+    handle: Option<&EffectId>,
+) -> Refusal {
     let why = match awaits {
         None => "is under way".to_owned(),
         Some(EffectWaitReason::Input(_)) => "waits for the input that the upstream asked for".to_owned(),

@@ -94,7 +94,8 @@ pub(crate) fn observe<'a>(contract: &CompiledContract, answer: &'a Bytes) -> Res
 }
 
 fn check_structured(schema: &CompiledSchema, structured: Option<&RawValue>) -> Result<(), InvalidAnswer> {
-    let raw = structured.ok_or_else(|| invalid_answer("has no `structuredContent`, which the contract promises".to_owned()))?;
+    let raw = structured
+        .ok_or_else(|| invalid_answer("has no `structuredContent`, which the contract promises".to_owned()))?;
     let value = decode(raw.get())
         .map_err(|reason| invalid_answer(format!("has a `structuredContent` that is not strict JSON: {reason}")))?;
     let mut errors = schema.judge(&value).into_all();

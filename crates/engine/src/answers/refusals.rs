@@ -1,6 +1,6 @@
 //! The engine's own refusals, in words: no such tool, no upstream, a ledger too slow, an answer kept back.
 
-use servanda_catalog::{ToolHold, ResolveError};
+use servanda_catalog::{ResolveError, ToolHold};
 use servanda_contract::{
     CallId, GateName, Proposal, Refusal, TaxonomyClass,
     refusal::EffectKnowledge,

@@ -116,7 +116,11 @@ pub(crate) fn occasion(record: &CallRecord) -> ObservationContext<'_> {
 }
 
 /// The observation of an answer that may be passed on.
-pub(crate) fn observation(occasion: &ObservationContext<'_>, observed: &CheckedAnswer<'_>, verification: Verification) -> Observation {
+pub(crate) fn observation(
+    occasion: &ObservationContext<'_>,
+    observed: &CheckedAnswer<'_>,
+    verification: Verification,
+) -> Observation {
     let errors = observed.error_text.iter().map(|text| PayloadError {
         field: None,
         message: legible(text).into_owned(),

@@ -1,7 +1,13 @@
 //! The shell around a dialogue: makes the request, hears what is said on the way, keeps the times, and performs what the
 //! machine decides.
 
-use std::{collections::BTreeMap, future::Future, pin::pin, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
 
 use servanda_contract::record::QuestionRecord;
 use servanda_mcp::{
@@ -10,7 +16,9 @@ use servanda_mcp::{
     fields::{member, result_type},
     shape,
 };
-use servanda_upstream::{Answer, UpstreamQuestion as ServerAsk, Continuation, PerformFailure, ServerMessage as ServerRemark, QuestionReply};
+use servanda_upstream::{
+    Answer, Continuation, PerformFailure, QuestionReply, ServerMessage as ServerRemark, UpstreamQuestion as ServerAsk,
+};
 use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
@@ -18,18 +26,21 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Bridge, INPUT_MS_MAX, sleep_until_or_forever,
-    conversation_state::{ConversationAction, ConversationState, ConversationOutcome, ConversationEvent, QuestionTarget},
+    Bridge, INPUT_MS_MAX,
+    conversation_state::{
+        ConversationAction, ConversationEvent, ConversationOutcome, ConversationState, QuestionTarget,
+    },
     message_translator::{MessageSubscriber, MessageTranslator},
-    parked_request::{UNSENT_MESSAGES_MAX, ParkedRequest, ParkedReply, ReturningRequest, already_waiting},
-    with_state,
+    parked_request::{ParkedReply, ParkedRequest, ReturningRequest, UNSENT_MESSAGES_MAX, already_waiting},
+    sleep_until_or_forever, with_state,
 };
 use crate::{
     answers::upstream_failure,
-    client::{PendingQuestion, ClientMessage},
+    client::{ClientMessage, PendingQuestion},
     delivery_template::DeliveryAttempt,
     questions::{
-        ServerQuestion, MissingInput, RefusedQuestion, ClientFailure, ClientQuestion, QuestionRules, input_requests, read_input_requests,
+        ClientFailure, ClientQuestion, MissingInput, QuestionRules, RefusedQuestion, ServerQuestion, input_requests,
+        read_input_requests,
     },
 };
 
@@ -111,9 +122,24 @@ enum ConversationStep {
 
 impl Conversation<'_> {
     /// Makes the request and goes on to its last answer. The server's questions are added to `questions`.
-    pub(crate) async fn run<E: RepeatableRequest>(self, repeatable: &mut E, questions: &mut Vec<QuestionRecord>) -> ConversationEnd {
-        let Self { bridge, question_target, message_translator, subscriber, parked_request, cancel, mut deadline, mut continuation, rules } = self;
-        let hears = subscriber.sink.is_some() || parked_request.is_some() || message_translator.progress_recorder.is_some();
+    pub(crate) async fn run<E: RepeatableRequest>(
+        self,
+        repeatable: &mut E,
+        questions: &mut Vec<QuestionRecord>,
+    ) -> ConversationEnd {
+        let Self {
+            bridge,
+            question_target,
+            message_translator,
+            subscriber,
+            parked_request,
+            cancel,
+            mut deadline,
+            mut continuation,
+            rules,
+        } = self;
+        let hears =
+            subscriber.sink.is_some() || parked_request.is_some() || message_translator.progress_recorder.is_some();
         let (sink, mut messages) = hears.then(|| mpsc::channel(UNSENT_MESSAGES_MAX)).unzip();
         let host = parked_request.clone();
         let mut arrivals = match &host {
@@ -138,7 +164,7 @@ impl Conversation<'_> {
         let mut answered_before = false;
         loop {
             let attempt = DeliveryAttempt { deadline, messages: sink.clone(), continuation };
-            let sent = repeatable.send(attempt);
+            let sent = pin!(repeatable.send(attempt));
             let answer = match driver.wait_for_answer(sent, messages.as_mut(), arrivals.as_deref_mut()).await {
                 Ok(answer) => answer,
                 Err(failure) => return driver.failed(failure, answered_before),
@@ -157,7 +183,9 @@ impl Conversation<'_> {
                 },
             };
             match driver.handle_answer(event, &cancel).await {
-                ConversationStep::End(end) => return ConversationEnd::from_outcome(end, RequiredInput { answer, input_requests }, driver.asked),
+                ConversationStep::End(end) => {
+                    return ConversationEnd::from_outcome(end, RequiredInput { answer, input_requests }, driver.asked);
+                }
                 ConversationStep::Again(again) => (continuation, driver.asked) = (again, true),
             }
             // The server's time stands still while the requester is being asked.
@@ -191,23 +219,23 @@ impl ConversationDriver<'_> {
     /// before it.
     async fn wait_for_answer(
         &mut self,
-        sent: impl Future<Output = Result<Answer, PerformFailure>>,
+        mut sent: Pin<&mut impl Future<Output = Result<Answer, PerformFailure>>>,
         mut messages: Option<&mut mpsc::Receiver<ServerRemark>>,
         mut arrivals: Option<&mut mpsc::Receiver<ReturningRequest>>,
     ) -> Result<Answer, PerformFailure> {
-        let mut sent = pin!(sent);
+        // Boxed, because most calls are asked nothing, and the state of a call has to have room for the largest of these.
         let answered = loop {
             tokio::select! {
                 biased;
                 answered = &mut sent => break answered,
                 Some(message) = next_message(&mut messages) => self.handle_message(message),
-                Some(returning_request) = next_message(&mut arrivals) => self.readmit(returning_request).await,
+                Some(returning_request) = next_message(&mut arrivals) => Box::pin(self.readmit(returning_request)).await,
                 () = sleep_until_or_forever(self.gather_at) => {
                     self.gather_at = None;
-                    self.handle_event(ConversationEvent::Gathered).await;
+                    Box::pin(self.handle_event(ConversationEvent::Gathered)).await;
                 }
-                () = sleep_until_or_forever(self.lapse_at) => self.lapse().await,
-                () = self.bridge.closing.cancelled(), if self.lapse_at.is_some() => self.lapse().await,
+                () = sleep_until_or_forever(self.lapse_at) => Box::pin(self.lapse()).await,
+                () = self.bridge.closing.cancelled(), if self.lapse_at.is_some() => Box::pin(self.lapse()).await,
             }
         };
         while let Some(message) = messages.as_mut().and_then(|messages| messages.try_recv().ok()) {
@@ -253,11 +281,15 @@ impl ConversationDriver<'_> {
 
     /// The questions of a modern server as the requester gets them. A question that may not be asked ends the request: the server takes
     /// answers only, and no error in the place of one.
-    fn check_questions(&mut self, requests: Vec<(String, ServerQuestion)>) -> Result<Vec<(String, ClientQuestion)>, MissingInput> {
-        let put = requests.into_iter().map(|(key, asking)| match self.rules.check_keyed(&key, asking, self.questions) {
-            Ok(asking) => Ok((key, asking)),
-            Err(RefusedQuestion { method, why }) => Err(MissingInput { method, why }),
-        });
+    fn check_questions(
+        &mut self,
+        requests: Vec<(String, ServerQuestion)>,
+    ) -> Result<Vec<(String, ClientQuestion)>, MissingInput> {
+        let put =
+            requests.into_iter().map(|(key, asking)| match self.rules.check_keyed(&key, asking, self.questions) {
+                Ok(asking) => Ok((key, asking)),
+                Err(RefusedQuestion { method, why }) => Err(MissingInput { method, why }),
+            });
         put.collect()
     }
 
@@ -275,10 +307,13 @@ impl ConversationDriver<'_> {
         for action in self.step(ConversationEvent::Asked(asking)) {
             match (action, reply.take()) {
                 (ConversationAction::PassOn(question), Some(reply)) => {
-                    self.message_translator.send(&self.subscriber, ClientMessage::Ask(PendingQuestion { question, reply }));
+                    self.message_translator
+                        .send(&self.subscriber, ClientMessage::Ask(PendingQuestion { question, reply }));
                 }
                 (ConversationAction::Keep(key), Some(reply)) => drop(self.kept.insert(key, reply)),
-                (ConversationAction::Gather, _) => self.gather_at = Some(Instant::now() + Duration::from_millis(GATHER_MS)),
+                (ConversationAction::Gather, _) => {
+                    self.gather_at = Some(Instant::now() + Duration::from_millis(GATHER_MS))
+                }
                 // Dropped, it is declined.
                 _ => {}
             }
@@ -397,7 +432,9 @@ fn answer_kind(answer: &Answer) -> UpstreamAnswerKind {
     let members: RawObject<'_> = serde_json::from_slice(&answer.result).unwrap_or_default();
     let written = members.get(member::RESULT_TYPE).and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
     match written.as_deref() {
-        Some(result_type::TASK | result_type::INPUT_REQUIRED) if shape::inspect(&answer.result).is_err() => UpstreamAnswerKind::Last,
+        Some(result_type::TASK | result_type::INPUT_REQUIRED) if shape::inspect(&answer.result).is_err() => {
+            UpstreamAnswerKind::Last
+        }
         Some(result_type::TASK) => UpstreamAnswerKind::Task,
         Some(result_type::INPUT_REQUIRED) => wants_input(&members).unwrap_or(UpstreamAnswerKind::Last),
         _ => UpstreamAnswerKind::Last,

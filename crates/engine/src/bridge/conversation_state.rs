@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use servanda_mcp::{ClientCapabilities, Era, RawObject, envelope::to_json};
 use servanda_upstream::{Continuation, QuestionReply};
 
-use crate::questions::{MissingInput, ClientQuestion, QUESTIONS_MAX, input_requests};
+use crate::questions::{ClientQuestion, MissingInput, QUESTIONS_MAX, input_requests};
 
 /// How often a request is made again for a legacy client, who does not see the rounds.
 pub(crate) const ROUNDS_MAX: u32 = 16;
@@ -149,7 +149,9 @@ impl ConversationState {
             (ConversationEvent::WantsInput { requests, .. }, _) if requests.len() > QUESTIONS_MAX => {
                 not_given("input", &format!("the upstream asked more than {QUESTIONS_MAX} things at once"))
             }
-            (ConversationEvent::WantsInput { requests, .. }, Era::Modern) => vec![ConversationAction::End(self.declared(&requests))],
+            (ConversationEvent::WantsInput { requests, .. }, Era::Modern) => {
+                vec![ConversationAction::End(self.declared(&requests))]
+            }
             (ConversationEvent::WantsInput { requests, state }, Era::Legacy) => self.ask(requests, state),
             (ConversationEvent::Replied { key, reply }, _) => self.collect(&key, reply),
         };
@@ -215,7 +217,8 @@ impl ConversationState {
 
     /// Modern to modern: passed on, if the client ever said that it can be asked that.
     fn declared(&self, requests: &[(String, ClientQuestion)]) -> ConversationOutcome {
-        let undeclared = |asking: &&ClientQuestion| !self.question_target.capabilities.answers(asking.method(), asking.params());
+        let undeclared =
+            |asking: &&ClientQuestion| !self.question_target.capabilities.answers(asking.method(), asking.params());
         match requests.iter().map(|(_, asking)| asking).find(undeclared) {
             None => ConversationOutcome::Input,
             Some(asking) => {
@@ -266,7 +269,10 @@ impl ConversationState {
 }
 
 fn not_given(method: &str, why: &str) -> Vec<ConversationAction> {
-    vec![ConversationAction::End(ConversationOutcome::NotGiven(MissingInput { method: method.to_owned(), why: why.to_owned() }))]
+    vec![ConversationAction::End(ConversationOutcome::NotGiven(MissingInput {
+        method: method.to_owned(),
+        why: why.to_owned(),
+    }))]
 }
 
 /// The answers of an `inputResponses` object, in order; none if it is not one.

@@ -69,7 +69,8 @@ impl MessageTranslator {
     /// Sends a message to the subscriber. A message that does not fit is dropped, and a dropped question is declined. False if it was not sent.
     pub(crate) fn send(&self, subscriber: &MessageSubscriber, message: ClientMessage) -> bool {
         let Some(sink) = &subscriber.sink else { return false };
-        let wants = !matches!(&message, ClientMessage::LogMessage(line) if !self.wants_log_line(subscriber.level, line));
+        let wants =
+            !matches!(&message, ClientMessage::LogMessage(line) if !self.wants_log_line(subscriber.level, line));
         wants && sink.try_send(message).is_ok()
     }
 

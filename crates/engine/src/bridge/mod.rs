@@ -6,13 +6,13 @@
 //! [`sessions`] keeps what outlasts a request. It is about requests, not about tool calls: prompts and resources cross it the same
 //! way. Deliberately not here: whether a question may be asked, and in which words, which is in `crate::questions`.
 
-mod session_forwarder;
 mod conversation;
 mod conversation_state;
 mod log_level;
 mod message_translator;
 mod parked_request;
 mod seal;
+mod session_forwarder;
 mod sessions;
 
 use std::{future::Future, pin::Pin, sync::Arc};
@@ -36,12 +36,12 @@ pub(crate) use self::{
     conversation::{Conversation, ConversationEnd, RepeatableRequest, RequiredInput},
     conversation_state::QuestionTarget,
     message_translator::{MessageSubscriber, MessageTranslator},
-    parked_request::{RequestBinding, RequestAnswer, ParkedRequest, ParkedReply},
+    parked_request::{ParkedReply, ParkedRequest, RequestAnswer, RequestBinding},
     sessions::ClientSessions,
 };
 use self::{
     parked_request::ParkedRequestTable,
-    seal::{RequestStatePayload, StatePurpose, Seal},
+    seal::{RequestStatePayload, Seal, StatePurpose},
 };
 use crate::{deferred::TaskIndex, long_running::LongWork, questions::Elicitations};
 
@@ -117,7 +117,11 @@ impl Bridge {
     }
 
     /// Reads what a modern requester brings. The claim is the request it makes now.
-    pub(crate) async fn open(&self, brought: ClientContinuation, claim: &RequestBinding) -> Result<OpenedRequest, RpcError> {
+    pub(crate) async fn open(
+        &self,
+        brought: ClientContinuation,
+        claim: &RequestBinding,
+    ) -> Result<OpenedRequest, RpcError> {
         let ClientContinuation { input_responses, request_state } = brought;
         let Some(text) = request_state else {
             return Ok(OpenedRequest::Fresh(Continuation { input_responses, request_state: None }));
@@ -209,7 +213,8 @@ impl Bridge {
         subscriber: MessageSubscriber,
         gives_up: &CancellationToken,
     ) -> ParkedReply {
-        let Some(answers) = input_responses.map_or_else(|| Some(Vec::new()), conversation_state::read_input_responses) else {
+        let Some(answers) = input_responses.map_or_else(|| Some(Vec::new()), conversation_state::read_input_responses)
+        else {
             let error = RpcError::new(code::INVALID_PARAMS, "`inputResponses` must be an object");
             return ParkedReply::Refused(error.with_hint("send one member for every key of `inputRequests`"));
         };

@@ -23,10 +23,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     message_translator::{MessageSubscriber, MessageTranslator},
-    seal::{StateAudience, RequestStatePayload, StatePurpose},
+    seal::{RequestStatePayload, StateAudience, StatePurpose},
 };
 use crate::{
-    client::{CallAnswer, InquiryAnswer, ClientMessage},
+    client::{CallAnswer, ClientMessage, InquiryAnswer},
     long_running::LongWork,
 };
 
@@ -118,7 +118,13 @@ impl RequestBinding {
     }
 
     /// The state of a round of a modern upstream.
-    pub(super) fn round_state(&self, expires_at: Timestamp, upstream: &str, nonce: &str, state: Option<String>) -> RequestStatePayload {
+    pub(super) fn round_state(
+        &self,
+        expires_at: Timestamp,
+        upstream: &str,
+        nonce: &str,
+        state: Option<String>,
+    ) -> RequestStatePayload {
         let (upstream, nonce, key) = (upstream.to_owned(), nonce.to_owned(), self.key.clone());
         let purpose = StatePurpose::Round { upstream, nonce, state, key };
         RequestStatePayload::new(self.audience(), expires_at, self.first_call.clone(), purpose)
@@ -127,7 +133,10 @@ impl RequestBinding {
 
 impl ParkedRequest {
     /// A reception with the first requester waiting.
-    pub(crate) fn open(claim: RequestBinding, subscriber: MessageSubscriber) -> (Arc<Self>, oneshot::Receiver<ParkedReply>) {
+    pub(crate) fn open(
+        claim: RequestBinding,
+        subscriber: MessageSubscriber,
+    ) -> (Arc<Self>, oneshot::Receiver<ParkedReply>) {
         let (returning_requests, arrivals) = mpsc::channel(RETURNING_REQUESTS_MAX);
         let (turn, turns) = oneshot::channel();
         let parked_request = Self {
@@ -220,7 +229,8 @@ impl ParkedRequest {
         subscriber: MessageSubscriber,
     ) -> Result<oneshot::Receiver<ParkedReply>, RpcError> {
         let (turn, turns) = oneshot::channel();
-        let returning_request = ReturningRequest { answers, waiting_requester: WaitingRequester { reply: turn, subscriber } };
+        let returning_request =
+            ReturningRequest { answers, waiting_requester: WaitingRequester { reply: turn, subscriber } };
         self.returning_requests.try_send(returning_request).map(|()| turns).map_err(|_| already_waiting())
     }
 
@@ -289,12 +299,18 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use servanda_contract::{Caller, Digest, digest::DigestDomain};
 
-    use super::{RequestBinding, MessageSubscriber, PARKED_MAX, PARKED_PER_PRINCIPAL_MAX, ParkedRequestTable, ParkedRequest};
+    use super::{
+        MessageSubscriber, PARKED_MAX, PARKED_PER_PRINCIPAL_MAX, ParkedRequest, ParkedRequestTable, RequestBinding,
+    };
 
     fn parked_request(principal: &str) -> std::sync::Arc<ParkedRequest> {
         let caller = Caller { principal: principal.to_owned(), ..Caller::local() };
         let request = Digest::compute(DigestDomain::Request, &[]);
-        ParkedRequest::open(RequestBinding { caller, request, first_call: None, key: None }, MessageSubscriber::default()).0
+        ParkedRequest::open(
+            RequestBinding { caller, request, first_call: None, key: None },
+            MessageSubscriber::default(),
+        )
+        .0
     }
 
     #[test]
@@ -302,7 +318,8 @@ mod tests {
         let parked = ParkedRequestTable::default();
         let first = parked_request("one");
         assert!(parked.enter(&first) && parked.enter(&first), "a place is kept");
-        let mut entered = (1..PARKED_PER_PRINCIPAL_MAX + 10).filter(|_| parked.enter(&parked_request("one"))).count() + 1;
+        let mut entered =
+            (1..PARKED_PER_PRINCIPAL_MAX + 10).filter(|_| parked.enter(&parked_request("one"))).count() + 1;
         assert_eq!(entered, PARKED_PER_PRINCIPAL_MAX);
         entered += (0..PARKED_MAX).filter(|number| parked.enter(&parked_request(&number.to_string()))).count();
         assert_eq!((entered, parked.len()), (PARKED_MAX, PARKED_MAX));

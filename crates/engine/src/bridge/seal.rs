@@ -8,7 +8,7 @@ use std::fmt;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, Mac as _};
 use serde::{Deserialize, Serialize};
-use servanda_contract::{CallerActor, CallId, Caller, Digest, Timestamp};
+use servanda_contract::{CallId, Caller, CallerActor, Digest, Timestamp};
 use servanda_effects::{JournalError, Notebook, effect::ClientKey};
 use servanda_mcp::{RpcError, envelope::code};
 use sha2::Sha256;
@@ -81,7 +81,12 @@ pub(crate) struct StateAudience<'a> {
 pub(crate) struct InvalidRequestState(());
 
 impl RequestStatePayload {
-    pub(crate) fn new(bearer: StateAudience<'_>, expires_at: Timestamp, first_call: Option<CallId>, purpose: StatePurpose) -> Self {
+    pub(crate) fn new(
+        bearer: StateAudience<'_>,
+        expires_at: Timestamp,
+        first_call: Option<CallId>,
+        purpose: StatePurpose,
+    ) -> Self {
         Self {
             version: VERSION,
             tenant: bearer.caller.tenant.clone(),
@@ -120,7 +125,12 @@ impl Seal {
     }
 
     /// What it carried, if it is ours and still good for this bearer.
-    pub(crate) fn verify(&self, text: &str, bearer: StateAudience<'_>, now: Timestamp) -> Result<RequestStatePayload, InvalidRequestState> {
+    pub(crate) fn verify(
+        &self,
+        text: &str,
+        bearer: StateAudience<'_>,
+        now: Timestamp,
+    ) -> Result<RequestStatePayload, InvalidRequestState> {
         let not_taken = InvalidRequestState(());
         let (payload, code) = Some(text)
             .filter(|text| text.len() <= STATE_BYTES_MAX)

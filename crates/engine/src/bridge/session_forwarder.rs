@@ -1,12 +1,12 @@
 //! What a server says to a session outside of any one request: between calls, during the handshake, or while several calls are under way
 //! and it does not say which it means. The rules of questions hold here too, and the strictest contract of the server decides.
 
-use servanda_upstream::{UpstreamQuestion as ServerAsk, ServerMessageSink, ServerMessage as ServerRemark};
+use servanda_upstream::{ServerMessage as ServerRemark, ServerMessageSink, UpstreamQuestion as ServerAsk};
 
 use super::message_translator::{MessageSubscriber, MessageTranslator};
 use crate::{
-    client::{PendingQuestion, ClientMessage},
-    questions::{ServerQuestion, QuestionRules},
+    client::{ClientMessage, PendingQuestion},
+    questions::{QuestionRules, ServerQuestion},
 };
 
 /// Passes on to one session what one server says outside of its requests.
@@ -40,7 +40,10 @@ impl ServerMessageSink for SessionForwarder {
     fn receive(&self, message: ServerRemark) -> bool {
         match message {
             ServerRemark::Ask(ask) => self.ask(ask),
-            other => self.message_translator.translate(other).is_some_and(|message| self.message_translator.send(&self.subscriber, message)),
+            other => self
+                .message_translator
+                .translate(other)
+                .is_some_and(|message| self.message_translator.send(&self.subscriber, message)),
         }
     }
 

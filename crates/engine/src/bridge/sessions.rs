@@ -8,16 +8,16 @@ use std::{
 
 use serde_json::value::RawValue;
 use servanda_mcp::{Era, LogLevel, fields::method};
-use servanda_upstream::{ServerMessageSink, UpstreamRequester, RequestOptions, UpstreamInquiry};
+use servanda_upstream::{RequestOptions, ServerMessageSink, UpstreamInquiry, UpstreamRequester};
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{
     Bridge,
-    session_forwarder::SessionForwarder,
     message_translator::{MessageSubscriber, MessageTranslator},
+    session_forwarder::SessionForwarder,
 };
 use crate::{
-    client::{Requester, ClientMessage, ClientMessageSink},
+    client::{ClientMessage, ClientMessageSink, Requester},
     world::{UpstreamMember, WorldSnapshot},
 };
 
@@ -47,7 +47,12 @@ struct ClientSession {
 
 impl ClientSessions {
     /// Begins to hear what servers say to an affinity between its requests.
-    pub(crate) fn subscribe(&self, affinity: &str, bridge: &Bridge, snapshot: &WorldSnapshot) -> mpsc::Receiver<ClientMessage> {
+    pub(crate) fn subscribe(
+        &self,
+        affinity: &str,
+        bridge: &Bridge,
+        snapshot: &WorldSnapshot,
+    ) -> mpsc::Receiver<ClientMessage> {
         let (sink, messages) = mpsc::channel(SESSION_MESSAGES_MAX);
         attach(bridge, snapshot, &Arc::from(affinity), &sink);
         self.change(affinity, |session| session.sink = Some(sink));
@@ -111,7 +116,8 @@ impl ClientSessions {
             let Ok(word) = RawValue::from_string(format!("\"{}\"", level.as_str())) else { return };
             let params = vec![("level".to_owned(), word)];
             let question = UpstreamInquiry { method: method::LOGGING_SET_LEVEL, name: None, params };
-            let delivery = RequestOptions { requester: upstream_requester.clone(), ..RequestOptions::for_gateway(deadline) };
+            let delivery =
+                RequestOptions { requester: upstream_requester.clone(), ..RequestOptions::for_gateway(deadline) };
             if let Err(error) = member.server.ask(question, delivery).await {
                 tracing::debug!(upstream = %member.id, %error, "the server could not be told how much to log");
                 return;

@@ -7,14 +7,18 @@ use servanda_effects::InMemoryNotebook;
 use tokio::{sync::Semaphore, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{Bridge, RequestBinding, RequestAnswer, MessageSubscriber, ParkedRequest, ParkedReply};
+use super::{Bridge, MessageSubscriber, ParkedReply, ParkedRequest, RequestAnswer, RequestBinding};
 use crate::{InquiryAnswer, SystemClock};
 
 /// What two requesters are told who came while nobody looked, about a request that ends just then.
 async fn too_late(answer_is_kept: bool) -> Vec<String> {
     let bridge = Arc::new(Bridge::new(Arc::new(InMemoryNotebook::default()), Arc::new(SystemClock), Arc::default()));
-    let claim =
-        RequestBinding { caller: Caller::local(), request: Digest::compute(DigestDomain::Request, &[]), first_call: None, key: None };
+    let claim = RequestBinding {
+        caller: Caller::local(),
+        request: Digest::compute(DigestDomain::Request, &[]),
+        first_call: None,
+        key: None,
+    };
     let (parked_request, turns) = ParkedRequest::open(claim, MessageSubscriber::default());
     assert!(bridge.parked.enter(&parked_request) && parked_request.reply(ParkedReply::Input("{}".to_owned())).is_ok());
     parked_request.set_lapse(answer_is_kept.then(|| Instant::now() + Duration::from_mins(1)));
@@ -30,16 +34,17 @@ async fn too_late(answer_is_kept: bool) -> Vec<String> {
     let visiting: Vec<_> = (0..2)
         .map(|_| {
             let (bridge, id) = (Arc::clone(&bridge), id.clone());
-            tokio::spawn(
-                async move { bridge.rejoin(&id, None, None, MessageSubscriber::default(), &CancellationToken::new()).await },
-            )
+            tokio::spawn(async move {
+                bridge.rejoin(&id, None, None, MessageSubscriber::default(), &CancellationToken::new()).await
+            })
         })
         .collect();
     tokio::time::sleep(Duration::from_secs(1)).await;
     may_end.add_permits(1);
     let mut told = Vec::new();
     for returning_request in visiting {
-        let turn = tokio::time::timeout(Duration::from_hours(1), returning_request).await.expect("somebody is left waiting");
+        let turn =
+            tokio::time::timeout(Duration::from_hours(1), returning_request).await.expect("somebody is left waiting");
         told.push(match turn.unwrap() {
             ParkedReply::Done(_) => "done".to_owned(),
             ParkedReply::Refused(error) => error.message,

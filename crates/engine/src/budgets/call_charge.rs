@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use servanda_contract::{cost::Price, record::Outcome, tool::CostUnit};
 use servanda_effects::{
-    budget::{EntryReply, BudgetStore as _, ClosedBy, AccountEntry, BudgetHoldId, UnitTicket},
+    budget::{AccountEntry, BudgetHoldId, BudgetStore as _, ClosedBy, EntryReply, UnitTicket},
     effect::EffectState,
 };
 use servanda_gates::{CompiledContract, Permit};
@@ -104,7 +104,9 @@ impl CallCharge {
 
     /// Closes it, where there is something to close. `took_ms` is how long the upstream had it.
     pub(crate) async fn close(&mut self, made: DispatchCertainty, took_ms: u64) {
-        if let (DispatchCertainty::No, ChargedUnits::Unsent(ticket) | ChargedUnits::Sent(ticket)) = (made, std::mem::take(&mut self.units)) {
+        if let (DispatchCertainty::No, ChargedUnits::Unsent(ticket) | ChargedUnits::Sent(ticket)) =
+            (made, std::mem::take(&mut self.units))
+        {
             self.budget_client.put_back(ticket);
         }
         let Some(ChargeHold { id, contract }) = self.hold.take() else { return };

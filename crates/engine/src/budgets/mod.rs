@@ -5,9 +5,9 @@
 //! reserved is closed when it ends ([`Bill`]), and by the sweep where nobody did.
 
 mod call_charge;
-mod with_deadline;
-mod upkeep;
 mod refusals;
+mod upkeep;
+mod with_deadline;
 
 use std::{
     borrow::Cow,
@@ -18,20 +18,23 @@ use servanda_authority::AuthenticatedCaller;
 use servanda_contract::{Proposal, time::Clock};
 use servanda_effects::{
     JournalError,
-    budget::{BudgetStore, Chunks, AccountEntry, UnitTicket},
+    budget::{AccountEntry, BudgetStore, Chunks, UnitTicket},
 };
 use servanda_gates::{
     Permit,
-    budget::{Allowance, PricedCall, Cleared, UnitLeaseProgress, NotCleared, RateCheckedCall, AllowanceScope, BudgetSources, ToolRateLimiter},
+    budget::{
+        Allowance, AllowanceScope, BudgetSources, Cleared, NotCleared, PricedCall, RateCheckedCall, ToolRateLimiter,
+        UnitLeaseProgress,
+    },
 };
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::task::TaskTracker;
 
 pub(crate) use self::{
     call_charge::{CallCharge, DispatchCertainty},
-    with_deadline::WithDeadline,
-    upkeep::{return_units, run_upkeep},
     refusals::refuse,
+    upkeep::{return_units, run_upkeep},
+    with_deadline::WithDeadline,
 };
 
 /// Tools, of all tenants, whose rates are kept.
@@ -145,7 +148,11 @@ async fn lease(
 }
 
 /// Makes entries and hands in what they came to, whoever still waits for it: others wait for the same.
-async fn book_entries(budget_client: &Arc<BudgetClient>, entries: Vec<AccountEntry>, deadline: Instant) -> Result<(), JournalError> {
+async fn book_entries(
+    budget_client: &Arc<BudgetClient>,
+    entries: Vec<AccountEntry>,
+    deadline: Instant,
+) -> Result<(), JournalError> {
     let inside = Arc::clone(budget_client);
     let asking = budget_client.in_flight.spawn(async move {
         let mut outcome = Ok(());

@@ -4,7 +4,7 @@ use servanda_contract::{
     CallId, GateName, Refusal, TaxonomyClass, Timestamp, refusal::BudgetLeft, refusal::EffectKnowledge,
 };
 use servanda_effects::budget::ExhaustedAccount;
-use servanda_gates::budget::{ToolRateExceeded, Rate, NotClearedReason, DrawError, FundingError};
+use servanda_gates::budget::{DrawError, FundingError, NotClearedReason, Rate, ToolRateExceeded};
 
 /// Where operators see how budgets stand.
 const REVIEW: &str = "`servanda budgets` shows how they stand";

@@ -1,7 +1,7 @@
 //! What is done about budgets beside calls: units that nobody wants are given back, reservations that were left are closed by what
 //! their effects say.
 
-use servanda_effects::budget::{BudgetStore as _, AccountEntry, SweepReport};
+use servanda_effects::budget::{AccountEntry, BudgetStore as _, SweepReport};
 
 use super::BudgetClient;
 use crate::clock::within_ms;

@@ -2,7 +2,7 @@
 
 use servanda_effects::{
     JournalError, PortFuture,
-    budget::{EntryReply, BudgetStore, AccountEntry, BudgetHold, AccountBalance, BalanceQuery, SweepReport},
+    budget::{AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, SweepReport},
 };
 use tokio::time::Instant;
 
@@ -33,7 +33,11 @@ impl BudgetStore for WithDeadline<'_> {
         Box::pin(self.within(self.store.sweep(limit)))
     }
 
-    fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<BudgetHold>, JournalError>> {
+    fn open_reservations(
+        &self,
+        older_than_ms: u64,
+        limit: u32,
+    ) -> PortFuture<'_, Result<Vec<BudgetHold>, JournalError>> {
         Box::pin(self.within(self.store.open_reservations(older_than_ms, limit)))
     }
 

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use servanda_contract::{Caller, Digest, digest::DigestDomain};
 
-use super::{BYTES_MAX, Cache, CacheableRead, CacheScope};
+use super::{BYTES_MAX, Cache, CacheScope, CacheableRead};
 
 fn caller(tenant: &str, principal: &str) -> Caller {
     Caller::named(tenant, principal)
@@ -55,7 +55,10 @@ async fn a_private_answer_is_nobody_elses_and_a_shared_one_stays_in_its_tenant()
     keep(&cache, read(ada(), "a", &[]));
     let others = [("acme", "bob", false), ("acme", "ada", true), ("other", "ada", false)];
     for (tenant, principal, shared) in others {
-        assert!(!has(&cache, read(CacheScope::for_caller(&caller(tenant, principal), shared), "a", &[])), "{tenant} {principal}");
+        assert!(
+            !has(&cache, read(CacheScope::for_caller(&caller(tenant, principal), shared), "a", &[])),
+            "{tenant} {principal}"
+        );
     }
     keep(&cache, read(CacheScope::for_caller(&caller("acme", "ada"), true), "b", &[]));
     assert!(has(&cache, read(CacheScope::for_caller(&caller("acme", "bob"), true), "b", &[])));

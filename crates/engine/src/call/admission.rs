@@ -15,11 +15,11 @@ use tokio::time::Instant;
 
 use super::{
     Calls,
-    context::{ResumedState, CallContext},
+    context::{CallContext, ResumedState},
 };
 use crate::{
     answers::{refusals, tool_result},
-    bridge::{ClientContinuation, RequestBinding, OpenedRequest},
+    bridge::{ClientContinuation, OpenedRequest, RequestBinding},
     client::{CallAnswer, CallRequest, strict_json},
     records, trace,
     world::WorldSnapshot,
@@ -29,9 +29,9 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct AdmittedCall {
     pub(super) snapshot: Arc<WorldSnapshot>,
-    pub(super) proposal: Proposal,
+    pub(super) proposal: Box<Proposal>,
     pub(super) record: CallRecord,
-    pub(super) context: CallContext,
+    pub(super) context: Box<CallContext>,
 }
 
 /// What a request is to a gateway that may know it already.
@@ -51,7 +51,7 @@ pub(super) async fn admit(calls: &Calls, request: CallRequest) -> Result<CallAdm
     if let Some(wait_ms) = calls.core.refused_calls.wait_ms(&admitted.proposal.caller) {
         return Err(admitted.refuse_for_now(calls, wait_ms));
     }
-    let CallContext { task, terms, requester, .. } = &admitted.context;
+    let CallContext { task, terms, requester, .. } = &*admitted.context;
     let task = task.as_deref().map_or(Ok(()), |task| strict_json::check("task", task, calls.core.gate_limits));
     if let Err(error) = task.and_then(|()| strict_json::check_terms(terms, calls.core.gate_limits)) {
         return Err(admitted
@@ -91,7 +91,8 @@ impl AdmittedCall {
         };
         let terms = &mut self.context.terms;
         let answers = terms.input_responses.take();
-        let brought = ClientContinuation { input_responses: answers.clone(), request_state: terms.request_state.take() };
+        let brought =
+            ClientContinuation { input_responses: answers.clone(), request_state: terms.request_state.take() };
         match calls.bridge.open(brought, &binding).await {
             Ok(OpenedRequest::Fresh(continuation)) => self.context.continuation = continuation,
             Ok(OpenedRequest::Round { upstream, nonce, continuation, first_call, key }) => {
@@ -99,7 +100,7 @@ impl AdmittedCall {
                 self.context.state = Some(ResumedState { upstream, nonce, key });
             }
             Ok(OpenedRequest::Parked { id, first_call }) => {
-                return Ok(CallAdmission::Return { id, first_call, answers, context: Box::new(self.context) });
+                return Ok(CallAdmission::Return { id, first_call, answers, context: self.context });
             }
             Err(error) => return Err(self.refuse(calls, error, "make the call anew, without `requestState`").await),
         }
@@ -115,7 +116,8 @@ impl AdmittedCall {
             refusal.mark_unknown_before();
         }
         self.record.finished_at = Some(calls.core.clock.now());
-        let observation = Observation::from_refusal(&tool_result::occasion(&self.record), &refusal, Verification::none());
+        let observation =
+            Observation::from_refusal(&tool_result::occasion(&self.record), &refusal, Verification::none());
         CallAnswer::Result(tool_result::from_refusal(refusal, observation))
     }
 
@@ -135,8 +137,8 @@ impl AdmittedCall {
     }
 }
 
-fn propose(calls: &Calls, request: CallRequest) -> (Proposal, CallContext) {
-    let CallRequest { requester: requester, tool, arguments, chain, keys, aims, task, terms } = request;
+fn propose(calls: &Calls, request: CallRequest) -> (Box<Proposal>, Box<CallContext>) {
+    let CallRequest { requester, tool, arguments, chain, keys, aims, task, terms } = request;
     let caller = requester.caller.clone();
     let trace_parent = terms.trace_parent.as_deref();
     let trace_id = trace_parent.and_then(trace::trace_id).map_or_else(trace::new_trace_id, str::to_owned);
@@ -145,7 +147,7 @@ fn propose(calls: &Calls, request: CallRequest) -> (Proposal, CallContext) {
         Some(_) => trace_id.clone(),
         None => caller.client.clone().unwrap_or_default(),
     });
-    let proposal = Proposal {
+    let proposal = Box::new(Proposal {
         call_id: CallId::new(),
         caller,
         tool,
@@ -156,6 +158,6 @@ fn propose(calls: &Calls, request: CallRequest) -> (Proposal, CallContext) {
         caller_wait_ms: terms.caller_wait_ms,
         keys,
         aims,
-    };
-    (proposal, CallContext::new(requester, terms, task, Instant::now()))
+    });
+    (proposal, Box::new(CallContext::new(requester, terms, task, Instant::now())))
 }

@@ -10,12 +10,12 @@ use servanda_upstream::Continuation;
 
 use super::{
     context::CallContext,
-    evidence::{Dispatch, CallExit, CallOperation},
+    evidence::{CallExit, CallOperation, Dispatch},
     state::CallPipeline,
 };
 use crate::{
     answers::{observe, refusals, tool_result},
-    cache::{CacheableRead, CacheScope, PendingRead},
+    cache::{CacheScope, CacheableRead, PendingRead},
     client::CallAnswer,
     records,
     world::Exposure,
@@ -64,7 +64,11 @@ impl CallPipeline<'_> {
     }
 
     /// Answers a read from the cache, checked like any answer. Nothing is sent.
-    pub(super) async fn answer_from_cache(mut self: Box<Self>, contract: &CompiledContract, result: &Bytes) -> CallAnswer {
+    pub(super) async fn answer_from_cache(
+        mut self: Box<Self>,
+        contract: &CompiledContract,
+        result: &Bytes,
+    ) -> CallAnswer {
         self.trail.skip(GateName::Budget);
         self.trail.skip(GateName::Fence);
         self.trail.skip(GateName::Perform);

@@ -2,7 +2,9 @@
 //! again. How a call ends is decided by `refusing`, `replay`, `caching` and `ending`.
 
 use bytes::Bytes;
-use servanda_contract::{CallRecord, Refusal, TaxonomyClass, ToolContract, observation::ObservationContext, record::Outcome};
+use servanda_contract::{
+    CallRecord, Refusal, TaxonomyClass, ToolContract, observation::ObservationContext, record::Outcome,
+};
 use servanda_effects::effect::DispatchEnd;
 
 use super::{
@@ -12,7 +14,7 @@ use super::{
 use crate::{
     answers::tool_result,
     budgets::DispatchCertainty,
-    records::{self, SettlementOutcome, EffectSettlement},
+    records::{self, EffectSettlement, SettlementOutcome},
 };
 
 impl CallPipeline<'_> {
@@ -48,7 +50,7 @@ impl CallPipeline<'_> {
             Some(OwnedEffect { claim, held, class, .. }) => {
                 let is_done = matches!(end, DispatchEnd::Completed(_) | DispatchEnd::Failed(_));
                 let settling = EffectSettlement { claim, end, record: self.record, quarantine, held: Some(held) };
-                let settled = records::settle(self.core, settling).await;
+                let settled = Box::pin(records::settle(self.core, settling)).await;
                 // What changes nothing is not executed as far as its effect is concerned, and may have cost something.
                 let by_effect = || DispatchCertainty::from_effect(settled.state(), is_done);
                 let made = if class.mutates() { by_effect() } else { DispatchCertainty::from_outcome(outcome) };

@@ -9,8 +9,8 @@ use servanda_upstream::Continuation;
 use tokio::time::Instant;
 
 use crate::{
-    bridge::{RequestBinding, MessageSubscriber, ParkedRequest, ClientSessions},
-    client::{Requester, RequestTerms},
+    bridge::{ClientSessions, MessageSubscriber, ParkedRequest, RequestBinding},
+    client::{RequestTerms, Requester},
     long_running::LongWork,
 };
 
@@ -47,7 +47,12 @@ pub(super) struct ResumedState {
 }
 
 impl CallContext {
-    pub(super) fn new(requester: Requester, terms: RequestTerms, task: Option<Box<RawValue>>, started: Instant) -> Self {
+    pub(super) fn new(
+        requester: Requester,
+        terms: RequestTerms,
+        task: Option<Box<RawValue>>,
+        started: Instant,
+    ) -> Self {
         Self {
             requester,
             terms,

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use servanda_contract::GateName;
 use servanda_gates::{CompiledContract, Fenced, Permit, Stopwatch as _};
 use servanda_mcp::Era;
-use servanda_upstream::{UpstreamRequester, CallRequirements};
+use servanda_upstream::{CallRequirements, UpstreamRequester};
 use tokio::time::Instant;
 
 use super::{
     context::CallContext,
-    repeatable_call::{RepeatableCall, CallRetries, ResendAuthority},
-    evidence::{CallExchange, CallExit, PerformedCall, CallPlan, SendableCall},
-    probing::{self, ProbedCall, CancelledByCaller},
+    evidence::{CallExchange, CallExit, CallPlan, PerformedCall, SendableCall},
+    probing::{self, CancelledByCaller, ProbedCall},
+    repeatable_call::{CallRetries, RepeatableCall, ResendAuthority},
     state::CallPipeline,
 };
 use crate::{
     answers::refusals,
-    bridge::{Conversation, ConversationEnd, QuestionTarget, MessageTranslator},
+    bridge::{Conversation, ConversationEnd, MessageTranslator, QuestionTarget},
     cache::PendingRead,
     deferred::upstream_tasks,
     delivery_template::{DeliveryTemplate, param_headers},
@@ -32,7 +32,8 @@ impl CallPipeline<'_> {
         plan: &CallPlan,
         context: &CallContext,
     ) -> Result<Option<Box<ProbedCall>>, CallExit> {
-        let looked = probing::look_before(self.calls, self.snapshot, permit, plan.deadline, &context.terms.cancel).await;
+        let looked =
+            probing::look_before(self.calls, self.snapshot, permit, plan.deadline, &context.terms.cancel).await;
         looked.map_err(|CancelledByCaller| CallExit::not_sent(refusals::given_up(permit.call_id().clone())))
     }
 
@@ -43,11 +44,12 @@ impl CallPipeline<'_> {
         around: Option<Box<ProbedCall>>,
         plan: CallPlan,
         to_cache: Option<Box<PendingRead>>,
-        mut context: CallContext,
+        mut context: Box<CallContext>,
     ) -> Result<Box<PerformedCall>, CallExit> {
         let SendableCall { fenced, lease, mut dispatch } = sendable;
         let CallPlan { member, contract, deadline, changes, operation_id, refused_questions, .. } = plan;
-        let (binding, cancel, requester_era) = (context.binding.take(), context.terms.cancel.clone(), context.requester.era);
+        let (binding, cancel, requester_era) =
+            (context.binding.take(), context.terms.cancel.clone(), context.requester.era);
         let call_id = fenced.call_id().clone();
         self.charge.mark_sent();
         dispatch.probed = around;
@@ -57,7 +59,8 @@ impl CallPipeline<'_> {
         dispatch.entered = entered;
         let wants_task = context.task.is_some();
         let started_us = self.stopwatch.elapsed_us();
-        let (mut repeatable, mut conversation) = self.prepare(&member, &contract, fenced, deadline, context, submits).await;
+        let (mut repeatable, mut conversation) =
+            self.prepare(&member, &contract, fenced, deadline, context, submits).await;
         repeatable.template.lease = lease;
         repeatable.template.set_key(contract.contract(), repeatable.fenced.as_ref(), operation_id.as_deref());
         conversation.rules = conversation.rules.refusing(&refused_questions);
@@ -96,13 +99,15 @@ impl CallPipeline<'_> {
         contract: &CompiledContract,
         fenced: Fenced,
         deadline: Instant,
-        context: CallContext,
+        context: Box<CallContext>,
         submits: bool,
     ) -> (RepeatableCall, Conversation<'_>) {
         let subscriber = context.subscriber(&self.calls.sessions);
         let progress_recorder = self.progress_recorder(&fenced);
-        let CallContext { requester, terms, task, continuation, parked_request, .. } = context;
-        let cancel = parked_request.as_ref().map_or_else(|| terms.cancel.clone(), |parked_request| parked_request.cancel.clone());
+        let CallContext { requester, terms, task, continuation, parked_request, .. } = *context;
+        let cancel = parked_request
+            .as_ref()
+            .map_or_else(|| terms.cancel.clone(), |parked_request| parked_request.cancel.clone());
         let wants_task = submits || (task.is_some() && requester.era == Era::Legacy);
         let capabilities = upstream_tasks::capabilities(&requester, member, wants_task, deadline).await;
         let upstream_requester = UpstreamRequester { capabilities, ..requester.upstream_requester() };
@@ -125,10 +130,15 @@ impl CallPipeline<'_> {
         let affinity = Arc::clone(&requester.affinity);
         let question_target = QuestionTarget {
             era: requester.era,
-            can_be_asked: if requester.era == Era::Legacy { subscriber.sink.is_some() } else { parked_request.is_some() },
+            can_be_asked: if requester.era == Era::Legacy {
+                subscriber.sink.is_some()
+            } else {
+                parked_request.is_some()
+            },
             capabilities: requester.capabilities,
         };
-        let message_translator = MessageTranslator::new(&self.calls.bridge, member, requester.era, &requester.affinity).with_progress_recorder(progress_recorder.clone());
+        let message_translator = MessageTranslator::new(&self.calls.bridge, member, requester.era, &requester.affinity)
+            .with_progress_recorder(progress_recorder.clone());
         let persistence = CallRetries {
             retries_max: contract.runtime.max_retries,
             policy: contract.execution.as_ref().and_then(|execution| execution.retry.clone()),
@@ -152,8 +162,17 @@ impl CallPipeline<'_> {
         };
         let bridge = &self.calls.bridge;
         let rules = self.snapshot.question_rules(member).asking(&affinity, &bridge.elicitations);
-        let conversation =
-            Conversation { bridge, question_target, message_translator, subscriber, parked_request, cancel, deadline, continuation, rules };
+        let conversation = Conversation {
+            bridge,
+            question_target,
+            message_translator,
+            subscriber,
+            parked_request,
+            cancel,
+            deadline,
+            continuation,
+            rules,
+        };
         (repeatable, conversation)
     }
 

@@ -12,28 +12,28 @@ use servanda_contract::{
     refusal::EffectKnowledge,
     tool::EffectClass,
 };
-use servanda_effects::effect::{EffectWaitReason, SettlementStatus, DispatchEnd};
+use servanda_effects::effect::{DispatchEnd, EffectWaitReason, SettlementStatus};
 use servanda_gates::{Fenced, Stopwatch as _};
 use servanda_mcp::{Era, RpcError, envelope::code};
 use servanda_upstream::Answer;
 
 use super::{
     conclusion::occasion_of_record,
-    evidence::{Dispatch, CallExchange, PerformedCall},
+    evidence::{CallExchange, Dispatch, PerformedCall},
     replay,
     state::CallPipeline,
 };
 use crate::{
     answers::{observe, refusals, tool_result, upstream_failure},
-    bridge::{RequestBinding, ConversationEnd, RequiredInput},
+    bridge::{ConversationEnd, RequestBinding, RequiredInput},
     cache::PendingRead,
     client::{CallAnswer, ToolResult},
     deferred::{
         late_answers::{self, LateAnswer, OverdueCall},
-        upstream_tasks::{self, TaskOrigin, NewTask},
+        upstream_tasks::{self, NewTask, TaskOrigin},
     },
     long_running,
-    questions::{MissingInput, ClientFailure},
+    questions::{ClientFailure, MissingInput},
     records::{self, SettlementOutcome},
     task_shape::{self, CreatedTask},
 };
@@ -45,28 +45,39 @@ impl CallPipeline<'_> {
         if matches!(&ending, ConversationEnd::Failed(failure) if failure.provably_not_executed()) {
             self.give_back_state().await;
         }
+        // Boxed, all but the usual end: the state of a call has to have room for the largest of these.
         match ending {
             ConversationEnd::Answered { answer, asked } => {
                 let is_plain = !asked && !exchange.was_task && long_running::poll_plan(&exchange.contract).is_none();
-                match self.await_submitted(&exchange, answer, cancel).await {
+                let seen = match long_running::poll_plan(&exchange.contract) {
+                    Some(_) => Box::pin(self.await_submitted(&exchange, answer, cancel)).await,
+                    None => Ok(answer),
+                };
+                match seen {
                     Ok(answer) => self.answered(exchange, answer, to_cache.filter(|_| is_plain), dispatch).await,
                     Err(failure) => {
                         let rules = self.question_rules(&exchange);
                         let failure = rules.failure_for_client(failure, &mut self.record.questions);
-                        self.failed(exchange, failure, dispatch).await
+                        Box::pin(self.failed(exchange, failure, dispatch)).await
                     }
                 }
             }
-            ConversationEnd::Task(answer) => self.answered_with_task(exchange, answer, dispatch).await,
-            ConversationEnd::Failed(failure) => self.failed(exchange, failure, dispatch).await,
+            ConversationEnd::Task(answer) => Box::pin(self.answered_with_task(exchange, answer, dispatch)).await,
+            ConversationEnd::Failed(failure) => Box::pin(self.failed(exchange, failure, dispatch)).await,
             ConversationEnd::Input(wanted) if self.work.as_ref().is_some_and(|work| work.is_left()) => {
                 let why = "the call goes on as long work, and nobody waits who could be asked".to_owned();
                 let what = MissingInput { method: "input".to_owned(), why };
-                self.not_given(&exchange, &wanted.answer, what, dispatch).await
+                Box::pin(self.not_given(&exchange, &wanted.answer, what, dispatch)).await
             }
-            ConversationEnd::Input(wanted) => self.input_required(&exchange, &wanted, binding, dispatch).await,
-            ConversationEnd::Undeclared { answer, required } => self.undeclared(&exchange, &answer, &required, dispatch).await,
-            ConversationEnd::NotGiven { answer, what } => self.not_given(&exchange, &answer, what, dispatch).await,
+            ConversationEnd::Input(wanted) => {
+                Box::pin(self.input_required(&exchange, &wanted, binding, dispatch)).await
+            }
+            ConversationEnd::Undeclared { answer, required } => {
+                Box::pin(self.undeclared(&exchange, &answer, &required, dispatch)).await
+            }
+            ConversationEnd::NotGiven { answer, what } => {
+                Box::pin(self.not_given(&exchange, &answer, what, dispatch)).await
+            }
         }
     }
 
@@ -84,7 +95,12 @@ impl CallPipeline<'_> {
         CallAnswer::Result(self.observe(&exchange, answer.result, to_cache, dispatch).await)
     }
 
-    async fn answered_with_task(self: Box<Self>, exchange: CallExchange, answer: Answer, dispatch: Dispatch) -> CallAnswer {
+    async fn answered_with_task(
+        self: Box<Self>,
+        exchange: CallExchange,
+        answer: Answer,
+        dispatch: Dispatch,
+    ) -> CallAnswer {
         match task_shape::created_task(&answer) {
             Some(created) => self.task_created(exchange, &answer, created, dispatch).await,
             None => CallAnswer::Result(self.observe(&exchange, answer.result, None, dispatch).await),
@@ -139,7 +155,8 @@ impl CallPipeline<'_> {
             }
             Err(broken) => {
                 let refusal = refusals::quarantined(fenced.call_id(), fenced.effect_class(), broken);
-                self.refuse(compiled.contract(), refusal, Outcome::Quarantined, Some(result.clone()), dispatch).await
+                let result = Some(result.clone());
+                Box::pin(self.refuse(compiled.contract(), refusal, Outcome::Quarantined, result, dispatch)).await
             }
         }
     }

@@ -10,7 +10,7 @@ use servanda_contract::{
     refusal::EffectKnowledge,
     tool::{EffectClass, QuestionKind},
 };
-use servanda_effects::effect::{EffectWaitReason, Claim, ClientKey, Effect, DispatchEnd, EffectReply};
+use servanda_effects::effect::{Claim, ClientKey, DispatchEnd, Effect, EffectReply, EffectWaitReason};
 use servanda_gates::{CompiledContract, Fenced};
 use servanda_mcp::{Era, RpcError};
 use servanda_upstream::DispatchLease;
@@ -123,7 +123,9 @@ impl Dispatch {
     pub(super) fn end_of_refusal(&self, refusal: &Refusal) -> DispatchEnd {
         let continues = self.effect.as_ref().and_then(|effect| effect.continues.as_ref());
         match (refusal.effect, continues) {
-            (EffectKnowledge::None, Some(nonce)) => DispatchEnd::Awaits(EffectWaitReason::Input(nonce.clone()), ROUND_MS_MAX),
+            (EffectKnowledge::None, Some(nonce)) => {
+                DispatchEnd::Awaits(EffectWaitReason::Input(nonce.clone()), ROUND_MS_MAX)
+            }
             _ => records::end_of_refusal(refusal),
         }
     }

@@ -18,7 +18,12 @@ use crate::{client::Requester, core::Core, world::WorldSnapshot};
 const NAMES_MAX: usize = 5;
 
 /// Everything that is expected of a call's tool.
-pub(crate) async fn expected_of_call(core: &Core, snapshot: &WorldSnapshot, proposal: &Proposal, contract: &CompiledContract) -> Vec<ToolExpectation> {
+pub(crate) async fn expected_of_call(
+    core: &Core,
+    snapshot: &WorldSnapshot,
+    proposal: &Proposal,
+    contract: &CompiledContract,
+) -> Vec<ToolExpectation> {
     let Expectations { tasks, rules } = &snapshot.expectations;
     let aims = &proposal.aims;
     let mut expected = Vec::new();
@@ -35,12 +40,16 @@ pub(crate) async fn expected_of_call(core: &Core, snapshot: &WorldSnapshot, prop
             && !(rule.without_task && aims.task.is_some())
     });
     expected.extend(concerned.map(|rule| {
-        ToolExpectation::Known(Expectation { source: ExpectationSource::Rule(rule.name.clone()), allowed: rule.allowed.clone() })
+        ToolExpectation::Known(Expectation {
+            source: ExpectationSource::Rule(rule.name.clone()),
+            allowed: rule.allowed.clone(),
+        })
     }));
     expected.extend(aims.task.as_ref().map(|name| match tasks.get(name) {
-        Some(allowed) => {
-            ToolExpectation::Known(Expectation { source: ExpectationSource::Task(name.clone()), allowed: allowed.clone() })
-        }
+        Some(allowed) => ToolExpectation::Known(Expectation {
+            source: ExpectationSource::Task(name.clone()),
+            allowed: allowed.clone(),
+        }),
         None => unknown_task(tasks.keys()),
     }));
     expected.extend(aims.intent.as_ref().map(|name| match Intent::from_name(name) {
@@ -51,7 +60,7 @@ pub(crate) async fn expected_of_call(core: &Core, snapshot: &WorldSnapshot, prop
         },
     }));
     if let Some(call_id) = &aims.like {
-        expected.push(behaviour_of_earlier_call(core, snapshot, proposal, call_id).await);
+        expected.push(Box::pin(behaviour_of_earlier_call(core, snapshot, proposal, call_id)).await);
     }
     expected
 }
@@ -66,7 +75,9 @@ pub(crate) fn name_fitting(
     refused: &CompiledContract,
 ) {
     let fits = |contract: &CompiledContract| {
-        expected.iter().all(|expected| matches!(expected, ToolExpectation::Known(one) if one.is_met_by(contract.contract())))
+        expected
+            .iter()
+            .all(|expected| matches!(expected, ToolExpectation::Known(one) if one.is_met_by(contract.contract())))
     };
     let unclear = expected.iter().any(|expected| matches!(expected, ToolExpectation::Unclear { .. }));
     if refusal.gate != GateName::Behaviour || unclear || fits(refused) {
@@ -108,11 +119,19 @@ fn unknown_task<'a>(known: impl Iterator<Item = &'a String>) -> ToolExpectation 
     } else {
         format!("name one that is declared, such as {}, or leave it out", known.join(", "))
     };
-    ToolExpectation::Unclear { message: "`_meta[\"servanda/task\"]` names a task that is not declared".to_owned(), hint }
+    ToolExpectation::Unclear {
+        message: "`_meta[\"servanda/task\"]` names a task that is not declared".to_owned(),
+        hint,
+    }
 }
 
 /// The behaviour of the tool of an earlier call of the same caller, if that went well.
-async fn behaviour_of_earlier_call(core: &Core, snapshot: &WorldSnapshot, proposal: &Proposal, call_id: &str) -> ToolExpectation {
+async fn behaviour_of_earlier_call(
+    core: &Core,
+    snapshot: &WorldSnapshot,
+    proposal: &Proposal,
+    call_id: &str,
+) -> ToolExpectation {
     let unclear = |message: &str| ToolExpectation::Unclear {
         message: message.to_owned(),
         hint: "name a call of yours that was completed, or leave `_meta[\"servanda/like\"]` out".to_owned(),

@@ -8,10 +8,12 @@ use servanda_contract::{
     record::{Decision, Outcome, Verdict},
     tool::EffectClass,
 };
-use servanda_effects::effect::{EffectChange, Claim, Effect, EffectKey, EffectState, DispatchEnd, EffectEvent, EffectReply, EffectTarget};
+use servanda_effects::effect::{
+    Claim, DispatchEnd, Effect, EffectChange, EffectEvent, EffectKey, EffectReply, EffectState, EffectTarget,
+};
 use servanda_gates::{
-    FenceProgress, Claimed, PreconditionsMet, Fenced, Funded, FenceRequest, NotFenced, PreconditionQuery, Stopwatch as _, NotFencedReason, begin,
-    budget::Cleared, fence_funded, pass_read,
+    Claimed, FenceProgress, FenceRequest, Fenced, Funded, NotFenced, NotFencedReason, PreconditionQuery,
+    PreconditionsMet, Stopwatch as _, begin, budget::Cleared, fence_funded, pass_read,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -20,7 +22,7 @@ use super::{
     Calls,
     blocked::BlockedBackoff,
     context::CallContext,
-    evidence::{Dispatch, CallExit, OwnedEffect, CallOperation, CallPlan, SendableCall},
+    evidence::{CallExit, CallOperation, CallPlan, Dispatch, OwnedEffect, SendableCall},
     revocation,
     state::CallPipeline,
 };
@@ -135,7 +137,12 @@ impl CallPipeline<'_> {
         rechecked.inspect_err(|_| self.trail.note(GateName::Scope, false, started_us))
     }
 
-    fn own_effect(&mut self, claim: Option<&Claim>, class: EffectClass, operation: &CallOperation) -> Option<OwnedEffect> {
+    fn own_effect(
+        &mut self,
+        claim: Option<&Claim>,
+        class: EffectClass,
+        operation: &CallOperation,
+    ) -> Option<OwnedEffect> {
         let claim = claim?.clone();
         self.record.effect_id = Some(claim.id.to_string());
         let held = self.core.in_flight_effects.hold(&claim.id);
@@ -143,7 +150,11 @@ impl CallPipeline<'_> {
     }
 
     /// Asks what the contract wants to know before the call. If the caller gives up meanwhile, nothing is sent.
-    async fn ask_first(&mut self, claimed: Claimed, fencing: &FenceContext<'_>) -> Result<PreconditionsMet, Box<Refusal>> {
+    async fn ask_first(
+        &mut self,
+        claimed: Claimed,
+        fencing: &FenceContext<'_>,
+    ) -> Result<PreconditionsMet, Box<Refusal>> {
         let questions = claimed.questions();
         if questions.is_empty() {
             return claimed.judge(&[]);
@@ -207,9 +218,17 @@ impl CallPipeline<'_> {
 
     /// Begins the effect, and returns when the store was asked. Where the outcome of an earlier dispatch is unknown and a status tool can be
     /// asked, it is asked once. Where another gateway changes the same resource, the call waits for it.
-    async fn begin(&mut self, mut cleared: Cleared, fencing: &FenceContext<'_>) -> Result<(FenceProgress, Instant), CallExit> {
-        let FenceContext { operation: CallOperation { key, .. }, plan: CallPlan { timeout_ms, deadline, .. }, cancel, .. } =
-            *fencing;
+    async fn begin(
+        &mut self,
+        mut cleared: Cleared,
+        fencing: &FenceContext<'_>,
+    ) -> Result<(FenceProgress, Instant), CallExit> {
+        let FenceContext {
+            operation: CallOperation { key, .. },
+            plan: CallPlan { timeout_ms, deadline, .. },
+            cancel,
+            ..
+        } = *fencing;
         let (timeout_ms, deadline) = (*timeout_ms, *deadline);
         let (effect_key, class) = (cleared.permit().effect_key(key.clone()), cleared.permit().effect_class());
         let (mut asked, mut waiting) = (None, BlockedBackoff::until_half(deadline));

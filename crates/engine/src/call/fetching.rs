@@ -4,13 +4,13 @@
 use std::{sync::Arc, time::Duration};
 
 use servanda_contract::{GateName, Refusal, TaxonomyClass, record::Outcome, taxonomy::NextAction};
-use servanda_effects::effect::{EffectState, EffectReply, StoredAnswer};
+use servanda_effects::effect::{EffectReply, EffectState, StoredAnswer};
 use servanda_gates::{CompiledContract, ResolvedCall, pass_question};
 use tokio::time::Instant;
 
 use super::{
     context::CallContext,
-    evidence::{Dispatch, CallExit},
+    evidence::{CallExit, Dispatch},
     expectations,
     state::CallPipeline,
 };
@@ -74,10 +74,12 @@ impl CallPipeline<'_> {
             EffectState::Claimed | EffectState::Dispatching => long_running::under_way(&call_id, &seen),
             EffectState::FailedRetryable => long_running::never_ran(&call_id, &seen),
             EffectState::OutcomeUnknown => {
-                return Box::pin(self.answer_existing(contract, EffectReply::Unknown, Some(Arc::new(seen.effect)))).await;
+                return Box::pin(self.answer_existing(contract, EffectReply::Unknown, Some(Arc::new(seen.effect))))
+                    .await;
             }
             EffectState::Expired => {
-                return Box::pin(self.answer_existing(contract, EffectReply::KeyExpired, Some(Arc::new(seen.effect)))).await;
+                return Box::pin(self.answer_existing(contract, EffectReply::KeyExpired, Some(Arc::new(seen.effect))))
+                    .await;
             }
             EffectState::Completed | EffectState::FailedFinal | EffectState::Compensated => {
                 let lost = || StoredAnswer::Known("the answer was not kept".to_owned());

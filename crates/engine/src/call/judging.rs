@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use servanda_authority::AuthenticatedCaller;
 use servanda_contract::Refusal;
-use servanda_gates::{ToolExpectation, Permit, ResolvedCall, pass_all};
+use servanda_gates::{Permit, ResolvedCall, ToolExpectation, pass_all};
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     task::block_in_place,
@@ -20,7 +20,11 @@ impl CallPipeline<'_> {
         let (contract, chain) = (Arc::clone(resolved.contract()), resolved.proposal().chain.clone());
         let judged = self.pass_gates(resolved, &context.requester.authority);
         self.record.policy = self.trail.take_policy();
-        let judged = destinations::look_up(judged).await;
+        let judged = match judged {
+            // Boxed, because few calls have URLs among their arguments.
+            Ok(permit) if permit.has_destinations() => Box::pin(destinations::look_up(permit)).await,
+            judged => judged,
+        };
         let permit = self.note_judgement(judged, &chain).map_err(|mut refusal| {
             expectations::name_fitting(&mut refusal, self.snapshot, &context.requester, &expected, &contract);
             CallExit::refused(refusal)
@@ -31,7 +35,8 @@ impl CallPipeline<'_> {
 
     /// The call with what its task, its intent and the operator's rules expect of its tool.
     pub(super) async fn with_expectations(&self, resolved: ResolvedCall) -> (ResolvedCall, Vec<ToolExpectation>) {
-        let expected = expectations::expected_of_call(self.core, self.snapshot, resolved.proposal(), resolved.contract()).await;
+        let expected =
+            expectations::expected_of_call(self.core, self.snapshot, resolved.proposal(), resolved.contract()).await;
         (resolved.expecting(expected.clone()), expected)
     }
 
@@ -59,7 +64,11 @@ impl CallPipeline<'_> {
     }
 
     /// Judges a call under its caller's credential and the policies in force.
-    fn pass_gates_here(&mut self, resolved: ResolvedCall, authority: &AuthenticatedCaller) -> Result<Permit, Box<Refusal>> {
+    fn pass_gates_here(
+        &mut self,
+        resolved: ResolvedCall,
+        authority: &AuthenticatedCaller,
+    ) -> Result<Permit, Box<Refusal>> {
         let authorities = &self.snapshot.authorities;
         let principal = authorities.principal(authority);
         let principal = principal.map_err(|error| refusals::no_principal(self.record.call_id.clone(), &error))?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hmac::Mac as _;
 use servanda_contract::{Digest, digest::DigestDomain};
 use servanda_effects::{JournalError, Notebook, effect::ClientKey};
-use servanda_gates::{Permit, OperationIdentity};
+use servanda_gates::{OperationIdentity, Permit};
 use tokio::sync::OnceCell;
 
 use crate::secrets::NotebookSecret;
@@ -33,9 +33,12 @@ impl ClientKeyFactory {
         Ok(match permit.operation().identity() {
             None => ClientKey::Call(permit.call_id().clone()),
             Some(OperationIdentity::Key(key)) => ClientKey::Given(key.clone()),
-            Some(OperationIdentity::Operation { id, workflow, run }) => ClientKey::Derived(operation_digest(permit, id, workflow, run)),
+            Some(OperationIdentity::Operation { id, workflow, run }) => {
+                ClientKey::Derived(operation_digest(permit, id, workflow, run))
+            }
             Some(OperationIdentity::Step(step)) => {
-                let secret = self.secret.get_or_try_init(|| NotebookSecret::load(self.notebook.as_ref(), STEP_SECRET)).await?;
+                let secret =
+                    self.secret.get_or_try_init(|| NotebookSecret::load(self.notebook.as_ref(), STEP_SECRET)).await?;
                 ClientKey::Derived(step_digest(secret, permit, step))
             }
         })

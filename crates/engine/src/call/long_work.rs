@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use servanda_gates::Fenced;
-use servanda_upstream::{Answer, RequestOptions, PerformFailure};
+use servanda_upstream::{Answer, PerformFailure, RequestOptions};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{context::CallContext, evidence::CallExchange, state::CallPipeline};
 use crate::{
     deferred::upstream_tasks,
-    long_running::{self, RecordedWork, ProgressRecorder, LongWorkEntry, FollowedWork, LongWork},
+    long_running::{self, FollowedWork, LongWork, LongWorkEntry, ProgressRecorder, RecordedWork},
     world::UpstreamMember,
 };
 
@@ -35,7 +35,10 @@ impl CallPipeline<'_> {
         if !relays {
             context.task = None;
         }
-        (Some(work.begin(&self.calls.deferred.long_running.works, RecordedWork { id: claim.id.clone(), relays })), submits)
+        (
+            Some(work.begin(&self.calls.deferred.long_running.works, RecordedWork { id: claim.id.clone(), relays })),
+            submits,
+        )
     }
 
     /// The result of what the call only submitted, where its contract says how to ask for that; else the answer as it is.

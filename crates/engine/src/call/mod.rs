@@ -9,7 +9,6 @@ mod context;
 mod destinations;
 mod dispatch;
 mod ending;
-mod repeatable_call;
 mod evidence;
 mod exits;
 mod expectations;
@@ -17,6 +16,7 @@ mod fencing;
 mod fetching;
 mod judging;
 mod keys;
+mod long_work;
 mod operation;
 mod paying;
 mod pipeline;
@@ -26,13 +26,13 @@ mod questions;
 mod queueing;
 mod refusing;
 mod repairs;
+mod repeatable_call;
 mod replay;
 mod resolution;
 mod resource_queue;
+mod retry_counters;
 mod revocation;
 mod state;
-mod retry_counters;
-mod long_work;
 
 use std::sync::Arc;
 
@@ -42,15 +42,15 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    admission::{CallAdmission, AdmittedCall, admit},
+    admission::{AdmittedCall, CallAdmission, admit},
     keys::ClientKeyFactory,
     repairs::RepairChains,
     resource_queue::ResourceQueue,
-    state::CallPipeline,
     retry_counters::RetryCounters,
+    state::CallPipeline,
 };
 use crate::{
-    bridge::{Bridge, RequestAnswer, ParkedRequest, ClientSessions, ParkedReply},
+    bridge::{Bridge, ClientSessions, ParkedReply, ParkedRequest, RequestAnswer},
     client::{CallAnswer, CallRequest},
     core::Core,
     deferred::DeferredContext,
@@ -149,8 +149,9 @@ async fn run_askable(calls: &Arc<Calls>, mut admitted: Box<AdmittedCall>) -> Cal
     };
     parked_request.set_work(&work);
     let running = calls.core.in_flight.spawn(async move { admitted.pass(&inside).await });
-    let underway =
-        Box::pin(async move { RequestAnswer::Call(running.await.unwrap_or_else(|error| CallAnswer::Failed(task_lost(&error)))) });
+    let underway = Box::pin(async move {
+        RequestAnswer::Call(running.await.unwrap_or_else(|error| CallAnswer::Failed(task_lost(&error))))
+    });
     let hosting = calls.bridge.run_until_answer(Arc::clone(&parked_request), turns, underway, &gives_up);
     wait_until_left(calls, hosting, &parked_request, &work).await
 }

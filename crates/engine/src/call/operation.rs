@@ -6,15 +6,19 @@ use servanda_gates::Permit;
 use servanda_mcp::{RpcError, envelope::code};
 
 use super::{
-    context::{ResumedState, CallContext},
+    context::{CallContext, ResumedState},
     evidence::{CallExit, CallOperation},
     state::CallPipeline,
 };
-use crate::answers::{refusals, existing_effect};
+use crate::answers::{existing_effect, refusals};
 
 impl CallPipeline<'_> {
     /// Finds out which operation the call is, and uses up the state that it continues from.
-    pub(super) async fn identify(&mut self, permit: &Permit, context: &mut CallContext) -> Result<CallOperation, CallExit> {
+    pub(super) async fn identify(
+        &mut self,
+        permit: &Permit,
+        context: &mut CallContext,
+    ) -> Result<CallOperation, CallExit> {
         let key = self.key(permit, context).await.map_err(CallExit::refused)?;
         let is_keyed = key.can_come_again() && permit.effect_class().mutates();
         self.unread_key = is_keyed.then(|| permit.effect_key(key.clone()));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use servanda_contract::{GateName, Refusal};
 use servanda_effects::effect::{self, ClientKey, Effect, EffectReply, EffectTarget};
 use servanda_gates::{
-    PreconditionsMet, Funded, Permit, Stopwatch as _,
+    Funded, Permit, PreconditionsMet, Stopwatch as _,
     budget::{Cleared, NotCleared, NotClearedReason},
     fund,
 };

@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use super::{
     context::CallContext,
-    evidence::{Dispatch, CallExit, CallOperation, CallPlan},
-    resource_queue::{QueuedChange, QueueFull, ResourceTurn},
+    evidence::{CallExit, CallOperation, CallPlan, Dispatch},
+    resource_queue::{QueueFull, QueuedChange, ResourceTurn},
     state::CallPipeline,
 };
 use crate::answers::refusals;

@@ -28,7 +28,8 @@ impl CallPipeline<'_> {
     pub(super) async fn refuse_unresolved(mut self: Box<Self>, mut refusal: Box<Refusal>) -> CallAnswer {
         self.check_unread_key(&mut refusal, Outcome::Refused).await;
         self.finish(Outcome::Refused, refusal.error_code, Some(&refusal));
-        let observation = Observation::from_refusal(&tool_result::occasion(&self.record), &refusal, Verification::none());
+        let observation =
+            Observation::from_refusal(&tool_result::occasion(&self.record), &refusal, Verification::none());
         records::write_record(self.core, self.record, false, None).await;
         if refusal.envelope_code == EnvelopeCode::ToolNotFound {
             return CallAnswer::UnknownTool(refusal);
@@ -57,14 +58,18 @@ impl CallPipeline<'_> {
         {
             refusal.handle = Some(effect.claim.id.to_string());
         }
-        let outcome = if dispatch.effect.is_none() { self.check_unread_key(&mut refusal, outcome).await } else { outcome };
+        let outcome =
+            if dispatch.effect.is_none() { self.check_unread_key(&mut refusal, outcome).await } else { outcome };
         self.finish(outcome, refusal.error_code, Some(&refusal));
         // What may have happened must not be forgotten; a call that never left may be written down a moment later.
         let durable = refusal.effect != EffectKnowledge::None || quarantine.is_some();
         let end = dispatch.end_of_refusal(&refusal);
         let observed = |record: &CallRecord, refusal: &Refusal| {
-            let observation =
-                Observation::from_refusal(&occasion_of_record(record, contract), refusal, tool_result::verification(contract));
+            let observation = Observation::from_refusal(
+                &occasion_of_record(record, contract),
+                refusal,
+                tool_result::verification(contract),
+            );
             tool_result::from_refusal(refusal.clone(), observation)
         };
         if dispatch.effect.is_none() {

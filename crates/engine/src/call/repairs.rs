@@ -87,7 +87,7 @@ mod tests {
         CallId, Caller, GateName, Proposal, Refusal, TaxonomyClass, Timestamp, refusal::RepairStop,
     };
 
-    use super::{CHAIN_IDLE_MS_MAX, CHAINS_MAX, CallRecord, RepairLimits, RepairChains};
+    use super::{CHAIN_IDLE_MS_MAX, CHAINS_MAX, CallRecord, RepairChains, RepairLimits};
 
     fn proposal(chain: &str, arguments: &str, at_ms: u64) -> Proposal {
         Proposal {

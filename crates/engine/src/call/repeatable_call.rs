@@ -8,22 +8,22 @@ use servanda_authority::AuthenticatedCaller;
 use servanda_contract::tool::RetryPolicy;
 use servanda_gates::Fenced;
 use servanda_mcp::{Era, envelope::code};
-use servanda_upstream::{Answer, Continuation, RequestOptions, PerformFailure};
+use servanda_upstream::{Answer, Continuation, PerformFailure, RequestOptions};
 use tokio::{sync::oneshot, time::Instant};
 
-use super::{revocation, retry_counters::RetryCounters};
+use super::{retry_counters::RetryCounters, revocation};
 use crate::{
     answers::upstream_failure,
     bridge::RepeatableRequest,
     core::Core,
     deferred::{late_answers::LateAnswer, upstream_tasks},
     delivery_template::{DeliveryAttempt, DeliveryTemplate},
-    long_running::{self, ProgressRecorder, FollowedWork},
+    long_running::{self, FollowedWork, ProgressRecorder},
     random::random,
     task_shape::created_task,
     world::{
         UpstreamMember,
-        resilience::{FailedAttempt, BreakerOpen, RetryDecision, decide},
+        resilience::{BreakerOpen, FailedAttempt, RetryDecision, decide},
     },
 };
 
@@ -72,14 +72,16 @@ impl RepeatableRequest for RepeatableCall {
     async fn send(&mut self, attempt: DeliveryAttempt) -> Result<Answer, PerformFailure> {
         if let Some(task) = self.task.clone() {
             let answer = self.perform(attempt.clone(), Some(task)).await?;
-            return self.follow_task(answer, attempt).await;
+            return Box::pin(self.follow_task(answer, attempt)).await;
         }
         if self.submits || self.takes_only_tasks(&attempt).await {
-            return self.send_as_task(attempt).await;
+            return Box::pin(self.send_as_task(attempt)).await;
         }
         let outcome = match self.perform(attempt.clone(), None).await {
             // A modern server says itself that it made a task.
-            Ok(answer) if answer.era == Era::Modern => self.follow_task(answer, attempt.clone()).await,
+            Ok(answer) if answer.era == Era::Modern && self.progress_recorder.is_some() => {
+                Box::pin(self.follow_task(answer, attempt.clone())).await
+            }
             outcome => outcome,
         };
         if let Err(PerformFailure::Rejected { code: code::METHOD_NOT_FOUND, .. }) = &outcome {
@@ -87,7 +89,7 @@ impl RepeatableRequest for RepeatableCall {
             // together are reason enough to do what it asks; that it had done nothing yet is only its word.
             self.member.forget_tools();
             if self.takes_only_tasks(&attempt).await {
-                return self.send_as_task(attempt).await.map_err(upstream_failure::after_sending);
+                return Box::pin(self.send_as_task(attempt)).await.map_err(upstream_failure::after_sending);
             }
         }
         outcome
@@ -97,8 +99,12 @@ impl RepeatableRequest for RepeatableCall {
 impl RepeatableCall {
     async fn takes_only_tasks(&self, attempt: &DeliveryAttempt) -> bool {
         let Some(fenced) = &self.fenced else { return false };
-        let required =
-            upstream_tasks::is_required(&self.member, &self.template.upstream_requester, fenced.upstream_tool(), attempt.deadline);
+        let required = upstream_tasks::is_required(
+            &self.member,
+            &self.template.upstream_requester,
+            fenced.upstream_tool(),
+            attempt.deadline,
+        );
         // A call that was taken back is not asked about; the upstream is told of it in a moment.
         tokio::select! {
             biased;
@@ -107,7 +113,11 @@ impl RepeatableCall {
         }
     }
 
-    async fn perform(&mut self, attempt: DeliveryAttempt, task: Option<Box<RawValue>>) -> Result<Answer, PerformFailure> {
+    async fn perform(
+        &mut self,
+        attempt: DeliveryAttempt,
+        task: Option<Box<RawValue>>,
+    ) -> Result<Answer, PerformFailure> {
         if let Err(shut) = self.member.health.admit_call() {
             return Err(self.breaker_failure(shut));
         }
@@ -155,7 +165,11 @@ impl RepeatableCall {
         rechecked.err().map(|refusal| PerformFailure::Unavailable { why: refusal.message })
     }
 
-    async fn send_once(&mut self, attempt: DeliveryAttempt, task: Option<Box<RawValue>>) -> Result<Answer, PerformFailure> {
+    async fn send_once(
+        &mut self,
+        attempt: DeliveryAttempt,
+        task: Option<Box<RawValue>>,
+    ) -> Result<Answer, PerformFailure> {
         let Some(fenced) = self.fenced.take() else {
             return Err(PerformFailure::Unavailable { why: "the call is being sent already".to_owned() });
         };
@@ -233,7 +247,13 @@ impl RepeatableCall {
             let attempt = DeliveryAttempt { deadline: until, continuation: Continuation::default(), ..attempt.clone() };
             template.delivery(attempt)
         };
-        let followed = FollowedWork { progress_recorder, member: &self.member, claim, deadline: attempt.deadline, delivery: &delivery };
+        let followed = FollowedWork {
+            progress_recorder,
+            member: &self.member,
+            claim,
+            deadline: attempt.deadline,
+            delivery: &delivery,
+        };
         long_running::follow(&followed, &created).await
     }
 }

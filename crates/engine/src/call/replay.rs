@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use servanda_contract::{Digest, Observation, Refusal, digest::DigestDomain, observation::ObservationContext, record::Outcome};
-use servanda_effects::effect::{EffectWaitReason, Effect, EffectState, EffectEnding, EffectReply, StoredAnswer};
+use servanda_contract::{
+    Digest, Observation, Refusal, digest::DigestDomain, observation::ObservationContext, record::Outcome,
+};
+use servanda_effects::effect::{Effect, EffectEnding, EffectReply, EffectState, EffectWaitReason, StoredAnswer};
 use servanda_gates::CompiledContract;
 
 use super::{evidence::Dispatch, state::CallPipeline};
 use crate::{
-    answers::{observe, refusals, existing_effect, tool_result},
+    answers::{existing_effect, observe, refusals, tool_result},
     client::{CallAnswer, ToolResult},
     long_running, records,
     world::Exposure,
@@ -29,7 +31,9 @@ impl CallPipeline<'_> {
         self.record.effect_id = effect.as_ref().map(|effect| effect.id.to_string());
         let call_id = self.record.call_id.clone();
         match (reply, effect) {
-            (EffectReply::Replay(stored), Some(effect)) => CallAnswer::Result(self.replay(contract, stored, &effect).await),
+            (EffectReply::Replay(stored), Some(effect)) => {
+                CallAnswer::Result(self.replay(contract, stored, &effect).await)
+            }
             (reply, effect) => {
                 if let EffectReply::Twin(twin) = &reply {
                     self.record.effect_id = Some(twin.to_string());
@@ -42,7 +46,9 @@ impl CallPipeline<'_> {
                 self.unread_key = None;
                 let refusal = existing_effect::refusal(&call_id, &reply, effect.as_deref());
                 let task = match (&self.work, &reply, &effect) {
-                    (Some(work), EffectReply::Running { awaits, .. }, Some(effect)) if is_ours(awaits.as_ref(), effect) => {
+                    (Some(work), EffectReply::Running { awaits, .. }, Some(effect))
+                        if is_ours(awaits.as_ref(), effect) =>
+                    {
                         work.handover_again(self.core, &effect.id).await
                     }
                     _ => None,

@@ -56,7 +56,7 @@ impl CallPipeline<'_> {
     /// Finds the contract of a call, by what its server offers on the present connection.
     pub(super) async fn resolve(
         &mut self,
-        proposal: Proposal,
+        proposal: Box<Proposal>,
         context: &CallContext,
     ) -> Result<ResolvedCall, Box<Refusal>> {
         let requester = &context.requester;
@@ -71,7 +71,11 @@ impl CallPipeline<'_> {
         self.begun = Instant::now();
         let only_upstream = context.state.as_ref().map(|state| state.upstream.as_str());
         let own_tool = self.own_tool(&proposal.tool);
-        resolve(proposal, &OfferedContracts { snapshot: self.snapshot, requester, own_tool, only_upstream }, &mut self.trail)
+        resolve(
+            proposal,
+            &OfferedContracts { snapshot: self.snapshot, requester, own_tool, only_upstream },
+            &mut self.trail,
+        )
     }
 
     /// The contract of the gateway's own tool, where callers are given handles that it takes.

@@ -13,7 +13,11 @@ use servanda_effects::NoteKind;
 use crate::core::Core;
 
 /// Looks again.
-pub(crate) async fn recheck(core: &Core, authority: &AuthenticatedCaller, call_id: &CallId) -> Result<(), Box<Refusal>> {
+pub(crate) async fn recheck(
+    core: &Core,
+    authority: &AuthenticatedCaller,
+    call_id: &CallId,
+) -> Result<(), Box<Refusal>> {
     if *authority.method() == CredentialMethod::Local {
         return Ok(());
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use servanda_contract::{Timestamp, faults};
 use servanda_effects::{JournalError, Note, NoteKind, Notebook, effect::OwnerId};
-use servanda_upstream::{WebhookSendError, WebhookResponse};
+use servanda_upstream::{WebhookResponse, WebhookSendError};
 
 use super::event::CallbackEvent;
 
@@ -115,7 +115,10 @@ pub(crate) fn after_attempt(
         return DeliveryStep::GivenUp(CallbackDelivery { given_up_at: Some(now), due_at: now, ..tried });
     }
     let wait_ms = backoff_ms(attempts, random, retry_policy).max(retry_after_ms.min(RETRY_AFTER_MS_MAX));
-    DeliveryStep::Later(CallbackDelivery { due_at: Timestamp::from_unix_ms(now.unix_ms().saturating_add(wait_ms)), ..tried })
+    DeliveryStep::Later(CallbackDelivery {
+        due_at: Timestamp::from_unix_ms(now.unix_ms().saturating_add(wait_ms)),
+        ..tried
+    })
 }
 
 /// Three times as long each time, and a fifth more or less, so that those who failed together do not come back together.

@@ -5,7 +5,7 @@ use servanda_contract::{
     CallRecord, TaxonomyClass, Timestamp,
     record::{ContractReference, Outcome},
 };
-use servanda_effects::effect::{EffectWaitReason, Effect, EffectEnding};
+use servanda_effects::effect::{Effect, EffectEnding, EffectWaitReason};
 
 /// An event, made and not sent yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +88,10 @@ pub(super) fn from_record(record: &CallRecord, ending: EffectEnding, now: Timest
         effect_id: record.effect_id.as_deref(),
         task_id: record.task_id.as_deref(),
         tool: &record.tool,
-        contract: record.contract.as_ref().map(|ContractReference { name, version, .. }| CallbackEventContract { name, version }),
+        contract: record
+            .contract
+            .as_ref()
+            .map(|ContractReference { name, version, .. }| CallbackEventContract { name, version }),
         outcome: if own { record.outcome.name() } else { Outcome::Unknown.name() },
         class: record.class.map(TaxonomyClass::name),
         received_at: record.received_at.to_string(),

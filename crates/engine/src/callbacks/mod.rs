@@ -14,13 +14,13 @@ mod tests;
 use std::{collections::BTreeSet, fmt};
 
 use servanda_effects::{PortFuture, effect::EffectEnding};
-use servanda_upstream::{WebhookMessage, WebhookSendError, WebhookClient, WebhookAddress, WebhookResponse};
+use servanda_upstream::{WebhookAddress, WebhookClient, WebhookMessage, WebhookResponse, WebhookSendError};
 
 pub use delivery::{ANSWER_MS_MAX, CallbackDelivery, deliveries};
 pub use outbox::CallbackNotices;
-pub use signature::{SigningSecretError, SigningSecret};
+pub use signature::{SigningSecret, SigningSecretError};
 
-pub(crate) use delivery::{DeliveryStep, PAGE, CallbackRetryPolicy, DeliveryTurn, after_attempt};
+pub(crate) use delivery::{CallbackRetryPolicy, DeliveryStep, DeliveryTurn, PAGE, after_attempt};
 pub(crate) use outbox::CallbackOutbox;
 
 /// Somebody who wants to be told, as the operator configured it.
@@ -52,11 +52,19 @@ pub struct Callbacks(Vec<Callback>);
 /// Carries what is to be told. A port: tests have a carrier of their own.
 pub trait CallbackTransport: Send + Sync + fmt::Debug {
     /// Carries a letter once.
-    fn post<'a>(&'a self, to: &'a WebhookAddress, letter: WebhookMessage) -> PortFuture<'a, Result<WebhookResponse, WebhookSendError>>;
+    fn post<'a>(
+        &'a self,
+        to: &'a WebhookAddress,
+        letter: WebhookMessage,
+    ) -> PortFuture<'a, Result<WebhookResponse, WebhookSendError>>;
 }
 
 impl CallbackTransport for WebhookClient {
-    fn post<'a>(&'a self, to: &'a WebhookAddress, letter: WebhookMessage) -> PortFuture<'a, Result<WebhookResponse, WebhookSendError>> {
+    fn post<'a>(
+        &'a self,
+        to: &'a WebhookAddress,
+        letter: WebhookMessage,
+    ) -> PortFuture<'a, Result<WebhookResponse, WebhookSendError>> {
         Box::pin(self.send(to, letter))
     }
 }

@@ -98,7 +98,13 @@ impl CallbackNotices<'_> {
         self.notes(&order.exposed_tool, is_long, ending, || event::from_effect(effect, ending, self.now))
     }
 
-    fn notes(&self, tool: &str, is_long: bool, ending: EffectEnding, event: impl FnOnce() -> CallbackEvent) -> Vec<Note> {
+    fn notes(
+        &self,
+        tool: &str,
+        is_long: bool,
+        ending: EffectEnding,
+        event: impl FnOnce() -> CallbackEvent,
+    ) -> Vec<Note> {
         // Somebody may have called it by a name that it had before, and mean the same tool by its present one.
         let now = self.catalog.present_name(tool).unwrap_or(tool);
         let wants = |one: &CallbackSubscription| one.wants(tool, is_long, ending) || one.wants(now, is_long, ending);
@@ -107,7 +113,9 @@ impl CallbackNotices<'_> {
             return Vec::new();
         }
         let event = event();
-        wanting.map(|wanting| CallbackDelivery::new(&wanting.name, &event, self.owner.cloned(), self.now).note()).collect()
+        wanting
+            .map(|wanting| CallbackDelivery::new(&wanting.name, &event, self.owner.cloned(), self.now).note())
+            .collect()
     }
 
     fn is_long_record(&self, record: &CallRecord) -> bool {

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use servanda_contract::{OperationKeys, expectation::Aims};
 use tokio_util::sync::CancellationToken;
 
-use super::{Requester, ClientMessageSink};
+use super::{ClientMessageSink, Requester};
 
 /// Larger arguments are judged in `block_in_place`, because reading a program takes about a microsecond for every byte and other calls must
 /// not wait for that. A door makes such a call on a runtime of several threads.

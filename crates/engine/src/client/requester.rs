@@ -63,5 +63,8 @@ pub fn local_authority() -> Arc<AuthenticatedCaller> {
 
 /// The caller of a call on record that is taken up again, as upstreams see it: such a caller cannot be asked anything.
 pub(crate) fn for_recorded_caller(caller: &Caller) -> UpstreamRequester {
-    UpstreamRequester { on_behalf_of: Some(RequestUser::Recorded(Arc::new(caller.clone()))), ..UpstreamRequester::gateway() }
+    UpstreamRequester {
+        on_behalf_of: Some(RequestUser::Recorded(Arc::new(caller.clone()))),
+        ..UpstreamRequester::gateway()
+    }
 }

@@ -14,7 +14,9 @@ use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    callbacks::{CallbackTransport, CallbackDelivery, DeliveryStep, PAGE, CallbackRetryPolicy, DeliveryTurn, after_attempt},
+    callbacks::{
+        CallbackDelivery, CallbackRetryPolicy, CallbackTransport, DeliveryStep, DeliveryTurn, PAGE, after_attempt,
+    },
     core::Core,
     random::random,
 };
@@ -38,7 +40,12 @@ struct InFlightDeliveryGuard {
 }
 
 /// Delivers until told to stop.
-pub(crate) async fn deliver(core: &Arc<Core>, transport: Arc<dyn CallbackTransport>, retry_policy: CallbackRetryPolicy, stop: CancellationToken) {
+pub(crate) async fn deliver(
+    core: &Arc<Core>,
+    transport: Arc<dyn CallbackTransport>,
+    retry_policy: CallbackRetryPolicy,
+    stop: CancellationToken,
+) {
     core.outbox.set_delivers(true);
     let in_hand = Arc::new(InFlightDeliveries::default());
     let mut attempts: JoinSet<()> = JoinSet::new();
@@ -102,7 +109,12 @@ async fn deliver_due(
 }
 
 /// Makes one attempt at what is still to be delivered, and still ours.
-async fn attempt(core: &Arc<Core>, transport: &dyn CallbackTransport, retry_policy: CallbackRetryPolicy, key: &str) -> Result<(), JournalError> {
+async fn attempt(
+    core: &Arc<Core>,
+    transport: &dyn CallbackTransport,
+    retry_policy: CallbackRetryPolicy,
+    key: &str,
+) -> Result<(), JournalError> {
     let Some(delivery) = claim_delivery(core, key).await? else { return Ok(()) };
     let snapshot = core.snapshot();
     let attempted = match snapshot.callbacks.find(&delivery.callback) {

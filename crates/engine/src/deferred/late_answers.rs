@@ -7,8 +7,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use servanda_contract::{CallId, CallRecord, Caller, Digest, Timestamp, digest::DigestDomain, record::LATE_ANSWER_CLIENT};
-use servanda_effects::effect::{Claim, EffectId, DispatchEnd};
+use servanda_contract::{
+    CallId, CallRecord, Caller, Digest, Timestamp, digest::DigestDomain, record::LATE_ANSWER_CLIENT,
+};
+use servanda_effects::effect::{Claim, DispatchEnd, EffectId};
 use servanda_gates::CompiledContract;
 use servanda_upstream::{Answer, PerformFailure};
 use tokio::sync::oneshot;
@@ -89,7 +91,8 @@ async fn settle(deferred: &DeferredContext, overdue: OverdueCall, outcome: Resul
     let OverdueCall { claim, contract, upstream, resources, was_sent_before, record: first } = overdue;
     let answer_digest = outcome.as_ref().ok().map(|answer| Digest::compute(DigestDomain::Answer, &[&answer.result]));
     let mut record = record(core, first);
-    let DeferredVerdict { end, outcome, refusal, quarantine } = judge(&contract, &record.call_id, outcome, was_sent_before);
+    let DeferredVerdict { end, outcome, refusal, quarantine } =
+        judge(&contract, &record.call_id, outcome, was_sent_before);
     let is_definite = matches!(end, DispatchEnd::Completed(_) | DispatchEnd::Failed(_));
     if !is_definite && quarantine.is_none() {
         tracing::debug!(effect = %claim.id, ?end, "what came after the deadline of a call does not say how it ended");

@@ -4,10 +4,10 @@
 //! Deliberately not here: what a client asks about a task (`relay`), and how a call is decided (`call`).
 
 mod callback_delivery;
-mod verdict;
 pub(crate) mod late_answers;
 pub(crate) mod recovery;
 pub(crate) mod upstream_tasks;
+mod verdict;
 
 use std::sync::Arc;
 

@@ -51,12 +51,16 @@ pub(crate) fn judge(
     match observe::observe(contract, &answer.result) {
         Ok(observed) => {
             let end = records::end_of_answer(&observed, contract.contract(), &answer.result);
-            let outcome = if matches!(end, DispatchEnd::Completed(_)) { Outcome::Completed } else { Outcome::ToolError };
+            let outcome =
+                if matches!(end, DispatchEnd::Completed(_)) { Outcome::Completed } else { Outcome::ToolError };
             DeferredVerdict { end, outcome, refusal: None, quarantine: None }
         }
         Err(broken) => {
             let refusal = refusals::quarantined(call_id, contract.contract().effect_class(), broken);
-            DeferredVerdict { quarantine: Some(answer.result), ..DeferredVerdict::refused(refusal, Outcome::Quarantined) }
+            DeferredVerdict {
+                quarantine: Some(answer.result),
+                ..DeferredVerdict::refused(refusal, Outcome::Quarantined)
+            }
         }
     }
 }

@@ -5,15 +5,17 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde_json::{json, value::RawValue};
-use servanda_effects::effect::{EffectWaitReason, EffectChange, Claim, DispatchEnd, EffectEvent, EffectTarget, owner_silence_ms_max};
+use servanda_effects::effect::{
+    Claim, DispatchEnd, EffectChange, EffectEvent, EffectTarget, EffectWaitReason, owner_silence_ms_max,
+};
 use servanda_mcp::{Era, RawObject, fields::method};
-use servanda_upstream::{Answer, RequestOptions, PerformFailure, ServerMessage};
+use servanda_upstream::{Answer, PerformFailure, RequestOptions, ServerMessage};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     ProgressRecorder, WorkProgress,
-    note::{self, SubmittedWorkId, SubmittedWork},
+    note::{self, SubmittedWork, SubmittedWorkId},
     poll_backoff::PollBackoff,
 };
 use crate::{
@@ -69,9 +71,17 @@ impl FollowedWork<'_> {
             &SubmittedWork { epoch: self.claim.epoch, place, asked_at_ms: now_ms, until_ms },
         )
         .await;
-        let event = EffectEvent::Settle(self.claim.clone(), DispatchEnd::Awaits(EffectWaitReason::Task(id.to_string()), left_ms));
-        let change =
-            EffectChange { target: EffectTarget::Id(id.clone()), event, record: None, quarantine: None, notices: Vec::new() };
+        let event = EffectEvent::Settle(
+            self.claim.clone(),
+            DispatchEnd::Awaits(EffectWaitReason::Task(id.to_string()), left_ms),
+        );
+        let change = EffectChange {
+            target: EffectTarget::Id(id.clone()),
+            event,
+            record: None,
+            quarantine: None,
+            notices: Vec::new(),
+        };
         let marked = match kept {
             Ok(()) => core.effects.apply(change).await.map(drop),
             Err(error) => Err(error),
@@ -112,7 +122,12 @@ impl FollowedWork<'_> {
         }
     }
 
-    pub(super) async fn follow_task(&self, theirs: &str, era: Era, poll_ms: Option<u64>) -> Result<Answer, PerformFailure> {
+    pub(super) async fn follow_task(
+        &self,
+        theirs: &str,
+        era: Era,
+        poll_ms: Option<u64>,
+    ) -> Result<Answer, PerformFailure> {
         let (mut pace, mut named_ms, mut told, mut fetch) = (PollBackoff::default(), poll_ms, false, false);
         loop {
             match self.pause(pace.next_ms(named_ms, random()), told).await {
@@ -157,7 +172,9 @@ impl FollowedWork<'_> {
                 TaskPollStep::Wait(number(&task, if era == Era::Modern { "pollIntervalMs" } else { "pollInterval" }))
             }
             // A legacy server tells its end, and asks, while its result is waited for.
-            (TaskStatus::Completed | TaskStatus::Failed | TaskStatus::InputRequired, Era::Legacy) => TaskPollStep::Fetch,
+            (TaskStatus::Completed | TaskStatus::Failed | TaskStatus::InputRequired, Era::Legacy) => {
+                TaskPollStep::Fetch
+            }
             (TaskStatus::Completed, Era::Modern) => match task.get("result") {
                 Some(result) => {
                     let result = Bytes::copy_from_slice(result.get().as_bytes());

@@ -4,10 +4,10 @@ use servanda_mcp::{Era, RpcError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{LongWorkContext, LongWorkView, note, view, submitted, task};
+use super::{LongWorkContext, LongWorkView, note, submitted, task, view};
 use crate::{
     answers::refusals::invalid_params,
-    client::{Requester, InquirySubject},
+    client::{InquirySubject, Requester},
     core::Core,
 };
 

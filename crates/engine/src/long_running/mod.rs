@@ -12,10 +12,10 @@ mod inquiry;
 mod note;
 mod operation;
 mod poll_backoff;
-mod view;
 mod submitted;
 mod task;
 mod task_list;
+mod view;
 mod work;
 
 use std::{
@@ -32,11 +32,11 @@ pub(crate) use self::{
     follow::{FollowedWork, follow},
     inquiry::{InquiryWait, find, inquire},
     operation::{follow_operation, poll_plan},
-    view::{LongWorkView, await_end, known_result, never_ran, under_way},
-    submitted::{AdoptedWork, adopt, unfollowed, submitted},
+    submitted::{AdoptedWork, adopt, submitted, unfollowed},
     task::state,
     task_list::TaskLists,
-    work::{RecordedWork, ProgressRecorder, LongWorkTerms, LongWork, task_lost},
+    view::{LongWorkView, await_end, known_result, never_ran, under_way},
+    work::{LongWork, LongWorkTerms, ProgressRecorder, RecordedWork, task_lost},
 };
 use crate::core::Core;
 

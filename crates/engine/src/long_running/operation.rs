@@ -146,7 +146,11 @@ mod tests {
             (None, whole.clone(), PolledOperationStatus::Done(whole.clone())),
             (Some("/out"), whole, PolledOperationStatus::Done(json!({"a": 1}))),
             (Some("/out"), json!({"job": {"state": 7}}), PolledOperationStatus::Done(Value::Null)),
-            (None, json!({"job": {"state": "failed"}}), PolledOperationStatus::Failed(r#"{"job":{"state":"failed"}}"#.to_owned())),
+            (
+                None,
+                json!({"job": {"state": "failed"}}),
+                PolledOperationStatus::Failed(r#"{"job":{"state":"failed"}}"#.to_owned()),
+            ),
             (None, json!({"job": {"state": "queued"}}), goes_on(Some("queued"))),
             (None, json!({"state": "done"}), goes_on(None)),
         ];

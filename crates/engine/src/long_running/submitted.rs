@@ -3,18 +3,18 @@
 use std::{sync::Arc, time::Duration};
 
 use servanda_contract::Caller;
-use servanda_effects::effect::{EffectWaitReason, Effect, EffectId, EffectState, EffectTarget, owner_silence_ms_max};
+use servanda_effects::effect::{Effect, EffectId, EffectState, EffectTarget, EffectWaitReason, owner_silence_ms_max};
 use servanda_mcp::{Era, capabilities::TASKS_EXTENSION, fields::method};
-use servanda_upstream::{Answer, UpstreamRequester, RequestOptions, PerformFailure};
+use servanda_upstream::{Answer, PerformFailure, RequestOptions, UpstreamRequester};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    LongWorkEntry, LongWorkContext,
+    LongWorkContext, LongWorkEntry,
     follow::FollowedWork,
-    note::{self, SubmittedWorkId, SubmittedWork},
+    note::{self, SubmittedWork, SubmittedWorkId},
     operation::{self, PolledOperation},
-    work::{ProgressRecorder, LongWork},
+    work::{LongWork, ProgressRecorder},
 };
 use crate::{
     answers::upstream_failure, client::for_recorded_caller, clock::within_ms, core::Core, internal_call::InternalTool,
@@ -105,16 +105,23 @@ impl AdoptedWork {
         let Self { effect, submitted, work, _entered } = self;
         let left_ms = submitted.until_ms.saturating_sub(core.clock.now().unix_ms());
         let asker = polling_upstream_requester(&submitted.place, for_recorded_caller(caller));
-        let delivery = |until: Instant| RequestOptions { requester: asker.clone(), ..RequestOptions::for_gateway(until) };
+        let delivery =
+            |until: Instant| RequestOptions { requester: asker.clone(), ..RequestOptions::for_gateway(until) };
         let followed = FollowedWork {
-            progress_recorder: ProgressRecorder { core: Arc::clone(core), work: Arc::clone(work), id: effect.id.clone() },
+            progress_recorder: ProgressRecorder {
+                core: Arc::clone(core),
+                work: Arc::clone(work),
+                id: effect.id.clone(),
+            },
             member: &ready.member,
             claim: effect.claim(),
             deadline: within_ms(left_ms),
             delivery: &delivery,
         };
         let outcome = match &submitted.place {
-            SubmittedWorkId::Task { theirs, modern, poll_ms } => followed.follow_task(theirs, SubmittedWorkId::era(*modern), *poll_ms).await,
+            SubmittedWorkId::Task { theirs, modern, poll_ms } => {
+                followed.follow_task(theirs, SubmittedWorkId::era(*modern), *poll_ms).await
+            }
             SubmittedWorkId::Operation { id } => match operation::poll_plan(&ready.contract) {
                 Some(plan) => followed.follow_polled(&PolledOperation { plan, id, snapshot, caller }).await,
                 None => Err(PerformFailure::Died { why: "its contract does not say any more how to ask".to_owned() }),
@@ -130,7 +137,8 @@ pub(super) async fn cancel_upstream(core: &Arc<Core>, effect: &Effect) {
     let Some(member) = core.snapshot().member(&effect.order.upstream).cloned() else { return };
     let until = Instant::now() + Duration::from_millis(CANCEL_MS_MAX);
     let whose = for_recorded_caller(&Caller::named(&effect.key.tenant, &effect.key.principal));
-    let delivery = RequestOptions { requester: polling_upstream_requester(&place, whose), ..RequestOptions::for_gateway(until) };
+    let delivery =
+        RequestOptions { requester: polling_upstream_requester(&place, whose), ..RequestOptions::for_gateway(until) };
     // Of an operation the contract names no way to give it up.
     let SubmittedWorkId::Task { theirs, .. } = &place else { return };
     if let Err(error) = member.server.ask(task_question(method::TASKS_CANCEL, theirs), delivery).await {

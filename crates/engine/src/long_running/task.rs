@@ -92,7 +92,11 @@ pub(super) async fn announce(core: &Arc<Core>, id: &EffectId) {
     let (snapshot, owner) = (core.snapshot(), Arc::new(seen.effect.caller()));
     for era in [Era::Modern, Era::Legacy] {
         let Ok(params) = RawValue::from_string(state(&snapshot, &seen, era)) else { continue };
-        core.announce(ChangeEvent::Task { owner: Arc::clone(&owner), task_id: id.as_str().into(), params: params.into() });
+        core.announce(ChangeEvent::Task {
+            owner: Arc::clone(&owner),
+            task_id: id.as_str().into(),
+            params: params.into(),
+        });
     }
 }
 

@@ -10,7 +10,7 @@ use servanda_contract::{
     refusal::EffectKnowledge,
     taxonomy::NextAction,
 };
-use servanda_effects::effect::{Effect, EffectId, EffectState, EffectReply, StoredAnswer, EffectTarget};
+use servanda_effects::effect::{Effect, EffectId, EffectReply, EffectState, EffectTarget, StoredAnswer};
 use servanda_gates::CompiledContract;
 use servanda_mcp::envelope::to_json;
 use tokio::time::Instant;
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{LongWorkContext, WorkProgress, note};
 use crate::{
-    answers::{observe, refusals, existing_effect, tool_result},
+    answers::{existing_effect, observe, refusals, tool_result},
     call_visibility::PastCall,
     client::{Requester, ToolResult},
     core::Core,
@@ -120,7 +120,9 @@ impl LongWorkView {
     pub(super) fn end(&self, snapshot: &WorldSnapshot) -> Option<LongWorkEnd> {
         let effect = &self.effect;
         let call_id = &effect.call_id;
-        let refused = |reply: &EffectReply| LongWorkEnd::Refused(Box::new(existing_effect::refusal(call_id, reply, Some(effect))));
+        let refused = |reply: &EffectReply| {
+            LongWorkEnd::Refused(Box::new(existing_effect::refusal(call_id, reply, Some(effect))))
+        };
         Some(match effect.state {
             EffectState::Claimed | EffectState::Dispatching => return None,
             EffectState::Completed | EffectState::FailedFinal | EffectState::Compensated => self.answered(snapshot),

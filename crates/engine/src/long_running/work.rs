@@ -16,7 +16,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{LongWorkEntry, LongWorkContext, WorkProgress, LongWorkTable, note, view, task};
+use super::{LongWorkContext, LongWorkEntry, LongWorkTable, WorkProgress, note, task, view};
 use crate::{
     client::{CallAnswer, Requester},
     core::Core,
@@ -106,7 +106,11 @@ pub(crate) struct ProgressRecorder {
 
 impl LongWork {
     /// A call as a long work, if its contract says so and there is a place for it.
-    pub(crate) fn for_call(long_running: &LongWorkContext, contract: &ToolContract, terms: LongWorkTerms<'_>) -> Option<Arc<Self>> {
+    pub(crate) fn for_call(
+        long_running: &LongWorkContext,
+        contract: &ToolContract,
+        terms: LongWorkTerms<'_>,
+    ) -> Option<Arc<Self>> {
         let LongWorkTerms { requester, asks_for_task, caller_wait_ms, started, trace_id, cancel } = terms;
         let takes_tasks = match requester.era {
             Era::Legacy => asks_for_task,
@@ -136,7 +140,11 @@ impl LongWork {
     }
 
     /// One that nobody waits for as long work.
-    pub(crate) fn unattended(id: &EffectId, cancel: CancellationToken, place: Option<OwnedSemaphorePermit>) -> Arc<Self> {
+    pub(crate) fn unattended(
+        id: &EffectId,
+        cancel: CancellationToken,
+        place: Option<OwnedSemaphorePermit>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             cancel,
             caller_waits_until: Instant::now(),
@@ -214,7 +222,9 @@ impl LongWork {
         // What the upstream asks comes first where the requester can be asked; and its own task is better than ours.
         let waits = !self.takes_tasks || self.can_be_asked || begun.relays;
         tokio::time::sleep_until(if waits { self.caller_waits_until } else { self.task_at }).await;
-        let Some(seen) = view::view_by_id(&long_running.core, &begun.id).await else { return std::future::pending().await };
+        let Some(seen) = view::view_by_id(&long_running.core, &begun.id).await else {
+            return std::future::pending().await;
+        };
         if seen.is_ended() || !self.leave() {
             return std::future::pending().await;
         }
@@ -300,7 +310,8 @@ impl ProgressRecorder {
         let progress_recorder = self.clone();
         tokio::spawn(async move {
             while let Some(progress) = progress_recorder.next() {
-                if let Err(error) = note::keep_progress(&progress_recorder.core, &progress_recorder.id, &progress).await {
+                if let Err(error) = note::keep_progress(&progress_recorder.core, &progress_recorder.id, &progress).await
+                {
                     tracing::debug!(effect = %progress_recorder.id, %error, "the progress of a long work could not be kept");
                 }
                 task::announce(&progress_recorder.core, &progress_recorder.id).await;

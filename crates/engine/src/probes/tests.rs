@@ -111,7 +111,13 @@ fn the_stored_form() {
         at_ms: 1_800_000_000_000,
         probes: vec![
             probe("books", ProbeComparison::Changed, digest(b"a"), digest(b"b"), Some(digest(b"b"))),
-            probe("gone", ProbeComparison::NotCompared, ProbeSnapshot::Nothing, ProbeSnapshot::NotTaken("it took too long".to_owned()), None),
+            probe(
+                "gone",
+                ProbeComparison::NotCompared,
+                ProbeSnapshot::Nothing,
+                ProbeSnapshot::NotTaken("it took too long".to_owned()),
+                None,
+            ),
         ],
     };
     let now = Timestamp::from_unix_ms(1_800_000_000_000);

@@ -65,7 +65,9 @@ pub(crate) const fn may_have_left(outcome: Outcome) -> bool {
 /// What two looks tell. That there was nothing at a place both times is no sight of it: the place may not be the right one.
 pub(crate) fn compare(before: &ProbeSnapshot, after: &ProbeSnapshot) -> ProbeComparison {
     match (before, after) {
-        (ProbeSnapshot::NotTaken(_), _) | (_, ProbeSnapshot::NotTaken(_)) | (ProbeSnapshot::Nothing, ProbeSnapshot::Nothing) => ProbeComparison::NotCompared,
+        (ProbeSnapshot::NotTaken(_), _)
+        | (_, ProbeSnapshot::NotTaken(_))
+        | (ProbeSnapshot::Nothing, ProbeSnapshot::Nothing) => ProbeComparison::NotCompared,
         (before, after) if before == after => ProbeComparison::Same,
         _ => ProbeComparison::Changed,
     }

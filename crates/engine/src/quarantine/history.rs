@@ -120,7 +120,13 @@ impl QuarantineHistory {
             || {
                 let reason = "what was written down about it cannot be read by this version".to_owned();
                 let (by, contract) = (GATEWAY.to_owned(), String::new());
-                vec![QuarantineEvent { at_ms: 0, by, contract, contract_digest: None, what: QuarantineEventKind::Blocked { reason } }]
+                vec![QuarantineEvent {
+                    at_ms: 0,
+                    by,
+                    contract,
+                    contract_digest: None,
+                    what: QuarantineEventKind::Blocked { reason },
+                }]
             },
             |stored| stored.events,
         );
@@ -147,7 +153,9 @@ impl QuarantineHistory {
                 call_id: call_id.clone(),
                 probes: probes.iter().map(|probe| probe.name.clone()).collect(),
             }),
-            QuarantineEventKind::Blocked { reason } => Some(ToolHold::Blocked { by: event.by.clone(), reason: reason.clone() }),
+            QuarantineEventKind::Blocked { reason } => {
+                Some(ToolHold::Blocked { by: event.by.clone(), reason: reason.clone() })
+            }
             QuarantineEventKind::Released { .. } => None,
         }
     }

@@ -14,12 +14,12 @@ use std::{
     time::Duration,
 };
 
-use servanda_catalog::{Catalog, StandingChange, HeldTool};
+use servanda_catalog::{Catalog, HeldTool, StandingChange};
 use servanda_contract::{Timestamp, time::Clock};
 use servanda_effects::{JournalError, NoteKind, Notebook};
 
 pub(crate) use self::history::GATEWAY;
-pub use self::history::{QuarantineEvent, QuarantineHistory, ObservedChange, UpstreamToolKey, QuarantineEventKind};
+pub use self::history::{ObservedChange, QuarantineEvent, QuarantineEventKind, QuarantineHistory, UpstreamToolKey};
 use crate::world::{PresentWorld, discovery::tell_change};
 
 /// Notes that are read at once, and pages of them at the most.
@@ -74,7 +74,8 @@ pub async fn record_event(
     now: Timestamp,
 ) -> Result<QuarantineHistory, JournalError> {
     let note = notebook.read(NoteKind::Quarantine, &tool.to_key(), now).await?;
-    let mut history = note.as_ref().and_then(QuarantineHistory::from_note).unwrap_or_else(|| QuarantineHistory::new(tool.clone()));
+    let mut history =
+        note.as_ref().and_then(QuarantineHistory::from_note).unwrap_or_else(|| QuarantineHistory::new(tool.clone()));
     history.add(event);
     notebook.write(history.note()?).await?;
     Ok(history)

@@ -10,13 +10,13 @@ use std::{
 
 use proptest::prelude::*;
 use serde_json::json;
-use servanda_catalog::{ToolHold, ResolveError};
+use servanda_catalog::{ResolveError, ToolHold};
 use servanda_contract::{Digest, Timestamp, digest::DigestDomain};
 use servanda_effects::{InMemoryNotebook, JournalError, Note, NoteKind, Notebook, PortFuture, effect::InMemoryEffects};
 use servanda_mcp::{ClientCapabilities, Era};
 use tokio::sync::Notify;
 
-use super::{QuarantineEvent, QuarantineHistory, ObservedChange, UpstreamToolKey, QuarantineEventKind};
+use super::{ObservedChange, QuarantineEvent, QuarantineEventKind, QuarantineHistory, UpstreamToolKey};
 use crate::{
     Engine, EngineLimits,
     engine::Stores,
@@ -32,7 +32,13 @@ fn key(tool: &str) -> UpstreamToolKey {
 
 fn event(what: QuarantineEventKind) -> QuarantineEvent {
     let contract_digest = Some(Digest::compute(DigestDomain::Contract, &[b"x"]));
-    QuarantineEvent { at_ms: NOW.unix_ms(), by: "ada".to_owned(), contract: "up.echo".to_owned(), contract_digest, what }
+    QuarantineEvent {
+        at_ms: NOW.unix_ms(),
+        by: "ada".to_owned(),
+        contract: "up.echo".to_owned(),
+        contract_digest,
+        what,
+    }
 }
 
 fn observed() -> QuarantineEvent {

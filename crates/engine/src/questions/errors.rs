@@ -13,7 +13,7 @@ use servanda_mcp::{
 };
 use servanda_upstream::PerformFailure;
 
-use super::{ServerQuestion, RefusedQuestion, QUESTIONS_MAX, QuestionRules, wording::legible_in_brief};
+use super::{QUESTIONS_MAX, QuestionRules, RefusedQuestion, ServerQuestion, wording::legible_in_brief};
 
 /// The member of an error's data that has the elicitations.
 const ELICITATIONS: &str = "elicitations";
@@ -38,7 +38,11 @@ impl fmt::Display for ClientFailure {
 
 impl QuestionRules {
     /// A failure as the caller may be told of it. What it asks goes on record.
-    pub(crate) fn failure_for_client(&self, failure: PerformFailure, record: &mut Vec<QuestionRecord>) -> ClientFailure {
+    pub(crate) fn failure_for_client(
+        &self,
+        failure: PerformFailure,
+        record: &mut Vec<QuestionRecord>,
+    ) -> ClientFailure {
         let PerformFailure::Rejected { code, message, data, era } = failure else { return ClientFailure(failure) };
         let RpcError { code, message, data } = self.error_for_client(RpcError { code, message, data }, record);
         ClientFailure(PerformFailure::Rejected { code, message, data, era })
@@ -71,7 +75,11 @@ impl QuestionRules {
 
     /// The elicitations of an error as the caller gets them. If one may not be asked, the caller gets none of them, because the request
     /// fails without it.
-    fn elicitations_for_client(&self, asked: &RawValue, record: &mut Vec<QuestionRecord>) -> Result<Vec<String>, String> {
+    fn elicitations_for_client(
+        &self,
+        asked: &RawValue,
+        record: &mut Vec<QuestionRecord>,
+    ) -> Result<Vec<String>, String> {
         let asked: Vec<Map<String, Value>> =
             serde_json::from_str(asked.get()).map_err(|_| "its elicitations cannot be read".to_owned())?;
         if asked.is_empty() || asked.len() > QUESTIONS_MAX {

@@ -4,7 +4,7 @@ use serde_json::{Value, json, value::RawValue};
 use servanda_contract::tool::QuestionKind;
 use servanda_mcp::RpcError;
 
-use super::{ServerQuestion, Elicitations, ClientInputRequests, QuestionRules};
+use super::{ClientInputRequests, Elicitations, QuestionRules, ServerQuestion};
 
 const ELICIT: &str = "elicitation/create";
 const SAMPLE: &str = "sampling/createMessage";
@@ -126,7 +126,8 @@ fn the_questions_of_a_task_are_put_one_by_one() {
     let rules = rules(true).refusing(&[QuestionKind::Sampling]);
     let raw = json!({"a": {"method": "roots/list"}, "b": {"method": SAMPLE, "params": {"messages": []}}}).to_string();
     let mut record = Vec::new();
-    let ClientInputRequests { input_requests, refused } = rules.check_all(&RawValue::from_string(raw).unwrap(), &mut record);
+    let ClientInputRequests { input_requests, refused } =
+        rules.check_all(&RawValue::from_string(raw).unwrap(), &mut record);
     let put: Value = serde_json::from_str(&input_requests).unwrap();
     assert_eq!((put.as_object().unwrap().len(), refused.len(), record.len()), (1, 1, 2));
     assert_eq!(put["a"]["params"]["_meta"]["servanda/asked-by"], "mallory");
@@ -141,7 +142,8 @@ fn a_form_has_no_address_and_a_key_shows() {
     let only_urls = rules(true).refusing(&[QuestionKind::Form]);
     assert!(put(&only_urls, ELICIT, &url).unwrap_err().contains("`requestedSchema`"));
     let raw = json!({"a\u{200b}": {"method": "roots/list"}}).to_string();
-    let ClientInputRequests { input_requests, refused } = rules(true).check_all(&RawValue::from_string(raw).unwrap(), &mut Vec::new());
+    let ClientInputRequests { input_requests, refused } =
+        rules(true).check_all(&RawValue::from_string(raw).unwrap(), &mut Vec::new());
     assert_eq!((input_requests.as_str(), refused.len()), ("{}", 1));
 }
 

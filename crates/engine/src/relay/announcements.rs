@@ -27,7 +27,8 @@ pub(crate) fn follow(relay: &Arc<InquiryRelay>, snapshot: &Arc<WorldSnapshot>) {
 }
 
 fn follow_catalog(relay: Weak<InquiryRelay>, snapshot: &WorldSnapshot) -> impl Future<Output = ()> + Send + 'static {
-    let (catalog, mut changes, stop) = (Arc::clone(&snapshot.catalog), snapshot.catalog.changes(), snapshot.stop.clone());
+    let (catalog, mut changes, stop) =
+        (Arc::clone(&snapshot.catalog), snapshot.catalog.changes(), snapshot.stop.clone());
     let authorities = Arc::clone(&snapshot.authorities);
     async move {
         let mut heard = *changes.borrow_and_update();
@@ -40,12 +41,18 @@ fn follow_catalog(relay: Weak<InquiryRelay>, snapshot: &WorldSnapshot) -> impl F
             let now = *changes.borrow_and_update();
             let upstreams = catalog.changed_since(heard);
             heard = now;
-            relay.core.announce(ChangeEvent::Tools.for_tenants(authorities.tenants_of(upstreams.iter().map(String::as_str))));
+            relay
+                .core
+                .announce(ChangeEvent::Tools.for_tenants(authorities.tenants_of(upstreams.iter().map(String::as_str))));
         }
     }
 }
 
-fn follow_member(relay: Weak<InquiryRelay>, snapshot: &WorldSnapshot, member: Arc<UpstreamMember>) -> impl Future<Output = ()> + Send + 'static {
+fn follow_member(
+    relay: Weak<InquiryRelay>,
+    snapshot: &WorldSnapshot,
+    member: Arc<UpstreamMember>,
+) -> impl Future<Output = ()> + Send + 'static {
     let (mut announcements, stop) = (member.server.announcements(), snapshot.stop.clone());
     let tenants = snapshot.authorities.tenants_of([&*member.id]);
     async move {

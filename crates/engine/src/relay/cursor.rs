@@ -84,8 +84,9 @@ mod tests {
     fn the_longest_places_are_read_back_and_longer_ones_are_not() {
         let long = |bytes: usize| place("a", Some(&"x".repeat(bytes - r#"{"u":"a","c":""}"#.len())));
         assert!(long(PLACE_BYTES_MAX).fits() && !long(PLACE_BYTES_MAX + 1).fits());
-        let longest =
-            ListCursor(["a", "b", "c"].map(|name| UpstreamCursor { upstream: name.to_owned(), ..long(PLACE_BYTES_MAX) }).into());
+        let longest = ListCursor(
+            ["a", "b", "c"].map(|name| UpstreamCursor { upstream: name.to_owned(), ..long(PLACE_BYTES_MAX) }).into(),
+        );
         assert_eq!(ListCursor::read(&longest.write(), 3), Some(longest));
         assert_eq!(ListCursor::read(&ListCursor(vec![long(PLACE_BYTES_MAX + 20)]).write(), 1), None);
     }

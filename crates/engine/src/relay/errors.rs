@@ -18,7 +18,12 @@ pub(crate) fn from_failure(failure: &ClientFailure, member: &UpstreamMember) -> 
 }
 
 /// The same for a request about one resource: that there is none is said with the code of the requester's era.
-pub(crate) fn from_read_failure(failure: &ClientFailure, member: &UpstreamMember, requester_era: Era, exposed: &str) -> RpcError {
+pub(crate) fn from_read_failure(
+    failure: &ClientFailure,
+    member: &UpstreamMember,
+    requester_era: Era,
+    exposed: &str,
+) -> RpcError {
     let error = from_failure(failure, member);
     let PerformFailure::Rejected { code, .. } = &**failure else { return error };
     let named = error.data.as_deref().is_some_and(names_uri);
@@ -71,7 +76,7 @@ mod tests {
     use servanda_mcp::{Era, RpcError};
     use servanda_upstream::PerformFailure;
 
-    use super::{no_resource, from_read_failure};
+    use super::{from_read_failure, no_resource};
     use crate::{
         questions::{ClientFailure, QuestionRules},
         testing::member,

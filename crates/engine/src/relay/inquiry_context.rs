@@ -9,8 +9,11 @@ use tokio::time::Instant;
 
 use super::{InquiryRelay, errors::from_failure};
 use crate::{
-    bridge::{Conversation, ConversationEnd, RepeatableRequest, MessageSubscriber, QuestionTarget, MessageTranslator, ParkedRequest},
-    client::{Requester, RequestTerms},
+    bridge::{
+        Conversation, ConversationEnd, MessageSubscriber, MessageTranslator, ParkedRequest, QuestionTarget,
+        RepeatableRequest,
+    },
+    client::{RequestTerms, Requester},
     clock::within_ms,
     deferred::upstream_tasks,
     delivery_template::{DeliveryAttempt, DeliveryTemplate},
@@ -95,12 +98,22 @@ impl InquiryContext {
         let rules = self.question_rules(relay, member);
         let Self { requester, deadline, template, subscriber, parked_request, .. } = self.clone();
         let cancel = template.cancel.clone();
-        let can_be_asked = if requester.era == Era::Legacy { subscriber.sink.is_some() } else { parked_request.is_some() };
+        let can_be_asked =
+            if requester.era == Era::Legacy { subscriber.sink.is_some() } else { parked_request.is_some() };
         let question_target = QuestionTarget { era: requester.era, capabilities: requester.capabilities, can_be_asked };
         let message_translator = MessageTranslator::new(&relay.bridge, member, requester.era, &requester.affinity);
         let bridge = &relay.bridge;
-        let conversation =
-            Conversation { bridge, question_target, message_translator, subscriber, parked_request, cancel, deadline, continuation, rules };
+        let conversation = Conversation {
+            bridge,
+            question_target,
+            message_translator,
+            subscriber,
+            parked_request,
+            cancel,
+            deadline,
+            continuation,
+            rules,
+        };
         let mut inquiring = RepeatableInquiry { member: Arc::clone(member), question, template };
         match conversation.run(&mut inquiring, asked).await {
             ConversationEnd::Answered { answer, asked } => match shape::inspect(&answer.result) {
@@ -149,7 +162,9 @@ impl InquiryContext {
         match self.converse(relay, member, question, Continuation::default(), asked).await {
             ConversationEnd::Answered { answer, .. } => Ok(answer),
             ConversationEnd::Failed(failure) => Err(failure),
-            ConversationEnd::Task(_) => Err(self.malformed(relay, member, "it makes a task where it must not".to_owned())),
+            ConversationEnd::Task(_) => {
+                Err(self.malformed(relay, member, "it makes a task where it must not".to_owned()))
+            }
             ConversationEnd::Input(_) | ConversationEnd::Undeclared { .. } | ConversationEnd::NotGiven { .. } => {
                 Err(self.malformed(relay, member, "it asks for input where it must not".to_owned()))
             }

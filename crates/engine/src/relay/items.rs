@@ -13,12 +13,14 @@ use servanda_mcp::{
 use servanda_upstream::{Answer, Continuation, UpstreamInquiry};
 
 use super::{
-    INQUIRY_MS_MAX, InquiryContext, InquiryRelay, no_resource, from_failure, from_read_failure, inquiry_context::not_an_object, prompts,
-    require_covered, require_unlimited, text, with_text,
+    INQUIRY_MS_MAX, InquiryContext, InquiryRelay, from_failure, from_read_failure, inquiry_context::not_an_object,
+    no_resource, prompts, require_covered, require_unlimited, text, with_text,
 };
 use crate::{
     answers::refusals::{self, invalid_params},
-    bridge::{ClientContinuation, RequestBinding, ConversationEnd, RequestAnswer, OpenedRequest, ParkedRequest, ParkedReply},
+    bridge::{
+        ClientContinuation, ConversationEnd, OpenedRequest, ParkedReply, ParkedRequest, RequestAnswer, RequestBinding,
+    },
     client::{Inquiry, InquiryAnswer, InquirySubject},
     world::{UpstreamMember, WorldSnapshot},
 };
@@ -45,13 +47,15 @@ struct ItemInquiry {
 /// Reads a resource or gets a prompt.
 pub(super) async fn read(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Result<InquiryAnswer, RpcError> {
     let Inquiry { requester: requester, subject, params, mut terms } = inquiry;
-    let brought = ClientContinuation { input_responses: terms.input_responses.take(), request_state: terms.request_state.take() };
+    let brought =
+        ClientContinuation { input_responses: terms.input_responses.take(), request_state: terms.request_state.take() };
     let gives_up = terms.cancel.clone();
     let (snapshot, era) = (relay.core.snapshot(), requester.era);
     let caller = requester.caller.clone();
     let context = InquiryContext::new(relay, requester, terms, INQUIRY_MS_MAX).await;
     let continuation = Continuation::default();
-    let mut reading = ItemInquiry { snapshot, subject, params, context, continuation, only_upstream: None, claim: None };
+    let mut reading =
+        ItemInquiry { snapshot, subject, params, context, continuation, only_upstream: None, claim: None };
     if era == Era::Legacy {
         return Box::pin(reading.run(relay)).await;
     }
@@ -96,7 +100,8 @@ pub(super) async fn complete(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Res
         }
         (None, Some(name)) => {
             require_unlimited(&context.requester)?;
-            let found = prompts::find(&snapshot, &name, &context.requester, context.deadline).await.ok_or_else(no_prompt)?;
+            let found =
+                prompts::find(&snapshot, &name, &context.requester, context.deadline).await.ok_or_else(no_prompt)?;
             (found.0, ["name", "uri"], found.1)
         }
         (None, None) => return Err(invalid_params("`ref` must have a `uri` or a `name`")),
@@ -109,8 +114,11 @@ pub(super) async fn complete(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Res
     let change = |(name, raw): &(String, Box<RawValue>)| {
         (name.clone(), if name == "ref" { reference.clone() } else { raw.clone() })
     };
-    let question =
-        UpstreamInquiry { method: InquirySubject::Completion.method(), name: None, params: params.iter().map(change).collect() };
+    let question = UpstreamInquiry {
+        method: InquirySubject::Completion.method(),
+        name: None,
+        params: params.iter().map(change).collect(),
+    };
     let answer = context.ask_one(relay, &member, question).await?;
     result(&answer, &member, |_, _| None)
 }

@@ -75,8 +75,9 @@ pub(super) async fn page(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Result<
     let context = InquiryContext::new(relay, inquiry.requester, inquiry.terms, INQUIRY_MS_MAX).await;
     let mut unavailable = Vec::new();
     for _ in 0..EMPTY_PAGES_MAX {
-        let asked =
-            places.iter().filter_map(|place| Some((place, snapshot.member_read_by(&place.upstream, &context.requester)?)));
+        let asked = places
+            .iter()
+            .filter_map(|place| Some((place, snapshot.member_read_by(&place.upstream, &context.requester)?)));
         let asked = asked.map(async |(place, member)| {
             (place, member, list.ask(relay, &context, member, &others, place.theirs.as_deref()).await)
         });
@@ -105,7 +106,12 @@ pub(super) async fn page(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Result<
         }
         if !pages.is_empty() || next.is_empty() {
             let next = Some(ListCursor(next)).filter(|next| !next.0.is_empty());
-            return Ok(list.render(&pages, next.as_ref(), &unavailable, &context.requester.authority.rights().resources));
+            return Ok(list.render(
+                &pages,
+                next.as_ref(),
+                &unavailable,
+                &context.requester.authority.rights().resources,
+            ));
         }
         drop(pages);
         places = next;
@@ -122,7 +128,9 @@ fn start(snapshot: &WorldSnapshot, inquiry: &Inquiry) -> Result<Vec<UpstreamCurs
     };
     let text: Option<String> = serde_json::from_str(raw.get()).ok();
     let cursor = text.and_then(|text| ListCursor::read(&text, snapshot.members_read_by(requester).count()));
-    let known = |cursor: &ListCursor| cursor.0.iter().any(|place| snapshot.member_read_by(&place.upstream, requester).is_some());
+    let known = |cursor: &ListCursor| {
+        cursor.0.iter().any(|place| snapshot.member_read_by(&place.upstream, requester).is_some())
+    };
     cursor.filter(known).map(|ListCursor(places)| places).ok_or_else(|| {
         invalid_params("the cursor is not one of this list").with_hint("begin the list anew, without a cursor")
     })
@@ -268,7 +276,10 @@ impl<'a> UpstreamListPage<'a> {
             None => None,
             Some(raw) => serde_json::from_str::<Option<String>>(raw.get()).ok()?,
         };
-        let items = items.into_iter().filter_map(|item| visible_items::visible_item(catalog, member, list.kind, item)).collect();
+        let items = items
+            .into_iter()
+            .filter_map(|item| visible_items::visible_item(catalog, member, list.kind, item))
+            .collect();
         Some(Self { member, members, items, next })
     }
 

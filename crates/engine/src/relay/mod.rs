@@ -6,13 +6,13 @@
 pub(crate) mod announcements;
 mod cursor;
 mod errors;
-mod lists;
 mod inquiry_context;
-mod prompts;
-mod visible_items;
 mod items;
+mod lists;
+mod prompts;
 pub(crate) mod subscriptions;
 mod tasks;
+mod visible_items;
 
 use std::sync::Arc;
 
@@ -20,14 +20,14 @@ use serde_json::value::RawValue;
 use servanda_mcp::RpcError;
 
 use self::{
-    errors::{no_resource, from_failure, from_read_failure},
+    errors::{from_failure, from_read_failure, no_resource},
     inquiry_context::InquiryContext,
     subscriptions::ResourceWatchCounts,
 };
 use crate::{
     answers::refusals::invalid_params,
     bridge::{Bridge, ClientSessions},
-    client::{Requester, Inquiry, InquiryAnswer, InquirySubject},
+    client::{Inquiry, InquiryAnswer, InquirySubject, Requester},
     core::Core,
     deferred::DeferredContext,
 };
@@ -64,9 +64,11 @@ pub(crate) async fn inquire(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Resu
         }
         InquirySubject::Resource | InquirySubject::Prompt => items::read(relay, inquiry).await,
         InquirySubject::Completion => Box::pin(items::complete(relay, inquiry)).await.map(InquiryAnswer::Complete),
-        InquirySubject::Task | InquirySubject::TaskUpdate | InquirySubject::TaskCancel | InquirySubject::TaskResult | InquirySubject::Tasks => {
-            Box::pin(tasks::inquire(relay, inquiry)).await.map(InquiryAnswer::Complete)
-        }
+        InquirySubject::Task
+        | InquirySubject::TaskUpdate
+        | InquirySubject::TaskCancel
+        | InquirySubject::TaskResult
+        | InquirySubject::Tasks => Box::pin(tasks::inquire(relay, inquiry)).await.map(InquiryAnswer::Complete),
     }
 }
 

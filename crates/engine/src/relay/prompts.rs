@@ -14,13 +14,13 @@ use servanda_catalog::{
     pins::ListedKind,
 };
 use servanda_mcp::fields::method;
-use servanda_upstream::{RequestOptions, PerformFailure, UpstreamInquiry};
+use servanda_upstream::{PerformFailure, RequestOptions, UpstreamInquiry};
 use tokio::{task::JoinSet, time::Instant};
 
 use super::visible_items;
 use crate::{
     client::Requester,
-    world::{UpstreamMember, PromptNames, WorldSnapshot},
+    world::{PromptNames, UpstreamMember, WorldSnapshot},
 };
 
 /// Pages of one list, and prompts on them.
@@ -60,7 +60,9 @@ pub(super) async fn find(
         return (!member.prompts.withholds(exposed)).then(|| (Arc::clone(member), exposed.to_owned()));
     }
     let found = |member: &Arc<UpstreamMember>| Some((Arc::clone(member), member.prompts.get(exposed)?));
-    if let Some(found) = snapshot.members_read_by(requester).filter(|member| member.prompts.holds(catalog)).find_map(found) {
+    if let Some(found) =
+        snapshot.members_read_by(requester).filter(|member| member.prompts.holds(catalog)).find_map(found)
+    {
         return Some(found);
     }
     // All at once: one that does not answer holds up none of the others.
@@ -88,7 +90,12 @@ async fn look(catalog: &Catalog, member: &UpstreamMember, missed_at: Instant, de
 }
 
 /// Reads the list, unless somebody has since the name was missed, or a moment before.
-async fn read(catalog: &Catalog, member: &UpstreamMember, missed_at: Instant, deadline: Instant) -> Result<(), PerformFailure> {
+async fn read(
+    catalog: &Catalog,
+    member: &UpstreamMember,
+    missed_at: Instant,
+    deadline: Instant,
+) -> Result<(), PerformFailure> {
     let _reading = member.prompts.reading().await;
     if !member.prompts.may_be_read(catalog, missed_at) {
         return Ok(());
@@ -118,7 +125,11 @@ async fn read(catalog: &Catalog, member: &UpstreamMember, missed_at: Instant, de
     Ok(())
 }
 
-async fn page(member: &UpstreamMember, cursor: Option<&str>, deadline: Instant) -> Result<PromptListPage, PerformFailure> {
+async fn page(
+    member: &UpstreamMember,
+    cursor: Option<&str>,
+    deadline: Instant,
+) -> Result<PromptListPage, PerformFailure> {
     let cursor = cursor.and_then(|cursor| serde_json::value::to_raw_value(cursor).ok());
     let params = cursor.map(|cursor| ("cursor".to_owned(), cursor)).into_iter().collect();
     let question = UpstreamInquiry { method: method::PROMPTS_LIST, name: None, params };

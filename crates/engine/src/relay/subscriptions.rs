@@ -11,7 +11,7 @@ use servanda_mcp::{RpcError, envelope::code};
 use servanda_upstream::{Announcement, PerformFailure};
 use tokio::sync::broadcast::{self, error::RecvError};
 
-use super::{INQUIRY_MS_MAX, InquiryRelay, no_resource, from_read_failure, require_covered};
+use super::{INQUIRY_MS_MAX, InquiryRelay, from_read_failure, no_resource, require_covered};
 use crate::{
     client::{Requester, ResourceWatchGuard},
     clock::within_ms,
@@ -33,7 +33,11 @@ pub(crate) struct ResourceWatchCounts {
 type WatchedResource = (String, String);
 
 /// Begins to watch a resource.
-pub(crate) async fn watch(relay: &Arc<InquiryRelay>, requester: &Requester, exposed: &str) -> Result<ResourceWatchGuard, RpcError> {
+pub(crate) async fn watch(
+    relay: &Arc<InquiryRelay>,
+    requester: &Requester,
+    exposed: &str,
+) -> Result<ResourceWatchGuard, RpcError> {
     require_covered(requester, exposed)?;
     let snapshot = relay.core.snapshot();
     let (member, uri) = snapshot.by_uri(exposed, requester).ok_or_else(|| no_resource(requester.era, exposed))?;
@@ -161,7 +165,7 @@ impl ResourceWatchCounts {
 
 #[cfg(test)]
 mod tests {
-    use super::{WATCHES_MAX, ResourceWatchCounts};
+    use super::{ResourceWatchCounts, WATCHES_MAX};
 
     #[test]
     fn the_last_one_ends_it_and_resources_are_bounded_in_number() {

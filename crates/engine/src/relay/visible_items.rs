@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use servanda_catalog::{
     Catalog,
     names::{ExposedNaming, is_reserved},
-    pins::{ListedKind, ItemVisibility, bare_resource},
+    pins::{ItemVisibility, ListedKind, bare_resource},
 };
 use servanda_contract::legibility::{faults, reveal};
 

@@ -18,8 +18,11 @@ use super::{
     effects::{Bank, keyed},
 };
 use crate::{
-    CallRequest, Gateway as _, Requester, RequestTerms,
-    testing::{ScriptedRequest, ScriptedServer, again, ask, call, draft, requester, requester_of, listening, said, snapshot_of, text},
+    CallRequest, Gateway as _, RequestTerms, Requester,
+    testing::{
+        ScriptedRequest, ScriptedServer, again, ask, call, draft, listening, requester, requester_of, said,
+        snapshot_of, text,
+    },
 };
 
 fn contracts(change: impl FnOnce(&mut ToolContract, &mut ToolContract)) -> Vec<ToolContract> {

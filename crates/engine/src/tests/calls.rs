@@ -11,13 +11,17 @@ use servanda_contract::{CallRecord, GateName, OperationKeys, Refusal, ToolContra
 use servanda_effects::{
     InMemoryNotebook, Journal, JournalError, Notebook, PortFuture,
     budget::InMemoryBudgets,
-    effect::{AppliedChange, EffectChange, Effect, EffectQuery, EffectStore, InMemoryEffects, OrphanQuery, OwnerId, EffectTarget},
+    effect::{
+        AppliedChange, Effect, EffectChange, EffectQuery, EffectStore, EffectTarget, InMemoryEffects, OrphanQuery,
+        OwnerId,
+    },
 };
 use servanda_gates::{RegisteredContracts, admit};
-use servanda_upstream::{UpstreamLimits as UpstreamLimits, Transport, Upstream, UpstreamName, UpstreamSpec};
+use servanda_upstream::{Transport, Upstream, UpstreamLimits, UpstreamName, UpstreamSpec};
 
 use crate::{
-    Authorities, CallAnswer, CallRequest, Engine, EngineParts, Gateway as _, Requester, EngineLimits, SystemClock, RequestTerms, World,
+    Authorities, CallAnswer, CallRequest, Engine, EngineLimits, EngineParts, Gateway as _, RequestTerms, Requester,
+    SystemClock, World,
 };
 
 /// A store whose disk hangs, or not, and that remembers what it was told at the end.

@@ -10,9 +10,9 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    CallAnswer, Gateway as _, Requester, ClientMessage, RequestTerms,
+    CallAnswer, ClientMessage, Gateway as _, RequestTerms, Requester,
     bridge::INPUT_MS_MAX,
-    testing::{ScriptedRequest, EngineHarness, ScriptedServer, again, ask, call, requester, listening, parse, text},
+    testing::{EngineHarness, ScriptedRequest, ScriptedServer, again, ask, call, listening, parse, requester, text},
 };
 
 pub(super) fn input(answer: CallAnswer) -> Value {

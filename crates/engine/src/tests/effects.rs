@@ -16,8 +16,11 @@ use tokio::sync::Notify;
 
 use super::conversations::{input, result};
 use crate::{
-    CallAnswer, CallRequest, Gateway as _, Requester, RequestTerms,
-    testing::{EngineTestClock, ScriptedRequest, EngineHarness, ScriptedServer, again, call, draft, requester, parse, said, snapshot_of, text},
+    CallAnswer, CallRequest, Gateway as _, RequestTerms, Requester,
+    testing::{
+        EngineHarness, EngineTestClock, ScriptedRequest, ScriptedServer, again, call, draft, parse, requester, said,
+        snapshot_of, text,
+    },
 };
 
 pub(super) const HOUR_MS: u64 = 3_600_000;
@@ -478,7 +481,12 @@ async fn what_became_a_task_is_settled_by_its_end() {
     let ours = parse(&task)["taskId"].as_str().unwrap().to_owned();
     let refused = refusal(bank.call(first()).await);
     assert!(refused.message.contains(&ours), "{}", refused.message);
-    let inquiry = crate::testing::inquiry(&modern, crate::InquirySubject::Task, &json!({"taskId": ours}), RequestTerms::default());
+    let inquiry = crate::testing::inquiry(
+        &modern,
+        crate::InquirySubject::Task,
+        &json!({"taskId": ours}),
+        RequestTerms::default(),
+    );
     bank.harness.engine.inquire(inquiry).await.unwrap();
     assert_eq!(bank.states().await, [EffectState::Completed]);
     assert_eq!(result(bank.call(first()).await)["content"][0]["text"], "done");

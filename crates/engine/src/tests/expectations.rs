@@ -13,7 +13,7 @@ use servanda_mcp::Era;
 
 use super::{conversations::result, effects::refusal};
 use crate::{
-    CallAnswer, CallRequest, Gateway as _, Requester, SystemClock, RequestTerms,
+    CallAnswer, CallRequest, Gateway as _, RequestTerms, Requester, SystemClock,
     testing::{EngineHarness, ScriptedServer, call, draft, snapshot, snapshot_of, text},
 };
 
@@ -167,7 +167,8 @@ async fn tools_that_take_the_same_arguments_are_named_first() {
     let mut snapshot = snapshot_of(&server, vec![other, draft("up", "reader", false), draft("up", "write", true)]);
     snapshot.expectations.tasks.insert("triage".to_owned(), patterns(json!([{ "mutability": "PURE" }])));
     let harness = EngineHarness::in_snapshot(snapshot, Arc::default(), Arc::new(SystemClock));
-    let said = refused(harness.engine.call(wanting(&Requester::local(), "write", aims(Some("triage"), None, None))).await);
+    let said =
+        refused(harness.engine.call(wanting(&Requester::local(), "write", aims(Some("triage"), None, None))).await);
     assert!(said.unwrap().hint.ends_with("of that kind are `reader`, `another`"));
 }
 
@@ -182,7 +183,8 @@ async fn a_program_that_is_refused_names_no_tools_of_the_same_kind() {
     snapshot.expectations.tasks.insert("triage".to_owned(), patterns(json!([{ "mutability": "PURE" }])));
     let harness = EngineHarness::in_snapshot(snapshot, Arc::default(), Arc::new(SystemClock));
     let said =
-        refused(harness.engine.call(wanting(&Requester::local(), "echo", aims(Some("triage"), None, None))).await).unwrap();
+        refused(harness.engine.call(wanting(&Requester::local(), "echo", aims(Some("triage"), None, None))).await)
+            .unwrap();
     assert_eq!(said.field_errors[0].pointer, "/text", "`hello` is a command that nobody knows");
     assert!(!said.hint.contains("of that kind"), "{}", said.hint);
     assert_eq!(server.heard().len(), 0);
@@ -205,7 +207,8 @@ async fn t20_a_url_is_judged_by_what_its_name_resolves_to() {
             "text": { "type": "string", "x-effect": { "kind": "url", "hosts": hosts } } } });
         reading.affordance.input_schema = schema.as_object().unwrap().clone().into();
         reading.affordance.examples.clear();
-        let harness = EngineHarness::in_snapshot(snapshot_of(&server, vec![reading]), Arc::default(), Arc::new(SystemClock));
+        let harness =
+            EngineHarness::in_snapshot(snapshot_of(&server, vec![reading]), Arc::default(), Arc::new(SystemClock));
         let mut request = call(&Requester::local(), "echo", RequestTerms::default());
         request.arguments = json!({ "text": url }).to_string().into();
         let said = refused(harness.engine.call(request).await);

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use servanda_catalog::{Catalog, names::ExposedNaming};
 use servanda_contract::{CallId, Digest, ToolContract, digest::DigestDomain, tool::EffectClass};
 use servanda_effects::effect::{
-    BeginRequest, EffectChange, ClientKey, EffectId, EffectKey, EffectState, EffectStore as _, EffectEvent, BeginMode, DispatchOrder, OwnerId, EffectTarget,
+    BeginMode, BeginRequest, ClientKey, DispatchOrder, EffectChange, EffectEvent, EffectId, EffectKey, EffectState,
+    EffectStore as _, EffectTarget, OwnerId,
 };
 use servanda_gates::{RegisteredContracts, admit};
 use servanda_mcp::Era;
@@ -16,7 +17,7 @@ use super::effects::died;
 use crate::{
     Authorities,
     deferred::recovery::RecoveryLanes,
-    testing::{EngineTestClock, EngineHarness, ScriptedServer, draft, text},
+    testing::{EngineHarness, EngineTestClock, ScriptedServer, draft, text},
     world::{WorldSnapshot, server::UpstreamServer},
 };
 
@@ -46,7 +47,8 @@ fn keyed_tool(upstream: &str) -> ToolContract {
 impl Town {
     fn new(dead: Arc<ScriptedServer>) -> Self {
         let live = ScriptedServer::new(Era::Modern, &json!({}), |_| async { Ok(text(Era::Modern, "done")) });
-        let contracts = ["dead", "live"].map(|upstream| admit(keyed_tool(upstream), &RegisteredContracts::new()).unwrap());
+        let contracts =
+            ["dead", "live"].map(|upstream| admit(keyed_tool(upstream), &RegisteredContracts::new()).unwrap());
         let catalog = Arc::new(Catalog::new(contracts, ExposedNaming::Prefixed).unwrap());
         let servers = BTreeMap::from([
             ("dead".to_owned(), dead.clone() as Arc<dyn UpstreamServer>),
@@ -98,7 +100,8 @@ impl Town {
         };
         let target = EffectTarget::Key(key);
         let event = EffectEvent::Begin(Box::new(begin));
-        let change = EffectChange { target: target.clone(), event, record: None, quarantine: None, notices: Vec::new() };
+        let change =
+            EffectChange { target: target.clone(), event, record: None, quarantine: None, notices: Vec::new() };
         self.harness.effects.apply(change).await.unwrap();
         target
     }

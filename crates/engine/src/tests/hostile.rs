@@ -6,13 +6,17 @@ use serde_json::{Value, json, value::RawValue};
 use servanda_catalog::names::ExposedNaming;
 use servanda_contract::{time::Clock as _, tool::QuestionKind};
 use servanda_mcp::Era;
-use servanda_upstream::{Answer, UpstreamQuestion as ServerAsk, ServerMessage as ServerRemark, QuestionReply};
+use servanda_upstream::{Answer, QuestionReply, ServerMessage as ServerRemark, UpstreamQuestion as ServerAsk};
 use tokio::sync::oneshot;
 
 use super::questions::{by_contract, by_policy, harness};
 use crate::{
-    CallAnswer, Gateway as _, Requester, InquiryAnswer, NoteKind, Notebook as _, ClientMessage, InquirySubject, SystemClock, RequestTerms,
-    testing::{ScriptedRequest, EngineHarness, ScriptedServer, ask, call, requester, inquiry, listening, parse, rejected, said, text},
+    CallAnswer, ClientMessage, Gateway as _, InquiryAnswer, InquirySubject, NoteKind, Notebook as _, RequestTerms,
+    Requester, SystemClock,
+    testing::{
+        EngineHarness, ScriptedRequest, ScriptedServer, ask, call, inquiry, listening, parse, rejected, requester,
+        said, text,
+    },
 };
 
 const MARK: &str = "[asked by the tool server `up`]";
@@ -252,7 +256,8 @@ async fn a_task_that_readers_would_read_differently_is_quarantined() {
         (Era::Modern, r#"{"resultType":"input_required","inputRequests":{},"_meta":{"servanda/x":"RAW","\udc00":1}}"#),
         (Era::Legacy, r#"{"task":{"taskId":"t","status":"working","_meta":{"servanda/x":"RAW","\ud800":1}}}"#),
     ] {
-        let server = ScriptedServer::new(era, &json!({}), move |_| async move { Ok(Answer { result: task.into(), era }) });
+        let server =
+            ScriptedServer::new(era, &json!({}), move |_| async move { Ok(Answer { result: task.into(), era }) });
         let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", server)]);
         let mut request = call(&everybody()[usize::from(era == Era::Modern)], "echo", RequestTerms::default());
         request.task = (era == Era::Legacy).then(|| RawValue::from_string("{}".to_owned()).unwrap());

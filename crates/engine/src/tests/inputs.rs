@@ -12,9 +12,12 @@ use tokio::sync::mpsc;
 
 use super::conversations::{failed, input, result, told};
 use crate::{
-    CallAnswer, Gateway as _, Requester, ClientMessage, InquirySubject, RequestTerms,
+    CallAnswer, ClientMessage, Gateway as _, InquirySubject, RequestTerms, Requester,
     questions::QUESTIONS_MAX,
-    testing::{ScriptedRequest, EngineHarness, ScriptedServer, again, ask, call, requester, inquiry, listening, parse, said, text},
+    testing::{
+        EngineHarness, ScriptedRequest, ScriptedServer, again, ask, call, inquiry, listening, parse, requester, said,
+        text,
+    },
 };
 
 /// Spaced as nobody else would, so that it is seen when it is not passed on as it is.
@@ -65,7 +68,8 @@ fn named(name: &str) -> Value {
 async fn modern_to_modern_everything_passes_and_every_round_is_a_call() {
     let server = server(asks_twice);
     let harness = harness(&server);
-    let CallAnswer::InputRequired(json) = harness.engine.call(call(&modern(), "write", RequestTerms::default())).await else {
+    let CallAnswer::InputRequired(json) = harness.engine.call(call(&modern(), "write", RequestTerms::default())).await
+    else {
         panic!("no question");
     };
     let (mut asked, mut expected) = (parse(&json)["inputRequests"].clone(), parse(REQUESTS));
@@ -174,7 +178,8 @@ async fn what_is_not_strict_json_beside_the_arguments_reaches_no_server() {
             let inquiry = inquiry(&modern(), InquirySubject::Prompt, &json!({"name": "greet"}), terms);
             assert_eq!(harness.engine.inquire(inquiry).await.unwrap_err().code, -32602, "{text}");
         }
-        let mut inquiry = inquiry(&modern(), InquirySubject::Prompt, &json!({"name": "greet"}), RequestTerms::default());
+        let mut inquiry =
+            inquiry(&modern(), InquirySubject::Prompt, &json!({"name": "greet"}), RequestTerms::default());
         inquiry.params.push(("arguments".to_owned(), raw()));
         assert!(harness.engine.inquire(inquiry).await.unwrap_err().message.starts_with("`params` cannot"), "{text}");
     }
@@ -247,7 +252,10 @@ async fn a_request_for_input_that_says_nothing_is_kept_back() {
     let server = server(|_| said(Era::Modern, &json!({"resultType": "input_required"})));
     let harness = harness(&server);
     for requester in [modern(), legacy()] {
-        assert_eq!(result(harness.engine.call(call(&requester, "echo", RequestTerms::default())).await)["isError"], true);
+        assert_eq!(
+            result(harness.engine.call(call(&requester, "echo", RequestTerms::default())).await)["isError"],
+            true
+        );
         assert_eq!(harness.last_record().outcome.name(), "quarantined");
     }
 }

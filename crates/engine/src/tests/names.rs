@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde_json::json;
 use servanda_catalog::{
     Catalog, CatalogError,
-    names::{NamePolicy, NameTable, ExposedNaming, upstream_tool},
+    names::{ExposedNaming, NamePolicy, NameTable, upstream_tool},
 };
 use servanda_contract::{Caller, GateName, OperationKeys, Refusal, record::Outcome};
 use servanda_effects::{Note, NoteKind, Notebook as _, effect::EffectEnding};
@@ -15,8 +15,8 @@ use servanda_upstream::WebhookAddress;
 
 use super::conversations::{input, result, told};
 use crate::{
-    Authorities, CallAnswer, CallRequest, Gateway as _, Requester, SystemClock, RequestTerms,
-    callbacks::{Callback, Callbacks, SigningSecret, CallbackSubscription, deliveries},
+    Authorities, CallAnswer, CallRequest, Gateway as _, RequestTerms, Requester, SystemClock,
+    callbacks::{Callback, CallbackSubscription, Callbacks, SigningSecret, deliveries},
     testing::{EngineHarness, ScriptedServer, again, call, draft, requester, said, snapshot, snapshot_of, text},
     world::{
         RESULT_TOOL, WorldSnapshot,
@@ -46,7 +46,11 @@ fn calls(server: &ScriptedServer) -> usize {
 }
 
 /// The house in another process: what is left is what the store has.
-async fn restarted(before: &EngineHarness, naming: ExposedNaming, servers: &[(&str, Arc<ScriptedServer>)]) -> EngineHarness {
+async fn restarted(
+    before: &EngineHarness,
+    naming: ExposedNaming,
+    servers: &[(&str, Arc<ScriptedServer>)],
+) -> EngineHarness {
     let names = recall(before.notebook.as_ref(), now()).await.unwrap().expect("names are remembered");
     let snapshot = snapshot(naming, servers).after_names(&names).unwrap();
     EngineHarness::in_snapshot(snapshot, before.notebook.clone(), Arc::new(SystemClock))
@@ -210,12 +214,14 @@ async fn the_gateways_own_tool_is_there_for_those_who_have_long_work() {
     let server = saying("done");
     let mut long = draft("theirs", "write", true);
     long.execution = Some(serde_json::from_value(json!({"timeout_class": "async"})).unwrap());
-    let contracts = [long, draft("ours", "write", true)].map(|draft| admit(draft, &RegisteredContracts::new()).unwrap());
+    let contracts =
+        [long, draft("ours", "write", true)].map(|draft| admit(draft, &RegisteredContracts::new()).unwrap());
     let catalog = Arc::new(Catalog::new(contracts, ExposedNaming::Prefixed).unwrap());
     let tenants = [("theirs".to_owned(), BTreeSet::from(["rival".to_owned()]))].into_iter().collect();
     let authorities = Arc::new(Authorities::with_default_policies(&catalog).unwrap().with_tenants(tenants));
     let servers = ["theirs", "ours"].map(|id| (id.to_owned(), server.clone() as Arc<dyn UpstreamServer>));
-    let snapshot = WorldSnapshot::with_servers(catalog, servers.into_iter().collect(), ExposedNaming::Prefixed, authorities);
+    let snapshot =
+        WorldSnapshot::with_servers(catalog, servers.into_iter().collect(), ExposedNaming::Prefixed, authorities);
     for (tenant, is_there) in [("rival", true), ("acme", false)] {
         let caller = Caller { tenant: tenant.to_owned(), ..Requester::local().caller };
         assert_eq!(snapshot.own_tool(RESULT_TOOL, &caller).is_some(), is_there, "{tenant}");
@@ -237,7 +243,8 @@ async fn the_store_remembers_what_every_gateway_told_and_is_not_written_for_noth
     harness.engine.remember_names().await;
     assert_eq!(note().await.unwrap(), first, "nothing changed but the count of lists");
     // Another gateway with the same store that has never heard of these.
-    let other = EngineHarness::with_notebook(ExposedNaming::Prefixed, &[("else", server.clone())], harness.notebook.clone());
+    let other =
+        EngineHarness::with_notebook(ExposedNaming::Prefixed, &[("else", server.clone())], harness.notebook.clone());
     other.engine.remember_names().await;
     let all = recall(harness.notebook.as_ref(), now()).await.unwrap().unwrap();
     assert!(["echo", "write", "else__echo", "else__write"].iter().all(|name| all.knows(name)));

@@ -8,7 +8,7 @@ use servanda_mcp::Era;
 use servanda_upstream::{Announcement, ServerMessage as ServerRemark};
 
 use crate::{
-    Gateway as _, Requester, ChangeEvent, ClientMessage,
+    ChangeEvent, ClientMessage, Gateway as _, Requester,
     testing::{EngineHarness, ScriptedServer, requester, said},
 };
 

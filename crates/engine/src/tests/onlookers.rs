@@ -15,7 +15,7 @@ use super::{
     works::{about, fetch, legacy, long, slow, takes_tasks, task, until_status},
 };
 use crate::{
-    Gateway as _, Requester, InquirySubject, RequestTerms,
+    Gateway as _, InquirySubject, RequestTerms, Requester,
     testing::{ScriptedRequest, ScriptedServer, call, draft, everything, requester_with, said, snapshot_of, text},
 };
 

@@ -107,7 +107,8 @@ async fn who_waits_for_another_gateway_in_vain_is_refused_and_has_sent_nothing()
     assert_eq!((refused.effect, refused.retryable), (EffectKnowledge::None, true));
     assert!(refused.retry_after_ms.is_some());
     let cancel = CancellationToken::new();
-    let request = CallRequest { terms: RequestTerms { cancel: cancel.clone(), ..RequestTerms::default() }, ..keyed("c") };
+    let request =
+        CallRequest { terms: RequestTerms { cancel: cancel.clone(), ..RequestTerms::default() }, ..keyed("c") };
     let left = other.clone();
     let left = tokio::spawn(async move { left.call(request).await });
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -163,7 +164,8 @@ async fn whoever_gives_up_or_only_asks_again_need_not_wait() {
     let same = refusal(works.bank.call(keyed("a")).await);
     assert!(same.handle.is_some(), "it is the same operation, which is under way: {}", same.message);
     let cancel = CancellationToken::new();
-    let request = CallRequest { terms: RequestTerms { cancel: cancel.clone(), ..RequestTerms::default() }, ..keyed("b") };
+    let request =
+        CallRequest { terms: RequestTerms { cancel: cancel.clone(), ..RequestTerms::default() }, ..keyed("b") };
     let left = works.call(request);
     tokio::time::sleep(Duration::from_millis(1)).await;
     cancel.cancel();

@@ -16,8 +16,9 @@ use servanda_mcp::{Era, RpcError};
 use servanda_policy::Outlook;
 
 use crate::{
-    CallAnswer, Gateway as _, Requester, InquiryAnswer, Listing, InquirySubject, SystemClock, UpstreamTenants, RequestTerms,
-    testing::{EngineHarness, TestRules, ScriptedServer, call, requester, inquiry, parse, ruled, said, text},
+    CallAnswer, Gateway as _, InquiryAnswer, InquirySubject, Listing, RequestTerms, Requester, SystemClock,
+    UpstreamTenants,
+    testing::{EngineHarness, ScriptedServer, TestRules, call, inquiry, parse, requester, ruled, said, text},
 };
 
 /// A server of tools, prompts and resources.
@@ -106,8 +107,10 @@ async fn a_list_is_worked_out_once_for_requesters_of_one_kind() {
     assert!(Arc::ptr_eq(&first, &harness.engine.known_listing(&requester)));
     let reader = holder("local", "local", |rights| rights.tools = ToolPatterns::read(&["up.write"]).unwrap());
     assert_eq!(names(&harness.engine.known_listing(&reader)), Vec::<&str>::new());
-    let named =
-        Requester { caller: servanda_contract::Caller { client: Some("x".to_owned()), ..requester.caller.clone() }, ..requester };
+    let named = Requester {
+        caller: servanda_contract::Caller { client: Some("x".to_owned()), ..requester.caller.clone() },
+        ..requester
+    };
     assert!(Arc::ptr_eq(&first, &harness.engine.known_listing(&named)), "no policy asks for the client");
 }
 
@@ -136,7 +139,8 @@ async fn another_tenants_tool_is_as_if_it_were_not_there() {
         [("theirs".to_owned(), ["rival", "other"].map(str::to_owned).into_iter().collect::<BTreeSet<_>>())]
             .into_iter()
             .collect();
-    let harness = harness(&[("theirs", theirs.clone()), ("ours", ours)], &TestRules { tenants, ..TestRules::default() });
+    let harness =
+        harness(&[("theirs", theirs.clone()), ("ours", ours)], &TestRules { tenants, ..TestRules::default() });
     let (ada, rival) = (holder("acme", "ada", |_| {}), holder("rival", "rob", |_| {}));
     assert_eq!(names(&harness.engine.listing(&ada).await), ["ours__echo", "ours__write"]);
     assert_eq!(harness.engine.listing(&rival).await.tools.len(), 4);
@@ -184,7 +188,11 @@ async fn what_others_would_have_done_is_on_record_and_changes_nothing() {
     let forbid = "@id(\"next\") forbid (principal, action, resource);";
     let harness = harness(&[("up", server())], &TestRules { shadow: Some(forbid), ..TestRules::default() });
     let requester = requester(Era::Modern, &json!({}));
-    assert_eq!(names(&harness.engine.listing(&requester).await).len(), 2, "nothing is hidden by what is only tried out");
+    assert_eq!(
+        names(&harness.engine.listing(&requester).await).len(),
+        2,
+        "nothing is hidden by what is only tried out"
+    );
     for tool in ["up__echo", "up__write"] {
         assert!(performed(&harness, &requester, tool).await);
         let policy = harness.last_record().policy.unwrap();
@@ -233,7 +241,9 @@ async fn a_forbid_on_an_agent_holds_for_whoever_claims_its_name_or_hides_it() {
         assert_eq!(names(&listed).contains(&"up__echo"), expected, "{first:?} {narrowed:?}");
         let record = harness.last_record();
         let authorities = harness.engine.authorities();
-        let recalled = crate::RecordedPolicyRequest::from_record(&record, authorities.policies().vocabulary(), "test").unwrap().unwrap();
+        let recalled = crate::RecordedPolicyRequest::from_record(&record, authorities.policies().vocabulary(), "test")
+            .unwrap()
+            .unwrap();
         let again = authorities.policies().outlook(&recalled.principal, recalled.tool, &recalled.circumstances);
         assert!(
             matches!(&again, Outlook::Certain(decision) if decision.is_allowed() == expected),
@@ -259,7 +269,8 @@ async fn groups_are_on_record_and_recalled() {
             kept.as_slice().iter().map(String::as_str).collect::<BTreeSet<_>>(),
             groups.iter().copied().collect()
         );
-        let recalled = crate::RecordedPolicyRequest::from_record(&record, policies.vocabulary(), "test").unwrap().unwrap();
+        let recalled =
+            crate::RecordedPolicyRequest::from_record(&record, policies.vocabulary(), "test").unwrap().unwrap();
         let again = policies.outlook(&recalled.principal, recalled.tool, &recalled.circumstances);
         assert!(recalled.groups_known);
         assert!(
@@ -267,7 +278,12 @@ async fn groups_are_on_record_and_recalled() {
             "{groups:?} {again:?}"
         );
         record.policy.as_mut().unwrap().groups = None;
-        assert!(!crate::RecordedPolicyRequest::from_record(&record, policies.vocabulary(), "test").unwrap().unwrap().groups_known);
+        assert!(
+            !crate::RecordedPolicyRequest::from_record(&record, policies.vocabulary(), "test")
+                .unwrap()
+                .unwrap()
+                .groups_known
+        );
     }
     assert_eq!(policies.look_at_groups("up.echo"), ["staff"]);
     assert_eq!(policies.look_at_groups("up.write"), Vec::<&str>::new());
@@ -307,7 +323,8 @@ fn what_is_not_listed_is_never_callable() {
                 format!("{effect} {} {};\n", SCOPES[*scope], CONDITIONS[*condition])
             };
             let policies: String = rules.iter().map(rule).collect();
-            let tenants: UpstreamTenants = [("other".to_owned(), BTreeSet::from(["rival".to_owned()]))].into_iter().collect();
+            let tenants: UpstreamTenants =
+                [("other".to_owned(), BTreeSet::from(["rival".to_owned()]))].into_iter().collect();
             let servers = [("up", server()), ("other", server())];
             let harness = harness(&servers, &TestRules { policies: &policies, tenants, ..TestRules::default() });
             let requester = holder(if of_acme { "acme" } else { "rival" }, "ada", |rights| {

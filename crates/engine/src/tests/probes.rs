@@ -23,10 +23,10 @@ use super::{
     effects::{Bank, died, keyed, refusal},
 };
 use crate::{
-    CallAnswer, CallRequest, Gateway as _, Requester, ChangeEvent, RequestTerms,
+    CallAnswer, CallRequest, ChangeEvent, Gateway as _, RequestTerms, Requester,
     deferred::recovery::run_once,
     probes::{ProbeComparison, ProbeReport, ProbeSnapshot, ProbeVerdict},
-    quarantine::{self, QuarantineEvent, UpstreamToolKey, QuarantineEventKind},
+    quarantine::{self, QuarantineEvent, QuarantineEventKind, UpstreamToolKey},
     testing::{ScriptedRequest, ScriptedServer, call, draft, said, snapshot_of, text},
 };
 
@@ -177,7 +177,9 @@ async fn a_read_that_changed_something_is_held_back_before_it_is_answered() {
 
     let now = bank.harness.engine.core().clock.now();
     let histories = quarantine::histories(bank.harness.notebook.as_ref(), now).await.unwrap();
-    let QuarantineEventKind::Observed { call_id, probes } = &histories[0].events[0].what else { panic!("{histories:?}") };
+    let QuarantineEventKind::Observed { call_id, probes } = &histories[0].events[0].what else {
+        panic!("{histories:?}")
+    };
     assert_eq!((call_id.as_str(), probes[0].name.as_str()), (lied.as_str(), "books"));
     assert_eq!(histories[0].tool, echo_key());
 }
@@ -363,7 +365,10 @@ async fn what_was_never_sent_is_not_looked_at() {
     assert_eq!(refusal(echo(&bank).await).effect, EffectKnowledge::None);
     assert_eq!(observed(&bank).await, None);
     let looks = bank.calls();
-    let wrong = CallRequest { arguments: Bytes::from_static(b"{}"), ..call(&Requester::local(), "echo", RequestTerms::default()) };
+    let wrong = CallRequest {
+        arguments: Bytes::from_static(b"{}"),
+        ..call(&Requester::local(), "echo", RequestTerms::default())
+    };
     assert_eq!(refusal(bank.call(wrong).await).gate, GateName::Structure);
     assert_eq!((bank.calls(), observed(&bank).await), (looks, None));
 }

@@ -12,8 +12,10 @@ use servanda_upstream::Answer;
 
 use super::conversations::told;
 use crate::{
-    CallAnswer, Gateway as _, Requester, SystemClock, RequestTerms,
-    testing::{EngineHarness, TestRules, ScriptedServer, ask, call, draft, requester, listening, ruled, snapshot_of, text},
+    CallAnswer, Gateway as _, RequestTerms, Requester, SystemClock,
+    testing::{
+        EngineHarness, ScriptedServer, TestRules, ask, call, draft, listening, requester, ruled, snapshot_of, text,
+    },
     world::WorldSnapshot,
 };
 
@@ -45,7 +47,11 @@ fn modern_server() -> Arc<ScriptedServer> {
 }
 
 pub(super) fn by_policy(server: &Arc<ScriptedServer>) -> WorldSnapshot {
-    ruled(ExposedNaming::Bare, &[("up", server.clone())], &TestRules { policies: FORBIDS_FORMS, ..TestRules::default() })
+    ruled(
+        ExposedNaming::Bare,
+        &[("up", server.clone())],
+        &TestRules { policies: FORBIDS_FORMS, ..TestRules::default() },
+    )
 }
 
 pub(super) fn by_contract(server: &Arc<ScriptedServer>) -> WorldSnapshot {
@@ -88,7 +94,9 @@ async fn a_modern_server_that_may_not_ask_ends_its_call() {
     for snapshot in [by_policy, by_contract] {
         for requester in everybody() {
             let harness = harness(snapshot(&modern_server()));
-            let CallAnswer::Result(answered) = harness.engine.call(call(&requester, "write", RequestTerms::default())).await else {
+            let CallAnswer::Result(answered) =
+                harness.engine.call(call(&requester, "write", RequestTerms::default())).await
+            else {
                 panic!("the question was passed on");
             };
             let answered = crate::answers::tool_result::with_full_detail(answered);

@@ -12,7 +12,10 @@ use serde_json::{Value, json};
 use servanda_contract::{ToolContract, refusal::EffectKnowledge, time::Clock as _};
 use servanda_effects::{
     InMemoryNotebook, Note, NoteKind, Notebook as _,
-    effect::{ManualSettlement, EffectChange, EffectState, EffectStore as _, EffectEnding, EffectEvent, StoredAnswer, EffectTarget},
+    effect::{
+        EffectChange, EffectEnding, EffectEvent, EffectState, EffectStore as _, EffectTarget, ManualSettlement,
+        StoredAnswer,
+    },
 };
 use servanda_mcp::Era;
 use servanda_upstream::WebhookAddress;
@@ -24,9 +27,9 @@ use super::{
 };
 use crate::{
     CallRequest, Gateway as _,
-    callbacks::{Callback, Callbacks, SigningSecret, CallbackSubscription, deliveries},
+    callbacks::{Callback, CallbackSubscription, Callbacks, SigningSecret, deliveries},
     deferred::recovery::run_once,
-    testing::{EngineHarness, ScriptedServer, draft, requester_of, parse, said, snapshot_of, text},
+    testing::{EngineHarness, ScriptedServer, draft, parse, requester_of, said, snapshot_of, text},
 };
 
 fn writing(effect: Value) -> ToolContract {
@@ -267,7 +270,8 @@ async fn an_effect_whose_contract_is_gone_is_left_as_it_is() {
     let keyed_tool = writing(json!({"class": "K", "key": {"meta": "key"}, "key_window_sec": 3600}));
     let crashed = crashed(vec![keyed_tool], json!(null)).await;
     crashed.bank.clock.pass_ms(MINUTE_MS);
-    let empty = crashed.bank.harness.restarted(snapshot_of(&crashed.bank.server, Vec::new()), crashed.bank.clock.clone());
+    let empty =
+        crashed.bank.harness.restarted(snapshot_of(&crashed.bank.server, Vec::new()), crashed.bank.clock.clone());
     let mut told = BTreeSet::new();
     run_once(empty.engine.long_running(), &mut told).await;
     run_once(empty.engine.long_running(), &mut told).await;

@@ -9,12 +9,13 @@ use servanda_mcp::Era;
 
 use super::conversations::{result, told};
 use crate::{
-    CallAnswer, Gateway as _, Requester, RefusedCallLimits, RequestTerms,
+    CallAnswer, Gateway as _, RefusedCallLimits, RequestTerms, Requester,
     testing::{EngineHarness, ScriptedServer, call, text},
 };
 
 fn harness() -> EngineHarness {
-    let server: Arc<ScriptedServer> = ScriptedServer::new(Era::Legacy, &json!({}), |_| async { Ok(text(Era::Legacy, "done")) });
+    let server: Arc<ScriptedServer> =
+        ScriptedServer::new(Era::Legacy, &json!({}), |_| async { Ok(text(Era::Legacy, "done")) });
     EngineHarness::new(ExposedNaming::Bare, &[("up", server)])
 }
 
@@ -22,7 +23,8 @@ fn harness() -> EngineHarness {
 async fn calls_of_a_principal_that_is_refused_too_often_are_turned_away_unread() {
     let (harness, limits) = (harness(), RefusedCallLimits::default());
     let greedy = Requester::local();
-    let other = Requester { caller: Caller { principal: "other".to_owned(), ..greedy.caller.clone() }, ..greedy.clone() };
+    let other =
+        Requester { caller: Caller { principal: "other".to_owned(), ..greedy.caller.clone() }, ..greedy.clone() };
     for _ in 0..limits.calls_per_minute_max {
         let answer = harness.engine.call(call(&greedy, "no such tool", RequestTerms::default())).await;
         assert!(matches!(answer, CallAnswer::UnknownTool(_)), "{answer:?}");

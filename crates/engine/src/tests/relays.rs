@@ -18,10 +18,10 @@ use servanda_mcp::{Era, RpcError};
 use servanda_upstream::{Answer, PerformFailure};
 
 use crate::{
-    Gateway as _, Requester, InquiryAnswer, InquirySubject, SystemClock, RequestTerms,
+    Gateway as _, InquiryAnswer, InquirySubject, RequestTerms, Requester, SystemClock,
     testing::{
-        ScriptedRequest, EngineHarness, ScriptedServer, again, ask, call, everything, requester, requester_with, inquiry, listening, parse, rejected,
-        said,
+        EngineHarness, ScriptedRequest, ScriptedServer, again, ask, call, everything, inquiry, listening, parse,
+        rejected, requester, requester_with, said,
     },
 };
 
@@ -36,7 +36,12 @@ fn complete(answer: Result<InquiryAnswer, RpcError>) -> Value {
     }
 }
 
-async fn ask_for(harness: &EngineHarness, requester: &Requester, subject: InquirySubject, params: Value) -> Result<InquiryAnswer, RpcError> {
+async fn ask_for(
+    harness: &EngineHarness,
+    requester: &Requester,
+    subject: InquirySubject,
+    params: Value,
+) -> Result<InquiryAnswer, RpcError> {
     harness.engine.inquire(inquiry(requester, subject, &params, RequestTerms::default())).await
 }
 
@@ -98,7 +103,8 @@ fn libraries() -> (EngineHarness, Arc<ScriptedServer>) {
             _ => Ok(said(Era::Modern, &json!({"resourceTemplates": []}))),
         }
     });
-    let tools_only = ScriptedServer::new(Era::Modern, &json!({"tools": {}}), |heard| async move { panic!("{heard:?}") });
+    let tools_only =
+        ScriptedServer::new(Era::Modern, &json!({"tools": {}}), |heard| async move { panic!("{heard:?}") });
     let down = ScriptedServer::new(Era::Modern, &json!("down"), |heard| async move { panic!("{heard:?}") });
     let servers = [
         ("a-lib", library_server.clone()),
@@ -141,7 +147,8 @@ async fn a_list_goes_over_all_upstreams_page_by_page() {
 async fn a_cursor_that_is_not_ours_or_not_theirs_is_an_error() {
     let (harness, library_server) = libraries();
     for cursor in [json!("nonsense"), json!(""), json!(7), json!("W3sidSI6Im5vYm9keSJ9XQ")] {
-        let error = ask_for(&harness, &modern(), InquirySubject::Resources, json!({"cursor": cursor})).await.unwrap_err();
+        let error =
+            ask_for(&harness, &modern(), InquirySubject::Resources, json!({"cursor": cursor})).await.unwrap_err();
         assert_eq!(error.code, -32602, "{cursor}");
     }
     // A forged cursor names an upstream many times, or more upstreams than there are.
@@ -163,8 +170,9 @@ async fn a_cursor_that_is_not_ours_or_not_theirs_is_an_error() {
 #[tokio::test]
 async fn a_resource_is_read_where_its_uri_says_and_named_as_requesters_know_it() {
     let (harness, library) = libraries();
-    let read =
-        complete(ask_for(&harness, &modern(), InquirySubject::Resource, json!({"uri": "servanda://a-lib/lib://a"})).await);
+    let read = complete(
+        ask_for(&harness, &modern(), InquirySubject::Resource, json!({"uri": "servanda://a-lib/lib://a"})).await,
+    );
     assert_eq!(read, json!({"contents": [{"uri": "servanda://a-lib/lib://a", "text": "A", "n": 1.5}]}));
     assert_eq!(library.heard().last().unwrap(), r#"resources/read {"uri":"lib://a"}"#);
     let missing = "servanda://a-lib/lib://missing";
@@ -177,7 +185,9 @@ async fn a_resource_is_read_where_its_uri_says_and_named_as_requesters_know_it()
         (Era::Legacy, "servanda://nobody/lib://a", -32002),
     ];
     for (era, uri, code) in table {
-        let error = ask_for(&harness, &requester(era, &json!({})), InquirySubject::Resource, json!({"uri": uri})).await.unwrap_err();
+        let error = ask_for(&harness, &requester(era, &json!({})), InquirySubject::Resource, json!({"uri": uri}))
+            .await
+            .unwrap_err();
         assert_eq!((error.code, parse(error.data.unwrap().get())), (code, json!({"uri": uri})), "{era:?} {uri}");
     }
     let down = ask_for(&harness, &modern(), InquirySubject::Prompt, json!({"name": 7})).await.unwrap_err();
@@ -296,7 +306,8 @@ async fn a_prompt_of_a_modern_server_may_ask_for_input() {
     });
     let harness = EngineHarness::new(ExposedNaming::Prefixed, &[("up", server)]);
     let params = json!({"name": "up__p"});
-    let Ok(InquiryAnswer::InputRequired(asked)) = ask_for(&harness, &modern(), InquirySubject::Prompt, params.clone()).await
+    let Ok(InquiryAnswer::InputRequired(asked)) =
+        ask_for(&harness, &modern(), InquirySubject::Prompt, params.clone()).await
     else {
         panic!("no question");
     };
@@ -306,9 +317,10 @@ async fn a_prompt_of_a_modern_server_may_ask_for_input() {
     let answered = complete(harness.engine.inquire(inquiry(&modern(), InquirySubject::Prompt, &params, terms)).await);
     assert_eq!(answered, json!({"messages": [{"k": {"action": "accept"}}]}));
     // The state is for this prompt with these arguments, and for no other request.
-    for (subject, params) in
-        [(InquirySubject::Prompt, json!({"name": "up__p", "arguments": {}})), (InquirySubject::Resource, json!({"uri": "x"}))]
-    {
+    for (subject, params) in [
+        (InquirySubject::Prompt, json!({"name": "up__p", "arguments": {}})),
+        (InquirySubject::Resource, json!({"uri": "x"})),
+    ] {
         let terms = again(&asked["requestState"], &json!({}));
         let error = harness.engine.inquire(inquiry(&modern(), subject, &params, terms)).await.unwrap_err();
         assert_eq!(error.code, -32602);
@@ -324,7 +336,8 @@ async fn a_resource_of_a_legacy_server_may_ask_on_the_way() {
     });
     let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", server)]);
     let params = json!({"uri": "x://y"});
-    let Ok(InquiryAnswer::InputRequired(asked)) = ask_for(&harness, &modern(), InquirySubject::Resource, params.clone()).await
+    let Ok(InquiryAnswer::InputRequired(asked)) =
+        ask_for(&harness, &modern(), InquirySubject::Resource, params.clone()).await
     else {
         panic!("no question");
     };
@@ -341,7 +354,10 @@ async fn lists_never_ask_modern_requesters() {
         Ok(said(Era::Legacy, &json!({"resources": []})))
     });
     let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", server)]);
-    assert_eq!(complete(ask_for(&harness, &modern(), InquirySubject::Resources, json!({})).await), json!({"resources": []}));
+    assert_eq!(
+        complete(ask_for(&harness, &modern(), InquirySubject::Resources, json!({})).await),
+        json!({"resources": []})
+    );
 }
 
 #[tokio::test]
@@ -362,7 +378,10 @@ async fn how_much_is_logged_is_said_once_and_kept_to() {
     };
     for _ in 0..2 {
         let (terms, mut messages) = listening();
-        harness.engine.call(call(&modern(), "echo", RequestTerms { log_level: Some("warning".to_owned()), ..terms })).await;
+        harness
+            .engine
+            .call(call(&modern(), "echo", RequestTerms { log_level: Some("warning".to_owned()), ..terms }))
+            .await;
         let Ok(crate::ClientMessage::LogMessage(line)) = messages.try_recv() else { panic!("no line") };
         assert_eq!((line.get(), messages.try_recv().is_err()), (r#"{"level":"error","logger":"up"}"#, true));
     }
@@ -370,7 +389,10 @@ async fn how_much_is_logged_is_said_once_and_kept_to() {
     server.edition.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     for _ in 0..2 {
         let (terms, _messages) = listening();
-        harness.engine.call(call(&modern(), "echo", RequestTerms { log_level: Some("warning".to_owned()), ..terms })).await;
+        harness
+            .engine
+            .call(call(&modern(), "echo", RequestTerms { log_level: Some("warning".to_owned()), ..terms }))
+            .await;
     }
     assert_eq!(told(&server), [r#"logging/setLevel {"level":"warning"}"#; 2], "once on each connection");
     let (terms, mut messages) = listening();
@@ -461,10 +483,11 @@ async fn no_server_speaks_in_our_name() {
         async move { Ok(said(Era::Modern, &answer)) }
     });
     let harness = EngineHarness::new(ExposedNaming::Prefixed, &[("up", server)]);
-    let called = match harness.engine.call(crate::testing::call(&modern(), "up__echo", crate::RequestTerms::default())).await {
-        crate::CallAnswer::Result(result) => parse(&result.json),
-        other => panic!("{other:?}"),
-    };
+    let called =
+        match harness.engine.call(crate::testing::call(&modern(), "up__echo", crate::RequestTerms::default())).await {
+            crate::CallAnswer::Result(result) => parse(&result.json),
+            other => panic!("{other:?}"),
+        };
     assert_eq!((&called["_meta"]["acme/y"], &called["_meta"]["servanda/x"]), (&json!(3), &Value::Null));
     assert_eq!(called["_meta"]["servanda/upstream-error"], Value::Null);
     assert!(called["_meta"]["servanda/call"]["id"].is_string(), "{called}");

@@ -16,8 +16,8 @@ use super::{
     effects::{Bank, died, keyed, refusal, write},
 };
 use crate::{
-    Gateway as _, Requester, RequestTerms,
-    testing::{ScriptedServer, call, draft, requester_of, parse, text},
+    Gateway as _, RequestTerms, Requester,
+    testing::{ScriptedServer, call, draft, parse, requester_of, text},
 };
 
 fn unavailable() -> PerformFailure {
@@ -108,7 +108,11 @@ async fn a_tool_that_cannot_dedupe_is_tried_again_only_if_nothing_left() {
     let bank = failing(asked_tool(), vec![died]);
     let refused = refusal(bank.call(keyed("k")).await);
     assert_eq!(refused.effect, EffectKnowledge::Unknown);
-    assert_eq!((bank.calls(), bank.harness.engine.calls().retry_counters.counts()), (1, (0, 1, 0)), "wanted, and not made");
+    assert_eq!(
+        (bank.calls(), bank.harness.engine.calls().retry_counters.counts()),
+        (1, (0, 1, 0)),
+        "wanted, and not made"
+    );
 }
 
 /// Each time it is sent, it is revoked meanwhile: what was provably not executed is not sent again, and what left is as uncertain as

@@ -184,7 +184,8 @@ async fn while_it_is_asked_others_get_a_handle_and_whoever_leaves_has_done_nothi
         }
     }));
     let cancel = CancellationToken::new();
-    let request = CallRequest { terms: RequestTerms { cancel: cancel.clone(), ..RequestTerms::default() }, ..keyed("k") };
+    let request =
+        CallRequest { terms: RequestTerms { cancel: cancel.clone(), ..RequestTerms::default() }, ..keyed("k") };
     let inside = bank.clone();
     let call = tokio::spawn(async move { inside.call(request).await });
     begun.notified().await;

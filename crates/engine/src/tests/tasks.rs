@@ -13,8 +13,11 @@ use servanda_upstream::{Announcement, Answer, PerformFailure};
 
 use super::conversations::{failed, result, told};
 use crate::{
-    CallAnswer, CallRequest, Gateway as _, Requester, InquiryAnswer, ChangeEvent, InquirySubject, RequestTerms,
-    testing::{ScriptedRequest, EngineHarness, ScriptedServer, again, call, requester, inquiry, listening, parse, rejected, said, text},
+    CallAnswer, CallRequest, ChangeEvent, Gateway as _, InquiryAnswer, InquirySubject, RequestTerms, Requester,
+    testing::{
+        EngineHarness, ScriptedRequest, ScriptedServer, again, call, inquiry, listening, parse, rejected, requester,
+        said, text,
+    },
 };
 
 /// A modern task in that state.
@@ -64,7 +67,12 @@ fn task(answer: CallAnswer) -> Value {
     }
 }
 
-async fn about(harness: &EngineHarness, requester: &Requester, subject: InquirySubject, params: Value) -> Result<Value, RpcError> {
+async fn about(
+    harness: &EngineHarness,
+    requester: &Requester,
+    subject: InquirySubject,
+    params: Value,
+) -> Result<Value, RpcError> {
     match harness.engine.inquire(inquiry(requester, subject, &params, RequestTerms::default())).await? {
         InquiryAnswer::Complete(json) => Ok(parse(&json)),
         other @ InquiryAnswer::InputRequired(_) => panic!("{other:?}"),
@@ -248,7 +256,10 @@ async fn legacy_to_legacy_tasks_pass_with_our_ids() {
     assert_eq!(ended["content"][0]["text"], "done");
     assert_eq!(ended["_meta"]["io.modelcontextprotocol/related-task"], json!({"taskId": id}));
     assert_eq!(harness.outcomes(), ["task_created", "completed"]);
-    assert_eq!(about(&harness, &legacy(), InquirySubject::TaskCancel, params.clone()).await.unwrap()["taskId"], json!(id));
+    assert_eq!(
+        about(&harness, &legacy(), InquirySubject::TaskCancel, params.clone()).await.unwrap()["taskId"],
+        json!(id)
+    );
     assert_eq!(harness.outcomes().len(), 2, "an end is recorded once");
     let update = about(&harness, &legacy(), InquirySubject::TaskUpdate, params).await.unwrap_err();
     assert_eq!(update.code, -32601);

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use servanda_catalog::{ToolHold, ResolveError, pins::DifferenceSeverity};
+use servanda_catalog::{ResolveError, ToolHold, pins::DifferenceSeverity};
 use servanda_contract::{
     CallId, FieldError, GateName, Observation, OperationKeys, Proposal, Refusal, TaxonomyClass, ToolContract,
     observation::{ObservationContext, Verification},
@@ -20,8 +20,8 @@ use servanda_upstream::PerformFailure;
 
 use super::effects::{Bank, refusal, write};
 use crate::{
-    Gateway as _, SystemClock, RequestTerms,
-    answers::{refusals, existing_effect, tool_result, upstream_failure},
+    Gateway as _, RequestTerms, SystemClock,
+    answers::{existing_effect, refusals, tool_result, upstream_failure},
     client::ToolResult,
     questions::MissingInput,
     testing::{ScriptedServer, draft, parse, text},
@@ -131,7 +131,9 @@ fn of_stages() -> Vec<Refusal> {
         ResolveError::Gone { upstream: upstream() },
         ResolveError::Withdrawn { upstream: upstream() },
         ResolveError::Held { hold: ToolHold::Unpinned },
-        ResolveError::Held { hold: ToolHold::Quarantined { severity: DifferenceSeverity::Dangerous, differences: Vec::new() } },
+        ResolveError::Held {
+            hold: ToolHold::Quarantined { severity: DifferenceSeverity::Dangerous, differences: Vec::new() },
+        },
     ];
     let asked = MissingInput { method: "elicitation/create".to_owned(), why: "the user declined".to_owned() };
     let mut all: Vec<Refusal> = unresolved.into_iter().map(|why| refusals::not_resolved(&proposal, why)).collect();
@@ -291,7 +293,8 @@ async fn every_refusal_costs_little() {
     let mut dear = Vec::new();
     for refusal in all().await {
         let (told, meta, result) = rendered(&refusal);
-        let full = parse(&tool_result::with_full_detail(result).json)["content"][0]["text"].as_str().unwrap().to_owned();
+        let full =
+            parse(&tool_result::with_full_detail(result).json)["content"][0]["text"].as_str().unwrap().to_owned();
         let (told_tokens, meta_tokens, full_tokens) = (tokens(&told), tokens(&meta), tokens(&full));
         if told_tokens > REFUSAL_TOKENS_MAX || meta_tokens > META_TOKENS_MAX {
             dear.push(format!("{told_tokens} + {meta_tokens}: {told}"));

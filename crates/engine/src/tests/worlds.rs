@@ -10,8 +10,8 @@ use tokio::sync::Semaphore;
 
 use super::conversations::{input, told};
 use crate::{
-    CallAnswer, Gateway as _, ChangeEvent, RequestTerms,
-    testing::{EngineHarness, ScriptedServer, again, call, requester, rejected, said, snapshot, text},
+    CallAnswer, ChangeEvent, Gateway as _, RequestTerms,
+    testing::{EngineHarness, ScriptedServer, again, call, rejected, requester, said, snapshot, text},
 };
 
 fn saying(what: &'static str) -> Arc<ScriptedServer> {

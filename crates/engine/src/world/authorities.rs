@@ -16,9 +16,10 @@ use std::{
 
 use servanda_authority::AuthenticatedCaller;
 use servanda_catalog::{Catalog, Listing};
-use servanda_gates::{CompiledContract, PoliciesInForce, Mandate};
+use servanda_gates::{CompiledContract, Mandate, PoliciesInForce};
 use servanda_policy::{
-    BuiltInPermits, PolicyLimits, PolicyLoadFailure, Policies, Principal, PrincipalError, ShadowPolicies, ToolFacts, Vocabulary, VocabularyError,
+    BuiltInPermits, Policies, PolicyLimits, PolicyLoadFailure, Principal, PrincipalError, ShadowPolicies, ToolFacts,
+    Vocabulary, VocabularyError,
 };
 
 pub use recorded_request::RecordedPolicyRequest;
@@ -107,7 +108,12 @@ impl Authorities {
     }
 
     /// What a requester is shown of a list: the very same one where nothing is kept from them.
-    pub(crate) fn visible_listing(&self, catalog: &Catalog, listing: Arc<Listing>, requester: &Requester) -> Arc<Listing> {
+    pub(crate) fn visible_listing(
+        &self,
+        catalog: &Catalog,
+        listing: Arc<Listing>,
+        requester: &Requester,
+    ) -> Arc<Listing> {
         let Ok(principal) = self.principal(&requester.authority) else {
             // Whoever no policy can speak of can call nothing.
             return Arc::new(Listing { generation: listing.generation, tools: Vec::new() });
@@ -123,7 +129,8 @@ impl Authorities {
 
     /// Whose all of these upstreams are together; none if one of them is everybody's.
     pub(crate) fn tenants_of<'u>(&self, upstreams: impl IntoIterator<Item = &'u str>) -> Option<Arc<BTreeSet<String>>> {
-        let tenants: Option<Vec<&BTreeSet<String>>> = upstreams.into_iter().map(|id| self.tenants.for_upstream(id)).collect();
+        let tenants: Option<Vec<&BTreeSet<String>>> =
+            upstreams.into_iter().map(|id| self.tenants.for_upstream(id)).collect();
         Some(Arc::new(tenants?.into_iter().flatten().cloned().collect()))
     }
 

@@ -4,29 +4,29 @@
 //! The catalog is told and decides; what it decided is put into the log here. An upstream that does not answer loses
 //! nothing but its mark of being available.
 
-mod upstream_discovery;
-mod logged_objections;
 mod listed_items;
+mod logged_objections;
 mod operator_log;
 #[cfg(test)]
 mod tests;
+mod upstream_discovery;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use servanda_catalog::{
-    Catalog, ToolHold, Inventory, Listing, ToolStanding,
+    Catalog, Inventory, Listing, ToolHold, ToolStanding,
     pins::{Definition, LockFile},
 };
 use servanda_contract::Proposal;
 use servanda_mcp::ClientCapabilities;
-use servanda_upstream::{UpstreamRequester, Upstream, UpstreamError};
+use servanda_upstream::{Upstream, UpstreamError, UpstreamRequester};
 use tokio_util::sync::CancellationToken;
 
+pub use self::listed_items::list_items;
+pub(crate) use self::logged_objections::LoggedObjections;
+pub(crate) use self::operator_log::log_change as tell_change;
 pub use self::upstream_discovery::UpstreamReachability;
 use self::upstream_discovery::{UpstreamDiscovery, read_inventory};
-pub(crate) use self::logged_objections::LoggedObjections;
-pub use self::listed_items::list_items;
-pub(crate) use self::operator_log::log_change as tell_change;
 use crate::client::Requester;
 
 /// How long to wait before asking an upstream again that could not be asked, doubled up to the time between probes.
@@ -91,15 +91,21 @@ impl Discovery {
     ///
     /// Cancel safe: nothing but the list is lost.
     pub async fn listing(&self, requester: &Requester, open: impl Fn(&str) -> bool) -> Arc<Listing> {
-        if requester.capabilities.answers_anything() || self.upstream_discoveries.values().any(|upstream| upstream.is_personal()) {
+        if requester.capabilities.answers_anything()
+            || self.upstream_discoveries.values().any(|upstream| upstream.is_personal())
+        {
             let upstream_requester = requester.upstream_requester();
             let mut asking = tokio::task::JoinSet::new();
-            let asked =
-                self.upstream_discoveries.iter().filter(|(id, upstream)| open(id) && upstream.has_own_list(&upstream_requester));
+            let asked = self
+                .upstream_discoveries
+                .iter()
+                .filter(|(id, upstream)| open(id) && upstream.has_own_list(&upstream_requester));
             for (_, upstream_discovery) in asked {
-                let (upstream_discovery, upstream_requester) = (Arc::clone(upstream_discovery), upstream_requester.clone());
-                asking
-                    .spawn(async move { upstream_discovery.refresh(&upstream_requester, Duration::from_millis(WAIT_MS_MAX)).await });
+                let (upstream_discovery, upstream_requester) =
+                    (Arc::clone(upstream_discovery), upstream_requester.clone());
+                asking.spawn(async move {
+                    upstream_discovery.refresh(&upstream_requester, Duration::from_millis(WAIT_MS_MAX)).await
+                });
             }
             asking.join_all().await;
         }
@@ -125,13 +131,16 @@ impl Discovery {
             Duration::from_millis(wait_ms)
         };
         let mut upstream_requester = requester.upstream_requester();
-        if upstream_requester.capabilities.answers_anything() && !upstream_discovery.knows_era() && !upstream_discovery.is_personal() {
+        if upstream_requester.capabilities.answers_anything()
+            && !upstream_discovery.knows_era()
+            && !upstream_discovery.is_personal()
+        {
             // Only the shared connection tells whether this requester gets one of its own.
-            upstream_discovery.refresh(&self.nobody, wait()).await;
+            Box::pin(upstream_discovery.refresh(&self.nobody, wait())).await;
         }
         upstream_requester = upstream_discovery.effective_upstream_requester(&upstream_requester);
         if !upstream_discovery.is_current(&upstream_requester) {
-            upstream_discovery.refresh(&upstream_requester, wait()).await;
+            Box::pin(upstream_discovery.refresh(&upstream_requester, wait())).await;
         }
         upstream_discovery.close_unknown_list(&upstream_requester);
     }
@@ -141,7 +150,10 @@ impl Discovery {
     /// Cancel safe.
     pub(crate) async fn refresh_for_gateway(&self, tool: &str) {
         let Some(entry) = self.catalog.entry(tool) else { return };
-        let Some(upstream_discovery) = self.upstream_discoveries.get(&entry.contract.contract().binding.upstream) else { return };
+        let Some(upstream_discovery) = self.upstream_discoveries.get(&entry.contract.contract().binding.upstream)
+        else {
+            return;
+        };
         if !upstream_discovery.is_current(&self.nobody) {
             upstream_discovery.refresh(&self.nobody, Duration::from_millis(WAIT_MS_MAX)).await;
         }
@@ -168,8 +180,9 @@ impl Discovery {
 
     /// Tools that wait for somebody to agree to their definitions, by exposed name.
     pub fn waiting(&self) -> Vec<String> {
-        let waits =
-            |name: &str| *self.catalog.standing(name, &self.nobody.capabilities) == ToolStanding::Held(ToolHold::Unpinned);
+        let waits = |name: &str| {
+            *self.catalog.standing(name, &self.nobody.capabilities) == ToolStanding::Held(ToolHold::Unpinned)
+        };
         self.catalog.entries().map(|(name, _)| name).filter(|name| waits(name)).map(str::to_owned).collect()
     }
 

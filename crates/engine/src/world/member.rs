@@ -6,7 +6,7 @@ use std::{
 };
 
 use servanda_catalog::names::ExposedNaming;
-use servanda_upstream::{UpstreamRequester, UpstreamOffer, PerformFailure};
+use servanda_upstream::{PerformFailure, UpstreamOffer, UpstreamRequester};
 use tokio::time::Instant;
 
 use super::{exposure::Exposure, prompt_table::PromptTable, resilience::UpstreamHealth, server::UpstreamServer};
@@ -51,7 +51,11 @@ impl UpstreamMember {
     }
 
     /// What the server says about itself, and whether it has a capability.
-    pub(crate) async fn offers(&self, capability: &str, deadline: Instant) -> Result<Option<UpstreamOffer>, PerformFailure> {
+    pub(crate) async fn offers(
+        &self,
+        capability: &str,
+        deadline: Instant,
+    ) -> Result<Option<UpstreamOffer>, PerformFailure> {
         let offer = self.server.offer(deadline).await?;
         let known = has(&offer.capabilities, &[capability]);
         Ok(known.then_some(offer))

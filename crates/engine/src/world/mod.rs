@@ -11,13 +11,13 @@ mod present;
 mod prompt_table;
 pub(crate) mod resilience;
 mod result_tool;
-mod snapshot;
 pub(crate) mod server;
+mod snapshot;
 
 pub use self::snapshot::World;
 pub(crate) use self::{
     exposure::Exposure,
-    member::{UpstreamMember, ToolTaskSupport, has},
+    member::{ToolTaskSupport, UpstreamMember, has},
     present::PresentWorld,
     prompt_table::PromptNames,
     result_tool::{RESULT_TOOL, result_tool_args},

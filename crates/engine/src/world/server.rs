@@ -7,22 +7,29 @@ use serde_json::value::RawValue;
 use servanda_effects::PortFuture;
 use servanda_gates::Fenced;
 use servanda_upstream::{
-    Announcement, Answer, ServerMessageSink, UpstreamRequester, RequestOptions, UpstreamOffer, ConnectionResourceWatch, PerformFailure, UpstreamOutcome, UpstreamInquiry,
-    ToolList, Upstream, UpstreamError,
+    Announcement, Answer, ConnectionResourceWatch, PerformFailure, RequestOptions, ServerMessageSink, ToolList,
+    Upstream, UpstreamError, UpstreamInquiry, UpstreamOffer, UpstreamOutcome, UpstreamRequester,
 };
 use tokio::{sync::broadcast, time::Instant};
 
 /// An MCP server, as the engine sees it. What each method promises stands at [`Upstream`].
 pub(crate) trait UpstreamServer: fmt::Debug + Send + Sync {
     fn perform(&self, fenced: Fenced, delivery: RequestOptions) -> PortFuture<'_, UpstreamOutcome>;
-    fn ask(&self, question: UpstreamInquiry, delivery: RequestOptions) -> PortFuture<'_, Result<Answer, PerformFailure>>;
+    fn ask(
+        &self,
+        question: UpstreamInquiry,
+        delivery: RequestOptions,
+    ) -> PortFuture<'_, Result<Answer, PerformFailure>>;
     fn offer(&self, deadline: Instant) -> PortFuture<'_, Result<UpstreamOffer, PerformFailure>>;
     fn offer_to<'a>(
         &'a self,
         upstream_requester: &'a UpstreamRequester,
         deadline: Instant,
     ) -> PortFuture<'a, Result<UpstreamOffer, PerformFailure>>;
-    fn tools<'a>(&'a self, upstream_requester: &'a UpstreamRequester) -> PortFuture<'a, Result<ToolList, UpstreamError>>;
+    fn tools<'a>(
+        &'a self,
+        upstream_requester: &'a UpstreamRequester,
+    ) -> PortFuture<'a, Result<ToolList, UpstreamError>>;
     fn announcements(&self) -> broadcast::Receiver<Announcement>;
     fn watch<'a>(&'a self, uri: &'a str, deadline: Instant) -> PortFuture<'a, Result<(), PerformFailure>>;
     fn watch_alone<'a>(
@@ -47,7 +54,11 @@ impl UpstreamServer for Upstream {
         Box::pin(self.perform(fenced, delivery))
     }
 
-    fn ask(&self, question: UpstreamInquiry, delivery: RequestOptions) -> PortFuture<'_, Result<Answer, PerformFailure>> {
+    fn ask(
+        &self,
+        question: UpstreamInquiry,
+        delivery: RequestOptions,
+    ) -> PortFuture<'_, Result<Answer, PerformFailure>> {
         Box::pin(self.ask(question, delivery))
     }
 
@@ -63,7 +74,10 @@ impl UpstreamServer for Upstream {
         Box::pin(self.offer_to(upstream_requester, deadline))
     }
 
-    fn tools<'a>(&'a self, upstream_requester: &'a UpstreamRequester) -> PortFuture<'a, Result<ToolList, UpstreamError>> {
+    fn tools<'a>(
+        &'a self,
+        upstream_requester: &'a UpstreamRequester,
+    ) -> PortFuture<'a, Result<ToolList, UpstreamError>> {
         Box::pin(self.tools(upstream_requester))
     }
 

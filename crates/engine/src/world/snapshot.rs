@@ -4,8 +4,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use servanda_catalog::{
-    Catalog, CatalogError, CatalogEntry, ListedTool, Listing,
-    names::{NameTable, ExposedNaming},
+    Catalog, CatalogEntry, CatalogError, ListedTool, Listing,
+    names::{ExposedNaming, NameTable},
 };
 use servanda_contract::{Caller, ToolContract, expectation::Expectations};
 use servanda_gates::{CompiledContract, budget::Allowance};
@@ -66,7 +66,8 @@ impl WorldSnapshot {
         let servers =
             upstreams.iter().map(|(id, upstream)| (id.clone(), Arc::new(upstream.clone()) as Arc<dyn UpstreamServer>));
         let servers = servers.collect();
-        let discovery = Arc::new(Discovery::with_logged_objections(logged_objections, Arc::clone(&catalog), &upstreams));
+        let discovery =
+            Arc::new(Discovery::with_logged_objections(logged_objections, Arc::clone(&catalog), &upstreams));
         Self {
             discovery,
             upstreams,
@@ -114,7 +115,8 @@ impl WorldSnapshot {
     pub(crate) fn after_names(self, earlier: &NameTable) -> Result<Self, CatalogError> {
         let catalog = Arc::new(self.catalog.with_names_after(earlier)?);
         let logged_objections = self.discovery.logged_objections();
-        let discovery = Arc::new(Discovery::with_logged_objections(logged_objections, Arc::clone(&catalog), &self.upstreams));
+        let discovery =
+            Arc::new(Discovery::with_logged_objections(logged_objections, Arc::clone(&catalog), &self.upstreams));
         Ok(Self { own_tool: own_tool_beside(&catalog), discovery, catalog, ..self })
     }
 
@@ -178,7 +180,10 @@ impl WorldSnapshot {
 
     /// The servers whose resources and prompts a requester may ask for: of those that are there for it, the ones that have a tool
     /// its credential is for. Who may call nothing there reads nothing there.
-    pub(crate) fn members_read_by<'s>(&'s self, requester: &'s Requester) -> impl Iterator<Item = &'s Arc<UpstreamMember>> {
+    pub(crate) fn members_read_by<'s>(
+        &'s self,
+        requester: &'s Requester,
+    ) -> impl Iterator<Item = &'s Arc<UpstreamMember>> {
         self.members_for(&requester.caller).filter(|member| self.is_read_by(member, requester))
     }
 
@@ -201,7 +206,11 @@ impl WorldSnapshot {
     }
 
     /// The server of an exposed URI, if that requester may ask it, and the URI there.
-    pub(crate) fn by_uri<'u>(&self, exposed: &'u str, requester: &Requester) -> Option<(&Arc<UpstreamMember>, &'u str)> {
+    pub(crate) fn by_uri<'u>(
+        &self,
+        exposed: &'u str,
+        requester: &Requester,
+    ) -> Option<(&Arc<UpstreamMember>, &'u str)> {
         let (upstream, uri) = self.naming.original_uri(exposed)?;
         let member = match upstream {
             Some(id) => self.member_read_by(id, requester)?,

@@ -8,7 +8,7 @@ use servanda_contract::{
     cost::{CostError, Price},
     tool::SideEffectClass,
 };
-use servanda_effects::budget::{Account, BudgetDimension, Draw, ExhaustedAccount, Period, BudgetScope};
+use servanda_effects::budget::{Account, BudgetDimension, BudgetScope, Draw, ExhaustedAccount, Period};
 
 /// That somebody may draw so much in a period.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -186,7 +186,9 @@ impl Allowance {
     fn scope(&self, call: &BudgetedCall<'_>) -> Option<BudgetScope> {
         let tenant = call.tenant.to_owned();
         Some(match self.per {
-            AllowanceScope::Run => BudgetScope::Run { tenant, principal: call.principal.to_owned(), run: call.run?.to_owned() },
+            AllowanceScope::Run => {
+                BudgetScope::Run { tenant, principal: call.principal.to_owned(), run: call.run?.to_owned() }
+            }
             AllowanceScope::Caller => BudgetScope::Caller { tenant, principal: call.principal.to_owned() },
             AllowanceScope::Tenant => BudgetScope::Tenant(tenant),
             AllowanceScope::Tool => BudgetScope::Tool { tenant, tool: call.tool.to_owned() },

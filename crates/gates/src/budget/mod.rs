@@ -16,7 +16,10 @@ use servanda_authority::AuthenticatedCaller;
 use servanda_contract::cost::{Cost, CostError, Price};
 use servanda_effects::{
     JournalError,
-    budget::{EntryReply, BudgetStore, Chunks, BudgetDimension, Draw, AccountEntry, ExhaustedAccount, BudgetHoldId, Reservation, TakeOutcome, UnitTicket},
+    budget::{
+        AccountEntry, BudgetDimension, BudgetHoldId, BudgetStore, Chunks, Draw, EntryReply, ExhaustedAccount,
+        Reservation, TakeOutcome, UnitTicket,
+    },
     effect::EffectId,
 };
 
@@ -24,7 +27,7 @@ use crate::Permit;
 use allowance::{BudgetedCall, account_dimension, draws};
 
 pub use allowance::{Allowance, AllowanceFilter, AllowanceScope, DrawError};
-pub use rate::{ToolRateExceeded, Rate, ToolRateLimiter};
+pub use rate::{Rate, ToolRateExceeded, ToolRateLimiter};
 
 /// Out of what a call is paid.
 #[derive(Debug, Clone, Copy)]
@@ -222,7 +225,11 @@ impl Cleared {
     }
 
     /// Keeps back what is due of a call that was claimed.
-    pub(crate) async fn reserve_for(self, effect: Option<EffectId>, budgets: &dyn BudgetStore) -> Result<Permit, FundingError> {
+    pub(crate) async fn reserve_for(
+        self,
+        effect: Option<EffectId>,
+        budgets: &dyn BudgetStore,
+    ) -> Result<Permit, FundingError> {
         let Self { permit, due } = self;
         if !due.is_empty() {
             reserve(&permit, effect, due, budgets).await?;

@@ -133,7 +133,10 @@ impl ToolRateBucket {
         let Some(rest) = self.shares.checked_sub(call) else {
             let missing = call - self.shares;
             let retry_after_ms = missing.div_ceil(u128::from(self.rate.calls_max));
-            return Err(ToolRateExceeded { retry_after_ms: u64::try_from(retry_after_ms).unwrap_or(u64::MAX), left: 0 });
+            return Err(ToolRateExceeded {
+                retry_after_ms: u64::try_from(retry_after_ms).unwrap_or(u64::MAX),
+                left: 0,
+            });
         };
         self.shares = rest;
         Ok(u64::try_from(rest / call).unwrap_or(u64::MAX))

@@ -4,7 +4,7 @@
 use servanda_contract::{GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge};
 use servanda_effects::effect::{BeginRequest, EffectStore, EffectTarget};
 
-use super::not_fenced::{NotFenced, FailedMark, NotFencedReason, mark_failure_reason};
+use super::not_fenced::{FailedMark, NotFenced, NotFencedReason, mark_failure_reason};
 use crate::budget::Cleared;
 
 /// Lets a call on to the store whose key was used before; refuses one that would be new. That nothing was done under the key is looked

@@ -10,13 +10,16 @@ use serde_json::Value;
 use servanda_contract::{CallRecord, Refusal, tool::EffectClass};
 use servanda_effects::{
     budget::BudgetStore,
-    effect::{AppliedChange, EffectChange, Claim, ClientKey, Effect, EffectState, EffectStore, EffectEvent, BeginMode, OwnerId, EffectReply, EffectTarget},
+    effect::{
+        AppliedChange, BeginMode, Claim, ClientKey, Effect, EffectChange, EffectEvent, EffectReply, EffectState,
+        EffectStore, EffectTarget, OwnerId,
+    },
 };
 
 use super::{
-    Fenced, FenceRequest, NotFenced, EffectStart, NotFencedReason, fence,
+    EffectStart, FenceRequest, Fenced, NotFenced, NotFencedReason, capacity, fence,
     not_fenced::{FailedMark, mark_failure_reason},
-    capacity, start,
+    start,
 };
 use crate::{
     Permit,
@@ -103,13 +106,16 @@ async fn claim(
         Err(error) => match effects.find(target).await {
             Ok(Some(effect)) if is_own(&effect, &owner, cleared.permit()) => Arc::new(effect),
             found => {
-                let why = mark_failure_reason(cleared.permit(), FailedMark { key: &key, request, error: &error, found });
+                let why =
+                    mark_failure_reason(cleared.permit(), FailedMark { key: &key, request, error: &error, found });
                 return Err(Box::new(NotFenced { cleared, why }));
             }
         },
     };
     Ok(match found.state {
-        EffectState::Claimed => FenceProgress::Claimed(Box::new(Claimed::new(cleared, key, Some(found.claim()), owner))),
+        EffectState::Claimed => {
+            FenceProgress::Claimed(Box::new(Claimed::new(cleared, key, Some(found.claim()), owner)))
+        }
         // It was sent before and is sent again, or goes on with what it was asked for: how the state was, was asked then.
         _ => FenceProgress::Fenced(Box::new(Fenced::marked(cleared.permit().call_id().clone(), &found))),
     })
@@ -124,13 +130,18 @@ pub async fn fund(current: PreconditionsMet, budgets: &dyn BudgetStore) -> Resul
 
 /// Lets a call out of which everything is known that its contract wants to know, and that is paid for. The record is what a crash
 /// leaves behind.
-pub async fn fence_funded(funded: Funded, mut record: CallRecord, effects: &dyn EffectStore) -> Result<Fenced, NotFencedReason> {
+pub async fn fence_funded(
+    funded: Funded,
+    mut record: CallRecord,
+    effects: &dyn EffectStore,
+) -> Result<Fenced, NotFencedReason> {
     let Funded { permit, key, claim, owner } = funded;
     let Some(claim) = claim else { return Ok(Fenced::unmarked(&permit)) };
     record.effect_id = Some(claim.id.to_string());
     let target = EffectTarget::Id(claim.id.clone());
     let event = EffectEvent::Fence(claim.clone());
-    let change = EffectChange { target: target.clone(), event, record: Some(record), quarantine: None, notices: Vec::new() };
+    let change =
+        EffectChange { target: target.clone(), event, record: Some(record), quarantine: None, notices: Vec::new() };
     let own = |effect: &Effect| effect.state == EffectState::Dispatching && effect.claim() == claim;
     match effects.apply(change).await {
         Ok(AppliedChange { reply: EffectReply::Mine(_), effect: Some(effect) }) if own(&effect) => {

@@ -3,21 +3,22 @@
 //!
 //! The mark is one commit: the effect becomes this call's to dispatch, and the call's record is written beside it.
 
+mod capacity;
 mod claim;
 mod fenced;
 mod not_fenced;
 mod recovery;
-mod capacity;
 
 use servanda_contract::{CallId, CallRecord, tool::EffectClass};
 use servanda_effects::effect::{
-    AppliedChange, BeginRequest, EffectChange, Claim, ClientKey, Effect, EffectId, EffectState, EffectStore, EffectEvent, BeginMode, OwnerId, EffectReply, EffectTarget,
+    AppliedChange, BeginMode, BeginRequest, Claim, ClientKey, Effect, EffectChange, EffectEvent, EffectId, EffectReply,
+    EffectState, EffectStore, EffectTarget, OwnerId,
 };
 
 use crate::{budget::Cleared, dispatch_order};
-use not_fenced::{FailedMark, refuse_lossy_store, mark_failure_reason, not_on_record};
+use not_fenced::{FailedMark, mark_failure_reason, not_on_record, refuse_lossy_store};
 
-pub use claim::{FenceProgress, Claimed, PreconditionsMet, Funded, begin, fence_funded, fund};
+pub use claim::{Claimed, FenceProgress, Funded, PreconditionsMet, begin, fence_funded, fund};
 pub use fenced::Fenced;
 pub use not_fenced::{NotFenced, NotFencedReason};
 pub use recovery::{Recovery, recover};
@@ -54,7 +55,11 @@ pub fn pass_read(cleared: Cleared, key: &ClientKey, outlasts: bool) -> Result<Fe
 
 /// Fences a call that every gate let pass. One of class R that is nobody's operation, and whose end nobody asks for later, changes nothing
 /// and needs no mark; every other waits for it.
-pub async fn fence(cleared: Cleared, intent: FenceRequest, effects: &dyn EffectStore) -> Result<Fenced, Box<NotFenced>> {
+pub async fn fence(
+    cleared: Cleared,
+    intent: FenceRequest,
+    effects: &dyn EffectStore,
+) -> Result<Fenced, Box<NotFenced>> {
     // What has to be asked first is claimed first: there is no way around it here.
     if cleared.permit().asks_first() {
         return Err(not_on_record(cleared, "its contract wants to know something first, and nobody asked"));
@@ -75,15 +80,20 @@ pub async fn fence(cleared: Cleared, intent: FenceRequest, effects: &dyn EffectS
         record.effect_id = Some(begin.id.to_string());
     }
     let event = EffectEvent::Begin(Box::new(begin));
-    let change = EffectChange { target: target.clone(), event, record: Some(record), quarantine: None, notices: Vec::new() };
+    let change =
+        EffectChange { target: target.clone(), event, record: Some(record), quarantine: None, notices: Vec::new() };
     match effects.apply(change).await {
-        Ok(AppliedChange { reply: EffectReply::Mine(claim), effect: Some(effect) }) if is_dispatched(&effect, &claim) => {
+        Ok(AppliedChange { reply: EffectReply::Mine(claim), effect: Some(effect) })
+            if is_dispatched(&effect, &claim) =>
+        {
             Ok(Fenced::marked(permit.call_id().clone(), &effect))
         }
         #[cfg(feature = "unfenced")]
         Ok(_) => Ok(Fenced::unmarked(permit)),
         #[cfg(not(feature = "unfenced"))]
-        Ok(AppliedChange { reply, effect }) => Err(Box::new(NotFenced { cleared, why: NotFencedReason::Reply { reply, effect } })),
+        Ok(AppliedChange { reply, effect }) => {
+            Err(Box::new(NotFenced { cleared, why: NotFencedReason::Reply { reply, effect } }))
+        }
         // Whether it was applied is not known: only what is read afterwards is evidence.
         Err(error) => match effects.find(target).await {
             Ok(Some(effect)) if is_own(&effect, &intent.owner, permit.call_id()) => {

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use servanda_contract::CallRecord;
 use servanda_effects::{
     JournalError,
-    effect::{AppliedChange, EffectChange, Claim, Effect, EffectId, EffectStore, EffectEvent, Notice, OwnerId, EffectReply, EffectTarget},
+    effect::{
+        AppliedChange, Claim, Effect, EffectChange, EffectEvent, EffectId, EffectReply, EffectStore, EffectTarget,
+        Notice, OwnerId,
+    },
 };
 
 use super::{Fenced, is_dispatched};

@@ -71,7 +71,12 @@ impl ArgumentPath {
     }
 }
 
-fn visit(place: &[ArgumentPathSegment], value: Option<&Value>, pointer: &mut String, see: &mut dyn FnMut(&str, Option<&Value>)) {
+fn visit(
+    place: &[ArgumentPathSegment],
+    value: Option<&Value>,
+    pointer: &mut String,
+    see: &mut dyn FnMut(&str, Option<&Value>),
+) {
     let (whole, Some((step, rest))) = (pointer.len(), place.split_first()) else { return see(pointer, value) };
     match (step, value) {
         (_, None | Some(Value::Null)) => see(pointer, None),

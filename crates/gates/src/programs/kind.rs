@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use servanda_contract::tool::SideEffectClass;
-use servanda_identity::effects::{self, ProgramEffect, ProgramLanguage, PathRoots, UrlRules};
+use servanda_identity::effects::{self, PathRoots, ProgramEffect, ProgramLanguage, UrlRules};
 
 use super::{class, fault::ProgramFault};
 
@@ -89,7 +89,9 @@ impl ProgramKind {
             }
             (kind, dialect, true) => {
                 let name = dialect.as_deref().filter(|_| kind == "sql").unwrap_or(kind);
-                ProgramLanguage::parse(name).map(Self::Text).ok_or_else(|| format!("`{name}` is not known; {}", shape()))
+                ProgramLanguage::parse(name)
+                    .map(Self::Text)
+                    .ok_or_else(|| format!("`{name}` is not known; {}", shape()))
             }
             _ => Err(shape()),
         }

@@ -2,11 +2,11 @@
 //! whether the tool may do what they would do. `servanda-identity` decides what a text means. A keyword in a place where it cannot be
 //! enforced is an error of the contract.
 
+mod argument_path;
 mod class;
 mod fault;
 mod keyword;
 mod kind;
-mod argument_path;
 
 use serde_json::{Map, Value};
 use servanda_contract::{
@@ -14,14 +14,14 @@ use servanda_contract::{
     json::CanonicalBytes,
     tool::{Mutability, SideEffectClass, ToolContract},
 };
-use servanda_identity::effects::{self, UrlDestination, ProgramLanguage};
+use servanda_identity::effects::{self, ProgramLanguage, UrlDestination};
 
 pub use keyword::{KEYWORD as EFFECT_KEYWORD, forget_programs};
 
+use argument_path::{ArgumentPath, ArgumentPathSegment};
 use fault::ProgramFault;
 use keyword::KEYWORD;
 use kind::{ProgramKind, takes_only};
-use argument_path::{ArgumentPath, ArgumentPathSegment};
 
 /// How deep inside of the arguments one can be.
 const DEPTH_MAX: usize = 8;
@@ -90,7 +90,9 @@ impl Programs {
     /// The one argument that takes SQL, and its dialect; the error says why there is not exactly one.
     pub(crate) fn sql_argument(&self) -> Result<(&str, ProgramLanguage), String> {
         let mut takes = self.0.iter().filter_map(|program| match (&program.kind, program.place.steps()) {
-            (ProgramKind::Text(language @ ProgramLanguage::Sql(_)), [ArgumentPathSegment::Member(name)]) => Some((name.as_str(), *language)),
+            (ProgramKind::Text(language @ ProgramLanguage::Sql(_)), [ArgumentPathSegment::Member(name)]) => {
+                Some((name.as_str(), *language))
+            }
             _ => None,
         });
         match (takes.next(), takes.next()) {
@@ -155,6 +157,11 @@ impl Programs {
             program.place.visit(&parsed, &mut weigh);
         }
         (gravest < declared).then_some(gravest)
+    }
+
+    /// Whether an argument may be a URL.
+    pub(crate) fn has_urls(&self) -> bool {
+        self.0.iter().any(|program| matches!(program.kind, ProgramKind::Url(_)))
     }
 
     /// Where the URLs among the arguments lead, with the JSON Pointer of each. URLs whose text is refused are left out.

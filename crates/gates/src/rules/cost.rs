@@ -226,9 +226,11 @@ fn measure(value: &Value) -> ValueSize {
         Value::Array(items) => {
             items.iter().fold(ValueSize { len: 0, each: 0, total: 1 }, |size, item| size.appended(measure(item).total))
         }
-        Value::Object(members) => members.iter().fold(ValueSize { len: 0, each: 0, total: 1 }, |size, (name, member)| {
-            size.appended(measure(member).total.saturating_add(ValueSize::text(name.len()).total))
-        }),
+        Value::Object(members) => {
+            members.iter().fold(ValueSize { len: 0, each: 0, total: 1 }, |size, (name, member)| {
+                size.appended(measure(member).total.saturating_add(ValueSize::text(name.len()).total))
+            })
+        }
     }
 }
 

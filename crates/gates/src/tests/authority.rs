@@ -12,10 +12,13 @@ use servanda_authority::{
     rights::{ResourcePatterns, Scopes, ToolPatterns},
 };
 use servanda_contract::{GateName, Refusal, TaxonomyClass, Timestamp, record::ShadowDecision, tool::SideEffectClass};
-use servanda_policy::{BuiltInPermits, PartyIdentity, PolicyLimits, Policies, Principal, ShadowPolicies, PolicySource, ToolFacts, Vocabulary};
+use servanda_policy::{
+    BuiltInPermits, PartyIdentity, Policies, PolicyLimits, PolicySource, Principal, ShadowPolicies, ToolFacts,
+    Vocabulary,
+};
 
 use super::{LIMITS, Ticks, admitted, booking, proposal};
-use crate::{CompiledContract, PoliciesInForce, Mandate, Permit, ResolvedCall, Trail, pass_all};
+use crate::{CompiledContract, Mandate, Permit, PoliciesInForce, ResolvedCall, Trail, pass_all};
 
 pub(super) const NOW: Timestamp = Timestamp::from_unix_ms(0);
 
@@ -81,7 +84,10 @@ fn every_part_of_the_rights_holds_a_call_back() {
     let cases: [(Taken, &str); 4] = [
         (|rights| rights.scopes = Scopes::from_words(["rooms:read"]).unwrap(), "it lacks the scopes `rooms:write`"),
         (|rights| rights.tools = ToolPatterns::read(&["crm.*"]).unwrap(), "it is not for the tool"),
-        (|rights| rights.resources = ResourcePatterns::read(&["room/room_2"]).unwrap(), "it is not for 1 of the resources"),
+        (
+            |rights| rights.resources = ResourcePatterns::read(&["room/room_2"]).unwrap(),
+            "it is not for 1 of the resources",
+        ),
         (|rights| rights.ceiling = SideEffectClass::ReadOnly, "it allows nothing graver than"),
     ];
     for (taken, words) in cases {
@@ -173,7 +179,8 @@ fn a_call_in_another_tenants_name_is_refused() {
     let mut elsewhere = proposal(booking(&json!({})).to_string());
     elsewhere.caller.tenant = "globex".to_owned();
     let mandate = Mandate { authenticated: &authenticated, policy };
-    let refusal = pass_all(ResolvedCall::new(elsewhere, contract), &mandate, LIMITS, &mut Trail::new(&ticks)).unwrap_err();
+    let refusal =
+        pass_all(ResolvedCall::new(elsewhere, contract), &mandate, LIMITS, &mut Trail::new(&ticks)).unwrap_err();
     assert_eq!(refusal.gate, GateName::Policy);
 }
 
@@ -193,13 +200,15 @@ fn policies_that_are_tried_out_are_heard_by_the_record_alone() {
     {
         let (policies, shadow) = (load(in_force), ShadowPolicies::new(load(tried_out)));
         let scopes = ["rooms:write".to_owned()].into();
-        let user = PartyIdentity { id: "ada".to_owned(), tenant: "acme".to_owned(), scopes, ..PartyIdentity::default() };
+        let user =
+            PartyIdentity { id: "ada".to_owned(), tenant: "acme".to_owned(), scopes, ..PartyIdentity::default() };
         let principal = Principal::user(policies.vocabulary(), &user).unwrap();
         let ticks = Ticks(AtomicU64::new(0));
         let mut trail = Trail::new(&ticks);
         let mut proposal = proposal(booking(&json!({})).to_string());
         proposal.caller = authenticated.caller();
-        let policy = PoliciesInForce { policies: &policies, shadow: Some(&shadow), principal: &principal, environment: "test" };
+        let policy =
+            PoliciesInForce { policies: &policies, shadow: Some(&shadow), principal: &principal, environment: "test" };
         let mandate = Mandate { authenticated: &authenticated, policy };
         let judged = pass_all(ResolvedCall::new(proposal, contract.clone()), &mandate, LIMITS, &mut trail);
         assert_eq!(judged.is_ok(), passes);

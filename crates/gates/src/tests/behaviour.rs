@@ -10,7 +10,7 @@ use servanda_contract::{
 };
 
 use super::{LIMITS, Ticks, admitted, proposal, rejected};
-use crate::{CompiledContract, ToolExpectation, Permit, ResolvedCall, Trail, mandate::CallOrigin, sequence::pass};
+use crate::{CompiledContract, Permit, ResolvedCall, ToolExpectation, Trail, mandate::CallOrigin, sequence::pass};
 
 /// A tool that takes a query; whether it changes something, and what it declares.
 fn querying(pure: bool, effect: &Value, behaviour: &Value) -> Vec<(&'static str, Value)> {

@@ -12,16 +12,16 @@ use super::{
     fence::{effects, intent, now},
 };
 use crate::{
-    FenceProgress, Permit, NotFencedReason, begin,
+    FenceProgress, NotFencedReason, Permit, begin,
     budget::{
-        Allowance, PricedCall, Cleared, UnitLeaseProgress, NotCleared, AllowanceFilter, RateCheckedCall, AllowanceScope, BudgetSources, ToolRateLimiter, NotClearedReason, DrawError,
-        FundingError,
+        Allowance, AllowanceFilter, AllowanceScope, BudgetSources, Cleared, DrawError, FundingError, NotCleared,
+        NotClearedReason, PricedCall, RateCheckedCall, ToolRateLimiter, UnitLeaseProgress,
     },
     fence, fence_funded, fund,
 };
 use servanda_effects::{
-    budget::{BudgetStore as _, Chunks, BudgetDimension, InMemoryBudgets, Period, BudgetScope, BalanceQuery},
-    effect::{ClientKey, EffectState, EffectStore as _, InMemoryEffects, EffectTarget},
+    budget::{BalanceQuery, BudgetDimension, BudgetScope, BudgetStore as _, Chunks, InMemoryBudgets, Period},
+    effect::{ClientKey, EffectState, EffectStore as _, EffectTarget, InMemoryEffects},
 };
 
 const LEASE_MS: u64 = 1_000;
@@ -36,10 +36,21 @@ fn costly() -> [(&'static str, Value); 1] {
 
 fn allowance(dimension: BudgetDimension, amount: u64) -> Allowance {
     let currency = (dimension == BudgetDimension::Financial).then(|| "EUR".to_owned());
-    Allowance { per: AllowanceScope::Caller, only: AllowanceFilter::default(), dimension, currency, amount, period: Period::Day }
+    Allowance {
+        per: AllowanceScope::Caller,
+        only: AllowanceFilter::default(),
+        dimension,
+        currency,
+        amount,
+        period: Period::Day,
+    }
 }
 
-fn charge(permit: Permit, authenticated: &AuthenticatedCaller, allowances: &[Allowance]) -> Result<PricedCall, Box<NotCleared>> {
+fn charge(
+    permit: Permit,
+    authenticated: &AuthenticatedCaller,
+    allowances: &[Allowance],
+) -> Result<PricedCall, Box<NotCleared>> {
     PricedCall::new(permit, &BudgetSources { allowances, authenticated, run: None })
 }
 
@@ -65,7 +76,8 @@ fn reserved(budgets: &InMemoryBudgets) -> Vec<u64> {
 #[test]
 fn what_no_allowance_is_about_is_cleared_and_fenced_at_once() {
     let ada = holder(|_| {});
-    let cleared = cleared(&ada, &costly(), &[allowance(BudgetDimension::Critical, 1), allowance(BudgetDimension::Read, 1)]);
+    let cleared =
+        cleared(&ada, &costly(), &[allowance(BudgetDimension::Critical, 1), allowance(BudgetDimension::Read, 1)]);
     assert!(!cleared.is_due());
     let intent = intent(cleared.permit(), ClientKey::Given("k".to_owned()));
     assert!(now(fence(cleared, intent, &effects())).is_ok());
@@ -151,7 +163,8 @@ fn what_changes_nothing_is_kept_back_alone_and_then_fenced_in_one() {
 fn the_gateways_own_questions_are_free_and_change_nothing() {
     let ask = |changes: &[(&str, Value)]| {
         let ticks = super::Ticks(std::sync::atomic::AtomicU64::new(0));
-        let resolved = crate::ResolvedCall::new(super::proposal(super::booking(&json!({})).to_string()), admitted(changes));
+        let resolved =
+            crate::ResolvedCall::new(super::proposal(super::booking(&json!({})).to_string()), admitted(changes));
         crate::pass_question(resolved, super::LIMITS, &mut crate::Trail::new(&ticks))
     };
     let refusal = ask(&[]).unwrap_err();
@@ -171,7 +184,9 @@ fn it_is_the_tools_rate_and_units_are_taken_or_asked_for() {
     assert_eq!(denied.retry_after_ms, 59_000);
     assert!(pace(60_000).is_ok());
     let paced = first.clear().unwrap_err();
-    let UnitLeaseProgress::First(paced, entries) = paced.lease(&mut chunks, 0) else { panic!("there was nothing to take") };
+    let UnitLeaseProgress::First(paced, entries) = paced.lease(&mut chunks, 0) else {
+        panic!("there was nothing to take")
+    };
     let (_, budgets) = stores();
     for entry in entries {
         let booked = now(budgets.apply_entry(entry.clone())).unwrap();
@@ -188,7 +203,9 @@ fn what_nobody_allowed_to_be_critical_is_refused_whatever_the_credential_says() 
     let critical = [("/transactional/side_effect_class", json!("CRITICAL_MUTATION"))];
     let ada = holder(|rights| rights.budget = [(rights::RightsDimension::Critical, 3)].into());
     let refused = charge(permit(&ada, &critical), &ada, &[]).unwrap_err();
-    let NotClearedReason::Undrawable(DrawError::Exhausted(exhausted)) = refused.why else { panic!("it was let through") };
+    let NotClearedReason::Undrawable(DrawError::Exhausted(exhausted)) = refused.why else {
+        panic!("it was let through")
+    };
     assert_eq!((exhausted.left, exhausted.renews_at_ms), (0, None));
     let cleared = cleared(&ada, &critical, &[allowance(BudgetDimension::Critical, 5)]);
     assert!(cleared.is_due());

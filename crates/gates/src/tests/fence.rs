@@ -16,13 +16,13 @@ use servanda_contract::{
 };
 
 use super::{admitted, booking, cleared, passed};
-use crate::{Fenced, FenceRequest, NotFenced, Permit, Recovery, NotFencedReason, fence, recover};
+use crate::{FenceRequest, Fenced, NotFenced, NotFencedReason, Permit, Recovery, fence, recover};
 use servanda_effects::{
     JournalError, PortFuture,
     budget::InMemoryBudgets,
     effect::{
-        AppliedChange, EffectChange, ClientKey, Effect, EffectQuery, EffectState, EffectStore, DispatchEnd, EffectEvent, InMemoryEffects,
-        OrphanQuery, OwnerId, EffectReply, EffectTarget,
+        AppliedChange, ClientKey, DispatchEnd, Effect, EffectChange, EffectEvent, EffectQuery, EffectReply,
+        EffectState, EffectStore, EffectTarget, InMemoryEffects, OrphanQuery, OwnerId,
     },
 };
 
@@ -234,7 +234,10 @@ fn the_same_key_is_not_this_calls_to_send() {
     let effects = effects();
     keyed(permit(&[]), &effects).unwrap();
     let again = keyed(permit(&[]), &effects).unwrap_err();
-    assert!(matches!(again.why, NotFencedReason::Reply { reply: EffectReply::Running { .. }, effect: Some(_) }), "{again:?}");
+    assert!(
+        matches!(again.why, NotFencedReason::Reply { reply: EffectReply::Running { .. }, effect: Some(_) }),
+        "{again:?}"
+    );
     let other = passed(&admitted(&[]), &booking(&json!({ "seats": 2 })));
     let mismatch = keyed(other, &effects).unwrap_err();
     assert!(matches!(mismatch.why, NotFencedReason::Reply { reply: EffectReply::Mismatch, .. }), "{mismatch:?}");
@@ -257,7 +260,16 @@ fn what_was_sent_before_under_a_key_is_sent_again_in_the_same_bytes_by_whoever_f
     assert_eq!((again.arguments(), again.upstream_key()), (first.arguments(), first.upstream_key()));
     assert_eq!(again.claim().unwrap().epoch, claim.epoch + 1);
     let unknown = EffectEvent::Settle(claim.clone(), DispatchEnd::Unknown("reset".to_owned()));
-    let late =
-        EffectChange { target: EffectTarget::Id(claim.id), event: unknown, record: None, quarantine: None, notices: Vec::new() };
-    assert_eq!(now(effects.apply(late)).unwrap().reply, EffectReply::Stale, "the former owner may change nothing any more");
+    let late = EffectChange {
+        target: EffectTarget::Id(claim.id),
+        event: unknown,
+        record: None,
+        quarantine: None,
+        notices: Vec::new(),
+    };
+    assert_eq!(
+        now(effects.apply(late)).unwrap().reply,
+        EffectReply::Stale,
+        "the former owner may change nothing any more"
+    );
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use servanda_contract::{GateName, OperationKeys, Proposal, Refusal, TaxonomyClass};
 
 use super::{admitted, booking, proposal, propose};
-use crate::{KEY_CHARS_MAX, OPERATION_ARGUMENT, Operation, Permit, OperationIdentity};
+use crate::{KEY_CHARS_MAX, OPERATION_ARGUMENT, Operation, OperationIdentity, Permit};
 
 const READ_ONLY: [(&str, &str); 3] = [
     ("/effect", r#"{ "class": "R", "mutation_class": "read_only" }"#),
@@ -42,7 +42,9 @@ fn a_key_wins_over_an_operation_and_that_over_a_step() {
         workflow_id: text("w"),
         run_id: text("r"),
     };
-    let named = |id: &str| Some(OperationIdentity::Operation { id: id.to_owned(), workflow: "w".to_owned(), run: "r".to_owned() });
+    let named = |id: &str| {
+        Some(OperationIdentity::Operation { id: id.to_owned(), workflow: "w".to_owned(), run: "r".to_owned() })
+    };
     let keyless = OperationKeys { idempotency_key: None, header_key: None, ..all.clone() };
     let step = OperationKeys { operation_id: None, ..keyless.clone() };
     let workflow_only = OperationKeys { step_id: None, ..step.clone() };

@@ -53,7 +53,8 @@ proptest! {
 #[test]
 fn so_many_of_a_hundred_are_chosen() {
     let contract = admitted(&[("/probes", json!({ "sample_percent": 25, "list": [{ "name": "x", "path": "/x" }] }))]);
-    let chosen = (0..10_000).filter(|number| contract.probes().is_sampled(&CallId::from(format!("call_{number}")))).count();
+    let chosen =
+        (0..10_000).filter(|number| contract.probes().is_sampled(&CallId::from(format!("call_{number}")))).count();
     assert!((2_300..2_700).contains(&chosen), "{chosen} of 10000");
     assert!(admitted(&[]).probes().is_empty());
 }

@@ -14,8 +14,8 @@ use crate::{NotFenced, NotFencedReason, begin};
 use servanda_effects::{
     JournalError, PortFuture,
     effect::{
-        AppliedChange, EffectChange, ClientKey, Effect, EffectQuery, EffectStore, DispatchEnd, EffectEvent, InMemoryEffects, OrphanQuery, OwnerId,
-        EffectReply, StoredAnswer, EffectTarget,
+        AppliedChange, ClientKey, DispatchEnd, Effect, EffectChange, EffectEvent, EffectQuery, EffectReply,
+        EffectStore, EffectTarget, InMemoryEffects, OrphanQuery, OwnerId, StoredAnswer,
     },
 };
 
@@ -113,6 +113,8 @@ fn a_key_that_was_used_is_answered_as_ever() {
     assert_eq!(reply().0, EffectReply::Replay(answer));
     // What cannot be looked up is not said to be new.
     store.unreadable.store(true, Ordering::Relaxed);
-    let NotFencedReason::NotOnRecord(refusal) = begun(&store, &[], "k").unwrap_err().why else { panic!("it is not on record") };
+    let NotFencedReason::NotOnRecord(refusal) = begun(&store, &[], "k").unwrap_err().why else {
+        panic!("it is not on record")
+    };
     assert!(!refusal.message.contains("out of room"), "{}", refusal.message);
 }

@@ -8,9 +8,12 @@ use super::{
     fence::{budgets, effects, intent, now},
     passed, proposal, propose, rejected,
 };
-use crate::{FenceProgress, Claimed, Funded, Permit, PreconditionQuery, NotFencedReason, begin, fence, fence_funded, fund};
+use crate::{
+    Claimed, FenceProgress, Funded, NotFencedReason, Permit, PreconditionQuery, begin, fence, fence_funded, fund,
+};
 use servanda_effects::effect::{
-    EffectChange, ClientKey, EffectState, EffectStore as _, DispatchEnd, EffectEvent, InMemoryEffects, EffectReply, EffectTarget,
+    ClientKey, DispatchEnd, EffectChange, EffectEvent, EffectReply, EffectState, EffectStore as _, EffectTarget,
+    InMemoryEffects,
 };
 
 const LEASE_MS: u64 = 1_000;
@@ -178,8 +181,13 @@ fn a_claim_that_was_taken_over_lets_nothing_out() {
     let first = claimed(permit(), &effects);
     let claim = first.claim().unwrap().clone();
     let event = EffectEvent::Settle(claim.clone(), DispatchEnd::NotExecuted("given up".to_owned()));
-    let change =
-        EffectChange { target: EffectTarget::Id(claim.id.clone()), event, record: None, quarantine: None, notices: Vec::new() };
+    let change = EffectChange {
+        target: EffectTarget::Id(claim.id.clone()),
+        event,
+        record: None,
+        quarantine: None,
+        notices: Vec::new(),
+    };
     now(effects.apply(change)).unwrap();
     let second = claimed(permit(), &effects);
     assert_eq!(second.claim().unwrap().epoch, claim.epoch + 1);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use servanda_identity::classifier::training::{Feature, FeatureKind, ClassifierModel, WeightPair};
+use servanda_identity::classifier::training::{ClassifierModel, Feature, FeatureKind, WeightPair};
 
 use crate::{
     corpus::{self, Tool},

@@ -5,8 +5,8 @@ use servanda_contract::tool::{Action, Mutability};
 use super::{
     caution,
     evidence::{ClassificationReason, EvidenceSource},
-    lexicon::{self, VerbClass, Verb},
-    reading::{NameReading, DescriptorReading, singular},
+    lexicon::{self, Verb, VerbClass},
+    reading::{DescriptorReading, NameReading, singular},
     words,
 };
 
@@ -88,10 +88,15 @@ fn looking(reading: &DescriptorReading) -> ActionJudgement {
         parameter.required && parameter.words.last().is_some_and(|last| LOOKING_FOR.contains(&last.as_str()))
     });
     if let Some(parameter) = asked {
-        let reason = ClassificationReason::new(EvidenceSource::Parameter, format!("it must be given `{}`", parameter.name));
+        let reason =
+            ClassificationReason::new(EvidenceSource::Parameter, format!("it must be given `{}`", parameter.name));
         return ActionJudgement::from_reason(Action::Search, 0.6, reason);
     }
-    ActionJudgement::from_reason(Action::Read, 0.6, ClassificationReason::new(EvidenceSource::Default, "nothing says that it searches"))
+    ActionJudgement::from_reason(
+        Action::Read,
+        0.6,
+        ClassificationReason::new(EvidenceSource::Default, "nothing says that it searches"),
+    )
 }
 
 fn changing(reading: &DescriptorReading) -> ActionJudgement {
@@ -121,7 +126,11 @@ fn changing(reading: &DescriptorReading) -> ActionJudgement {
 }
 
 fn guess() -> ActionJudgement {
-    ActionJudgement::from_reason(Action::Update, 0.3, ClassificationReason::new(EvidenceSource::Default, "nothing says how it changes things"))
+    ActionJudgement::from_reason(
+        Action::Update,
+        0.3,
+        ClassificationReason::new(EvidenceSource::Default, "nothing says how it changes things"),
+    )
 }
 
 fn changes(verb: Verb) -> bool {
@@ -163,7 +172,10 @@ fn by_choice(reading: &DescriptorReading) -> Option<ActionJudgement> {
         if actions.len() > 1
             && let Some(action) = gravest.into_iter().find(|action| actions.contains(action))
         {
-            let reason = ClassificationReason::new(EvidenceSource::Parameter, format!("`{}` chooses among actions", parameter.name));
+            let reason = ClassificationReason::new(
+                EvidenceSource::Parameter,
+                format!("`{}` chooses among actions", parameter.name),
+            );
             return Some(ActionJudgement::from_reason(action, 0.5, reason));
         }
     }

@@ -4,7 +4,7 @@
 
 use super::{
     features,
-    lexicon::{self, VerbClass, Verb},
+    lexicon::{self, Verb, VerbClass},
     reading::DescriptorReading,
     schema::Parameter,
     words,

@@ -8,7 +8,7 @@ use super::{
     caution,
     evidence::{ClassificationReason, EvidenceSource},
     lexicon::{self, VerbClass},
-    reading::{NameReading, DescriptorReading, singular},
+    reading::{DescriptorReading, NameReading, singular},
 };
 
 /// Nouns and the domain they name, in the singular.
@@ -100,14 +100,26 @@ fn acknowledgement(reading: &DescriptorReading, action: Action) -> DomainJudgeme
     if action != Action::Delete && returns {
         return data(0.6, EvidenceSource::Description, "it says what it returns");
     }
-    let reasons = vec![ClassificationReason::new(EvidenceSource::Default, "nothing says that more than an acknowledgement comes back")];
+    let reasons = vec![ClassificationReason::new(
+        EvidenceSource::Default,
+        "nothing says that more than an acknowledgement comes back",
+    )];
     DomainJudgement { domain: OutputDomain::Ack, confidence: 0.6, reasons }
 }
 
 /// The content type: bytes where a word says so, text otherwise.
-pub(super) fn content_type(reading: &DescriptorReading, mutability: Mutability) -> (ContentType, f64, Vec<ClassificationReason>) {
+pub(super) fn content_type(
+    reading: &DescriptorReading,
+    mutability: Mutability,
+) -> (ContentType, f64, Vec<ClassificationReason>) {
     let is_binary = |word: &str| in_list(BINARY, singular(word));
-    let text = || (ContentType::Text, 0.8, vec![ClassificationReason::new(EvidenceSource::Default, "nothing says that bytes come back")]);
+    let text = || {
+        (
+            ContentType::Text,
+            0.8,
+            vec![ClassificationReason::new(EvidenceSource::Default, "nothing says that bytes come back")],
+        )
+    };
     if mutability == Mutability::Mutates {
         return text();
     }
@@ -128,9 +140,11 @@ pub(super) fn content_type(reading: &DescriptorReading, mutability: Mutability) 
     }
     let first = reading.sentences.first();
     match first.and_then(|first| first.words.iter().take(9).find(|word| is_binary(word))) {
-        Some(word) if !converts => {
-            (ContentType::Binary, 0.7, vec![ClassificationReason::new(EvidenceSource::Description, format!("`{word}`"))])
-        }
+        Some(word) if !converts => (
+            ContentType::Binary,
+            0.7,
+            vec![ClassificationReason::new(EvidenceSource::Description, format!("`{word}`"))],
+        ),
         _ => text(),
     }
 }
@@ -149,7 +163,12 @@ fn noun(reading: &DescriptorReading) -> Option<DomainJudgement> {
         if let Some((domain, word)) = of_phrases(&words) {
             // A list of files says how they are arranged, not what is in them.
             let listed = name.head.is_some_and(|(_, verb)| verb.infinitive == "list") && singular(word) == "file";
-            return Some(found(if listed { OutputDomain::Structure } else { domain }, 0.85, EvidenceSource::Name, word));
+            return Some(found(
+                if listed { OutputDomain::Structure } else { domain },
+                0.85,
+                EvidenceSource::Name,
+                word,
+            ));
         }
     }
     let first = reading.sentences.first()?;

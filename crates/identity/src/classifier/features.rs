@@ -2,8 +2,8 @@
 //! The trainer and the classifier share this file: what is counted in training is what is counted in use.
 
 use super::{
-    lexicon::{self, VerbClass, Verb},
-    reading::{NameReading, DescriptorReading, SentenceReading, singular},
+    lexicon::{self, Verb, VerbClass},
+    reading::{DescriptorReading, NameReading, SentenceReading, singular},
     schema::Parameter,
     words::VerbForm,
 };

@@ -31,7 +31,7 @@ pub use caution::{Caution, CautionRule};
 pub use descriptor::{Annotations, Descriptor};
 pub use evidence::{ClassificationReason, EvidenceSource};
 pub use gravity::Gravity;
-pub use review::{CONFIDENCE_MIN, DeclaredBehaviour, Objection, ReviewOutcome, ObjectionSource, review};
+pub use review::{CONFIDENCE_MIN, DeclaredBehaviour, Objection, ObjectionSource, ReviewOutcome, review};
 
 /// What may be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +100,11 @@ pub fn classify(descriptor: &Descriptor, options: ClassifierOptions) -> Classifi
     classify_with(model::shipped(), descriptor, options)
 }
 
-fn classify_with(model: &model::ClassifierModel, descriptor: &Descriptor, options: ClassifierOptions) -> Classification {
+fn classify_with(
+    model: &model::ClassifierModel,
+    descriptor: &Descriptor,
+    options: ClassifierOptions,
+) -> Classification {
     let reading = reading::read(descriptor, options.names);
     let hints = descriptor.annotations.filter(|_| options.annotations);
     let judgement = mutability::judge(model, &reading, options.names, hints);

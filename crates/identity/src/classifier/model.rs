@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use super::features::{Feature, KINDS, FeatureKind};
+use super::features::{Feature, FeatureKind, KINDS};
 
 /// How many units of the file are one.
 const UNIT: f64 = 100.0;

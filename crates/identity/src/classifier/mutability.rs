@@ -26,7 +26,12 @@ pub(super) struct MutabilityJudgement {
 }
 
 /// Decides. A hint can only raise danger: `readOnlyHint: true` is not even looked at.
-pub(super) fn judge(model: &ClassifierModel, reading: &DescriptorReading, names: bool, hints: Option<Annotations>) -> MutabilityJudgement {
+pub(super) fn judge(
+    model: &ClassifierModel,
+    reading: &DescriptorReading,
+    names: bool,
+    hints: Option<Annotations>,
+) -> MutabilityJudgement {
     let features = features::extract(reading);
     let (score, mut contributions) = model.score(&features, names);
     contributions.sort_by(|(_, one), (_, other)| other.abs().total_cmp(&one.abs()));
@@ -35,7 +40,10 @@ pub(super) fn judge(model: &ClassifierModel, reading: &DescriptorReading, names:
     reasons.extend(hints.and_then(warning));
     let forced = !reasons.is_empty();
     reasons.extend(
-        contributions.into_iter().take(REASONS_MAX).map(|(feature, weight)| ClassificationReason::from_feature(feature, weight)),
+        contributions
+            .into_iter()
+            .take(REASONS_MAX)
+            .map(|(feature, weight)| ClassificationReason::from_feature(feature, weight)),
     );
     let probability = 1.0 / (1.0 + (-score).exp());
     let (mutability, confidence) = match (forced, score > 0.0) {

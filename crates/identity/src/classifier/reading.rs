@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 
 use super::{
     Descriptor,
-    lexicon::{self, VerbClass, Verb},
+    lexicon::{self, Verb, VerbClass},
     mask, phrases,
     schema::{self, Parameter},
-    words::{self, VerbForm, Sentence},
+    words::{self, Sentence, VerbForm},
 };
 
 /// How many sentences of a description are read.
@@ -149,7 +149,8 @@ impl DescriptorReading {
             return None;
         }
         let looks = |verb: &Verb| {
-            let surely = matches!(verb.class, VerbClass::Read | VerbClass::Search) || STUDIES.contains(&verb.infinitive);
+            let surely =
+                matches!(verb.class, VerbClass::Read | VerbClass::Search) || STUDIES.contains(&verb.infinitive);
             surely && !verb.or_noun
         };
         let named = head.filter(looks).or_else(|| lead.filter(looks)).map(|verb| verb.infinitive);

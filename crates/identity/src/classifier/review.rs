@@ -192,10 +192,15 @@ fn definition(declared: DeclaredBehaviour<'_>, found: &Classification) -> Option
 
 /// The reasons that speak for a change: rules, else the verb, else what was weighed, which says least to a person.
 fn for_a_change(evidence: &ClassificationEvidence) -> Vec<String> {
-    let told = |reasons: &[&ClassificationReason]| reasons.iter().take(REASONS_MAX).map(ToString::to_string).collect::<Vec<_>>();
-    let of = |speaks: fn(&&ClassificationReason) -> bool| evidence.mutability.iter().filter(speaks).collect::<Vec<&ClassificationReason>>();
+    let told = |reasons: &[&ClassificationReason]| {
+        reasons.iter().take(REASONS_MAX).map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let of = |speaks: fn(&&ClassificationReason) -> bool| {
+        evidence.mutability.iter().filter(speaks).collect::<Vec<&ClassificationReason>>()
+    };
     let rules = of(|reason| reason.weight.is_none());
-    let verbs: Vec<&ClassificationReason> = evidence.action.iter().filter(|reason| reason.from != EvidenceSource::Default).collect();
+    let verbs: Vec<&ClassificationReason> =
+        evidence.action.iter().filter(|reason| reason.from != EvidenceSource::Default).collect();
     let weighed = of(|reason| reason.weight.is_some_and(|weight| weight > 0.0));
     [rules, verbs, weighed].iter().find(|reasons| !reasons.is_empty()).map(|reasons| told(reasons)).unwrap_or_default()
 }

@@ -4,7 +4,10 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use servanda_contract::tool::{Action, Behaviour, ContentType, Mutability};
 
-use super::{Annotations, Classification, Descriptor, ClassifierOptions, CautionRule, EvidenceSource, classify, lexicon, mask, training, words};
+use super::{
+    Annotations, CautionRule, Classification, ClassifierOptions, Descriptor, EvidenceSource, classify, lexicon, mask,
+    training, words,
+};
 
 const HIDDEN: ClassifierOptions = ClassifierOptions { names: true, annotations: false };
 const NAMELESS: ClassifierOptions = ClassifierOptions { names: false, annotations: false };

@@ -1,7 +1,7 @@
 //! What the trainer needs of the classifier: the features, the rules, and classification with weights that do not ship.
 //! Nothing here is for the gateway.
 
-use super::{Classification, Descriptor, ClassifierOptions, caution, features, reading};
+use super::{Classification, ClassifierOptions, Descriptor, caution, features, reading};
 
 pub use super::{
     features::{Feature, FeatureKind},

@@ -56,12 +56,19 @@ const GAP_CHARACTERS_MAX: usize = 32;
 const DECODINGS_MAX: usize = 3;
 
 /// What a request of `method` to `url` would do. `headers` are names and values, in any case.
-pub fn classify_request<'h>(method: &str, url: &str, headers: impl IntoIterator<Item = (&'h str, &'h str)>) -> ProgramVerdict {
+pub fn classify_request<'h>(
+    method: &str,
+    url: &str,
+    headers: impl IntoIterator<Item = (&'h str, &'h str)>,
+) -> ProgramVerdict {
     if url.len() > 64 * 1024 || url.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
         return ProgramVerdict::for_text(ProgramEffect::Unknown, "the URL is too long or holds control characters");
     }
     if let Some(scheme) = foreign_scheme(url) {
-        return ProgramVerdict::for_text(ProgramEffect::Unknown, format!("the URL's scheme {} is not http or https", shown(&scheme)));
+        return ProgramVerdict::for_text(
+            ProgramEffect::Unknown,
+            format!("the URL's scheme {} is not http or https", shown(&scheme)),
+        );
     }
     let stated = judge_method(method);
     let overriding = headers.into_iter().filter(|(name, _)| is_override(name)).map(|(_, value)| value.to_owned());
@@ -213,8 +220,12 @@ fn normal_name(name: &str) -> String {
 fn judge_method(method: &str) -> ProgramVerdict {
     // Methods are case-sensitive, but enough servers take `post` for `POST` that only the spelling of the standard reads.
     match method {
-        "GET" | "HEAD" | "OPTIONS" | "QUERY" => ProgramVerdict::for_text(ProgramEffect::Read, format!("{method} is a safe method")),
-        "POST" | "PUT" | "PATCH" | "DELETE" => ProgramVerdict::for_text(ProgramEffect::Write, format!("{method} changes something")),
+        "GET" | "HEAD" | "OPTIONS" | "QUERY" => {
+            ProgramVerdict::for_text(ProgramEffect::Read, format!("{method} is a safe method"))
+        }
+        "POST" | "PUT" | "PATCH" | "DELETE" => {
+            ProgramVerdict::for_text(ProgramEffect::Write, format!("{method} changes something"))
+        }
         _ if ["GET", "HEAD", "OPTIONS"].iter().any(|known| method.eq_ignore_ascii_case(known)) => {
             ProgramVerdict::for_text(ProgramEffect::Read, "a safe method, not spelt as the standard does")
         }
@@ -227,9 +238,10 @@ fn overridden(method: &str) -> ProgramVerdict {
     let judged = judge_method(method.trim().to_ascii_uppercase().as_str());
     match judged.effect {
         ProgramEffect::Read => judged,
-        effect => {
-            ProgramVerdict::for_text(effect, "the request asks to be taken for another method, one that changes something")
-        }
+        effect => ProgramVerdict::for_text(
+            effect,
+            "the request asks to be taken for another method, one that changes something",
+        ),
     }
 }
 

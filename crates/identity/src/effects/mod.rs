@@ -164,11 +164,17 @@ pub fn classify(language: ProgramLanguage, text: &str) -> ProgramVerdict {
 /// [`classify`] with limits of the caller's.
 pub fn classify_within(language: ProgramLanguage, text: &str, limits: &ProgramLimits) -> ProgramVerdict {
     if text.len() > limits.text_bytes_max {
-        return ProgramVerdict::for_text(ProgramEffect::Unknown, format!("the text is longer than {} bytes", limits.text_bytes_max));
+        return ProgramVerdict::for_text(
+            ProgramEffect::Unknown,
+            format!("the text is longer than {} bytes", limits.text_bytes_max),
+        );
     }
     if text.contains('\0') {
         // C programs end a text at a NUL; others do not.
-        return ProgramVerdict::for_text(ProgramEffect::Unknown, "the text holds a NUL character, which engines read differently");
+        return ProgramVerdict::for_text(
+            ProgramEffect::Unknown,
+            "the text holds a NUL character, which engines read differently",
+        );
     }
     match language {
         ProgramLanguage::Sql(dialect) => sql::classify(dialect, text, limits),

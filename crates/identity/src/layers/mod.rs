@@ -9,4 +9,4 @@ pub mod confusions;
 pub mod gateway;
 mod names;
 
-pub use names::{ToolAddress, ExplicitNamespace, PublicName, QualifiedName, TraceName};
+pub use names::{ExplicitNamespace, PublicName, QualifiedName, ToolAddress, TraceName};

@@ -8,7 +8,7 @@ use std::{
 
 use serde::Deserialize;
 use servanda_contract::tool::{Behaviour, ContentType, Mutability};
-use servanda_identity::classifier::{DeclaredBehaviour, Descriptor, ClassifierOptions, classify, review};
+use servanda_identity::classifier::{ClassifierOptions, DeclaredBehaviour, Descriptor, classify, review};
 use servanda_requirements::shared;
 
 #[derive(Deserialize)]

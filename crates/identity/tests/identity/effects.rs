@@ -109,7 +109,9 @@ fn no_change_of_the_corpus_passes_when_the_engine_is_not_stated() {
     let Some(lines) = corpus() else { return };
     let generic = ProgramLanguage::parse("sql").expect("sql");
     let passed = |line: &&Line| {
-        line.sql.is_some() && line.effect != ProgramEffect::Read && classify(generic, line.text()).effect == ProgramEffect::Read
+        line.sql.is_some()
+            && line.effect != ProgramEffect::Read
+            && classify(generic, line.text()).effect == ProgramEffect::Read
     };
     let passed: Vec<&str> = lines.iter().step_by(3).filter(passed).map(Line::text).collect();
     assert!(passed.is_empty(), "{passed:#?}");

@@ -10,8 +10,8 @@ use servanda_contract::{
     tool::EffectClass,
 };
 use servanda_effects::effect::{
-    BeginRequest, EffectChange, EffectContext, ClientKey, EffectId, EffectKey, EffectStore as _, DispatchEnd, EffectEvent, BeginMode, LedgerNow, DispatchOrder,
-    OwnerId, EffectReply, StoredAnswer, EffectTarget, step,
+    BeginMode, BeginRequest, ClientKey, DispatchEnd, DispatchOrder, EffectChange, EffectContext, EffectEvent, EffectId,
+    EffectKey, EffectReply, EffectStore as _, EffectTarget, LedgerNow, OwnerId, StoredAnswer, step,
 };
 use servanda_ledger::Ledger;
 

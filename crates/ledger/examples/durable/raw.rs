@@ -12,7 +12,7 @@ use std::{
 use rusqlite::{TransactionBehavior, params};
 use servanda_contract::{CallId, Digest, digest::DigestDomain};
 use servanda_effects::effect::EffectId;
-use servanda_ledger::{LedgerGuard, Ledger};
+use servanda_ledger::{Ledger, LedgerGuard};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::call::Encoded;

@@ -38,7 +38,9 @@ pub(crate) fn decode(call_id: &str, stored: &[u8], entries: &DictionaryEntries) 
         let call_id = call_id.to_owned();
         match unreadable {
             RecordDecodeError::Newer(found) => LedgerError::RecordNewer { call_id, found, known: ENCODING_VERSION },
-            RecordDecodeError::Malformed(MalformedBytes(reason)) => LedgerError::Record { call_id, reason: reason.to_owned() },
+            RecordDecodeError::Malformed(MalformedBytes(reason)) => {
+                LedgerError::Record { call_id, reason: reason.to_owned() }
+            }
             RecordDecodeError::Reason(reason) => LedgerError::Record { call_id, reason },
         }
     })
@@ -204,7 +206,9 @@ impl PartialRecord {
 
 /// The content of the entry that a field refers to.
 fn entry<'a>(from: &mut Decoder<'_>, entries: &'a DictionaryEntries) -> Result<&'a [u8], MalformedBytes> {
-    entries.get(DictionaryEntryId(from.array()?)).ok_or(MalformedBytes("it refers to an entry of the dictionary that is not there"))
+    entries
+        .get(DictionaryEntryId(from.array()?))
+        .ok_or(MalformedBytes("it refers to an entry of the dictionary that is not there"))
 }
 
 fn json<T: serde::de::DeserializeOwned>(from: &mut Decoder<'_>) -> Result<T, serde_json::Error> {

@@ -74,7 +74,8 @@ impl Dictionary {
 impl DictionaryEntries {
     /// Those of some entries that are not here yet.
     pub(crate) fn missing(&self, wanted: impl IntoIterator<Item = DictionaryEntryId>) -> Vec<DictionaryEntryId> {
-        let missing: HashSet<DictionaryEntryId> = wanted.into_iter().filter(|id| !self.found.contains_key(id)).collect();
+        let missing: HashSet<DictionaryEntryId> =
+            wanted.into_iter().filter(|id| !self.found.contains_key(id)).collect();
         missing.into_iter().collect()
     }
 
@@ -89,7 +90,7 @@ impl DictionaryEntries {
 
 #[cfg(test)]
 mod tests {
-    use super::{Dictionary, ENTRIES_MAX, ENTRY_BYTES_MAX, DictionaryEntries, DictionaryEntryId};
+    use super::{Dictionary, DictionaryEntries, DictionaryEntryId, ENTRIES_MAX, ENTRY_BYTES_MAX};
 
     #[test]
     fn an_entry_is_stored_once_and_stays_fresh_until_it_is() {

@@ -1,16 +1,17 @@
 use proptest::{collection::vec, option, prelude::*};
 use servanda_contract::{
-    CallerActor, CallId, CallRecord, Caller, Digest, FieldError, GateName, Refusal, TaxonomyClass, Timestamp,
+    CallId, CallRecord, Caller, CallerActor, Digest, FieldError, GateName, Refusal, TaxonomyClass, Timestamp,
     cost::{Cost, Price},
     record::{
-        ContractReference, Decision, Outcome, PolicyRecord, QuestionRecord, ShadowRecord, Texts, Verdict, ShadowDecision,
+        ContractReference, Decision, Outcome, PolicyRecord, QuestionRecord, ShadowDecision, ShadowRecord, Texts,
+        Verdict,
     },
     tool::{EffectClass, QuestionKind, SideEffectClass},
 };
 
 use super::{
     ENCODING_VERSION, decode,
-    dictionary::{Dictionary, ENTRIES_MAX, DictionaryEntries},
+    dictionary::{Dictionary, DictionaryEntries, ENTRIES_MAX},
     encode, entries_of,
     numbers::StoredAsNumber,
 };

@@ -128,7 +128,11 @@ pub(crate) fn judge(witness: &PositionWitness, found: &FoundLedger) -> Result<()
         (Some(_), FoundLedger::Missing) => Err(LedgerDamage::Missing),
         (Some(_), FoundLedger::Empty) => Err(LedgerDamage::Empty),
         (Some(known), FoundLedger::Ledger { position: Some(found), .. }) if found.ledger_id == known.ledger_id => {
-            if found.position < known.position { Err(LedgerDamage::Behind(found.position)) } else { Ok(()) }
+            if found.position < known.position {
+                Err(LedgerDamage::Behind(found.position))
+            } else {
+                Ok(())
+            }
         }
         // A person accepted it in place of that one, with the file of another gateway.
         (Some(known), FoundLedger::Ledger { former_ids, .. }) if former_ids.contains(&known.ledger_id) => Ok(()),

@@ -60,8 +60,7 @@ fn read_once(path: &Path) -> PositionWitness {
 impl PositionFile {
     /// Opens the file of this ledger, making it where there is none, or one of another ledger that a person gave up.
     pub(crate) fn open(path: &Path, position: &LedgerPosition) -> io::Result<Self> {
-        let same =
-            matches!(read(path), PositionWitness::Known { position: known, .. } if known.ledger_id == position.ledger_id);
+        let same = matches!(read(path), PositionWitness::Known { position: known, .. } if known.ledger_id == position.ledger_id);
         if !same {
             install(path, position)?;
         }
@@ -85,7 +84,9 @@ impl PositionFile {
         let mut file = self.file();
         let (there, ours) = (fs::metadata(&self.path), file.metadata()?);
         if !there.is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())) {
-            if let (PositionWitness::Nothing, PositionWitness::Known { position, .. }) = (read(&self.path), self.said(&file)) {
+            if let (PositionWitness::Nothing, PositionWitness::Known { position, .. }) =
+                (read(&self.path), self.said(&file))
+            {
                 tracing::warn!(file = %self.path.display(), "the ledger's position file was deleted; it is made again");
                 install(&self.path, &position)?;
             }
@@ -120,7 +121,10 @@ impl PositionFile {
             }
         }
         let (ledger_id, made_ms) = (self.ledger_id.clone(), self.made_ms);
-        file.write_all_at(text(&LedgerPosition { ledger_id, position, written_ms, made_ms }, ended_cleanly).as_bytes(), 0)
+        file.write_all_at(
+            text(&LedgerPosition { ledger_id, position, written_ms, made_ms }, ended_cleanly).as_bytes(),
+            0,
+        )
     }
 
     fn said(&self, file: &File) -> PositionWitness {
@@ -172,7 +176,8 @@ fn text(position: &LedgerPosition, ended_cleanly: bool) -> String {
 }
 
 fn parse(text: &str) -> PositionWitness {
-    parsed(text).unwrap_or_else(|| PositionWitness::Unreadable("is not a position file of servanda, or was changed".to_owned()))
+    parsed(text)
+        .unwrap_or_else(|| PositionWitness::Unreadable("is not a position file of servanda, or was changed".to_owned()))
 }
 
 fn parsed(text: &str) -> Option<PositionWitness> {
@@ -187,7 +192,10 @@ fn parsed(text: &str) -> Option<PositionWitness> {
     let (position, written_ms) = (value("position")?.parse().ok()?, value("written_ms")?.parse().ok()?);
     let made_ms = value("made_ms")?.parse().ok()?;
     let ended_cleanly = value("ended")? == "cleanly";
-    Some(PositionWitness::Known { position: LedgerPosition { ledger_id, position, written_ms, made_ms }, ended_cleanly })
+    Some(PositionWitness::Known {
+        position: LedgerPosition { ledger_id, position, written_ms, made_ms },
+        ended_cleanly,
+    })
 }
 
 /// FNV-1a: against a torn write or a slip of an editor, not against malice.

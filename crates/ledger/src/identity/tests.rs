@@ -2,7 +2,10 @@
 
 use std::{fs, path::Path, sync::Arc, thread};
 
-use super::{Adoption, AdoptionRequest, LedgerDamage, FoundLedger, LedgerPosition, PositionFile, PositionWitness, judge, position_file::read};
+use super::{
+    Adoption, AdoptionRequest, FoundLedger, LedgerDamage, LedgerPosition, PositionFile, PositionWitness, judge,
+    position_file::read,
+};
 
 fn at(ledger_id: &str, position: u64) -> LedgerPosition {
     LedgerPosition { ledger_id: ledger_id.to_owned(), position, written_ms: 1_000 + position, made_ms: 1_000 }
@@ -39,7 +42,11 @@ fn a_ledger_that_is_not_all_of_the_known_one_is_refused() {
         (known(7), ledger("a", 9, &[]), Ok(())),
         // Another gateway's operator accepted it.
         (known(7), ledger("b", 2, &["x", "a"]), Ok(())),
-        (PositionWitness::Unreadable("torn".to_owned()), ledger("a", 9, &[]), Err(LedgerDamage::Witness("torn".to_owned()))),
+        (
+            PositionWitness::Unreadable("torn".to_owned()),
+            ledger("a", 9, &[]),
+            Err(LedgerDamage::Witness("torn".to_owned())),
+        ),
     ];
     for (witness, found, expected) in table {
         assert_eq!(judge(&witness, &found), expected, "{witness:?} {found:?}");

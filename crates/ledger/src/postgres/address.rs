@@ -16,7 +16,7 @@ use tokio_postgres::{
     config::{Host, SslMode},
 };
 
-use super::tls::{CertificateChecks, ClientIdentity, TlsTrustedRoots, TlsRequirements};
+use super::tls::{CertificateChecks, ClientIdentity, TlsRequirements, TlsTrustedRoots};
 use crate::LedgerError;
 
 /// Parameters of libpq that protect a connection in a way that is not built here. To leave them out silently would protect less

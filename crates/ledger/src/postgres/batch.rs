@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use servanda_contract::Digest;
 use servanda_effects::effect::{
-    AppliedChange, BeginRequest, EffectContext, Effect, EffectId, EffectState, EffectEvent, ExclusiveResources, LedgerNow, LostWindow, EffectTransition, EffectTarget,
-    is_blocking, step,
+    AppliedChange, BeginRequest, Effect, EffectContext, EffectEvent, EffectId, EffectState, EffectTarget,
+    EffectTransition, ExclusiveResources, LedgerNow, LostWindow, is_blocking, step,
 };
 
 use crate::{
@@ -168,7 +168,8 @@ impl<'a> EffectBatch<'a> {
         let EffectTransition { change: changed, reply } = step(before.map(Arc::as_ref), event, &around);
         let changed = changed.map(Arc::new);
         let effect = changed.as_ref().or(before).cloned();
-        let stepped = AppliedEvent { applied: Box::new(AppliedChange { reply, effect }), slot, changed: changed.is_some() };
+        let stepped =
+            AppliedEvent { applied: Box::new(AppliedChange { reply, effect }), slot, changed: changed.is_some() };
         if let (Some(index), Some(effect)) = (slot, changed) {
             self.by_id.insert(effect.id.clone(), index);
             if let Some(slot) = self.slots.get_mut(index) {
@@ -233,8 +234,8 @@ impl<'a> EffectBatch<'a> {
     fn in_the_way(&self, begin: &BeginRequest) -> Option<EffectId> {
         let here = self.slots.iter().find_map(|slot| {
             let effect = slot.now.as_ref().filter(|effect| effect.key != begin.key)?;
-            let blocks =
-                effect.key.tenant == begin.key.tenant && is_blocking(effect.exclusive_resources()?, begin, self.now.ledger_ms);
+            let blocks = effect.key.tenant == begin.key.tenant
+                && is_blocking(effect.exclusive_resources()?, begin, self.now.ledger_ms);
             blocks.then(|| effect.id.clone())
         });
         let stored = || {
@@ -282,7 +283,11 @@ impl<'a> EffectSlot<'a> {
     }
 
     /// Makes an effect of it what it becomes. The record that was kept with it comes back if that is displaced.
-    fn change(&mut self, effect: Arc<Effect>, recorded: Option<&'a CallRecordWrite>) -> Result<Option<CallRecordWrite>, LedgerError> {
+    fn change(
+        &mut self,
+        effect: Arc<Effect>,
+        recorded: Option<&'a CallRecordWrite>,
+    ) -> Result<Option<CallRecordWrite>, LedgerError> {
         let placing = place_record(self.now.as_deref(), &effect, recorded);
         let open = match (placing.kept, recorded) {
             (KeptRecordChange::Same, _) => std::mem::take(&mut self.open),

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use servanda_contract::{Digest, faults};
 use servanda_effects::budget::{
-    Account, EntryReply, AccountEntry, BudgetHold, ChunkLease, OPEN_MS_MAX, Reservation, AccountBalance, BalanceQuery, SweepReport,
+    Account, AccountBalance, AccountEntry, BalanceQuery, BudgetHold, ChunkLease, EntryReply, OPEN_MS_MAX, Reservation,
+    SweepReport,
 };
 use tokio_postgres::{Client, Row};
 
@@ -15,7 +16,7 @@ use super::{
 };
 use crate::{
     LedgerError,
-    budget_rows::{AbandonedHoldRow, BudgetPage, BalanceRow, count_swept, decode_hold, decode_balance},
+    budget_rows::{AbandonedHoldRow, BalanceRow, BudgetPage, count_swept, decode_balance, decode_hold},
     codec::signed,
     job::Job,
     retention::{HOLDS_EXAMINED_MAX, UpkeepProgress},
@@ -70,7 +71,11 @@ pub(super) async fn sweep(
 }
 
 /// Reservations that were opened until then and are open still, the oldest first.
-pub(super) async fn open_reservations(client: &Client, until_ms: u64, limit: u32) -> Result<Vec<BudgetHold>, LedgerError> {
+pub(super) async fn open_reservations(
+    client: &Client,
+    until_ms: u64,
+    limit: u32,
+) -> Result<Vec<BudgetHold>, LedgerError> {
     let sql = "select hold_id, stage, body from holds \
                where stage = 'open' and kind = 'reservation' and opened_ms <= $1 order by opened_ms limit $2";
     let rows = client.query(sql, &[&signed(until_ms), &i64::from(limit)]).await?;
@@ -175,7 +180,8 @@ async fn make_balances(
 ) -> Result<(), LedgerError> {
     let drawn = entries.iter().flat_map(|entry| drawn(entry));
     let opened = drawn.map(|(account, limit)| AccountBalance::new(account.clone(), limit, now_ms));
-    let opened: BTreeMap<Digest, AccountBalance> = opened.map(|standing| (standing.account.digest(), standing)).collect();
+    let opened: BTreeMap<Digest, AccountBalance> =
+        opened.map(|standing| (standing.account.digest(), standing)).collect();
     if opened.is_empty() {
         return Ok(());
     }
@@ -192,7 +198,9 @@ async fn make_balances(
 /// The accounts that an entry draws on, and their limits.
 fn drawn(entry: &AccountEntry) -> Vec<(&Account, u64)> {
     match entry {
-        AccountEntry::Reserve(Reservation { draws, .. }) => draws.iter().map(|draw| (&draw.account, draw.limit)).collect(),
+        AccountEntry::Reserve(Reservation { draws, .. }) => {
+            draws.iter().map(|draw| (&draw.account, draw.limit)).collect()
+        }
         AccountEntry::Lease(ChunkLease { account, limit, .. }) => vec![(account, *limit)],
         AccountEntry::Settle { .. } | AccountEntry::Refund { .. } | AccountEntry::ReturnLease(_) => Vec::new(),
     }

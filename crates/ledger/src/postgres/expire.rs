@@ -33,7 +33,12 @@ pub(super) async fn expire(
     done
 }
 
-async fn transact(client: &Client, statements: &PreparedStatements, time: &StoreTime, limit: u32) -> Result<u64, LedgerError> {
+async fn transact(
+    client: &Client,
+    statements: &PreparedStatements,
+    time: &StoreTime,
+    limit: u32,
+) -> Result<u64, LedgerError> {
     client.batch_execute("begin").await?;
     let now = time.now(rows::clock_reading(&client.query_one(&statements.clock, &[]).await?)?);
     let sql = include_str!("../../sql/postgres/expired_effects.sql");

@@ -9,7 +9,10 @@ use tokio_postgres::{Client, Row};
 use crate::{
     LedgerError,
     codec::{signed, unsigned},
-    identity::{Adoption, FoundLedger, LedgerGuard, UnsettledLoss, LedgerPosition, PositionFile, RefusedLedger, LossSettlement, PositionWitness, judge, lost_window},
+    identity::{
+        Adoption, FoundLedger, LedgerGuard, LedgerPosition, LossSettlement, PositionFile, PositionWitness,
+        RefusedLedger, UnsettledLoss, judge, lost_window,
+    },
 };
 
 /// What this gateway knows about the ledger while it runs.

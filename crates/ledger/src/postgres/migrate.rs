@@ -24,7 +24,11 @@ const LOCK: &str = "begin; set local lock_timeout = '60s'; set local statement_t
     create table if not exists servanda_schema (version integer primary key, applied_at timestamptz not null default now())";
 
 /// Brings a database of an earlier version up to date if that is wanted, and an empty one always.
-pub(super) async fn bring_up_to_date(client: &Client, found: u32, schema: LedgerSchemaPolicy) -> Result<Option<Migration>, LedgerError> {
+pub(super) async fn bring_up_to_date(
+    client: &Client,
+    found: u32,
+    schema: LedgerSchemaPolicy,
+) -> Result<Option<Migration>, LedgerError> {
     let newest = newest();
     if found == newest {
         return Ok(None);

@@ -4,7 +4,7 @@
 mod address;
 mod batch;
 mod budgets;
-mod read_pool;
+mod composite;
 mod dictionary;
 mod expire;
 mod identity;
@@ -13,8 +13,8 @@ mod migrate;
 mod notes;
 mod prune;
 mod read;
+mod read_pool;
 mod recent_effects;
-mod composite;
 mod rows;
 mod session;
 mod statements;
@@ -36,31 +36,31 @@ use bytes::Bytes;
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_effects::{
     Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
-    budget::{EntryReply, BudgetStore, AccountEntry, BudgetHold, AccountBalance, BalanceQuery, SweepReport},
+    budget::{AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, SweepReport},
     effect::{
-        AppliedChange, EffectChange, Effect, EffectQuery, EffectStore, EffectEvent, ORPHANED_UPSTREAMS_MAX, OrphanQuery, OwnerId, EffectTarget,
-        owner_silence_ms_max,
+        AppliedChange, Effect, EffectChange, EffectEvent, EffectQuery, EffectStore, EffectTarget,
+        ORPHANED_UPSTREAMS_MAX, OrphanQuery, OwnerId, owner_silence_ms_max,
     },
 };
 use tokio::{sync::Mutex, task::JoinSet};
 use tokio_postgres::{Client, types::ToSql};
 
 use crate::{
-    LedgerGuard, LedgerError, LedgerLimits, PruneReport,
+    LedgerError, LedgerGuard, LedgerLimits, PruneReport,
+    capacity::{StorageCapacity, StorageUsage},
     codec::{key_digest, signed, unsigned},
     job::{CallRecordWrite, LedgerWrite},
     queue::Queue,
     retention::PruneRound,
-    capacity::{StorageUsage, StorageCapacity},
-    store::{Migration, LedgerStore},
+    store::{LedgerStore, Migration},
     time::StoreTime,
 };
-use read_pool::PostgresReadPool;
 use identity::PostgresLedgerIdentity;
 pub(crate) use read::PostgresReader;
+use read_pool::PostgresReadPool;
 use recent_effects::PostgresRecentEffects;
 use session::Connector;
-use writer::{SharedWriterState, PostgresWriter};
+use writer::{PostgresWriter, SharedWriterState};
 
 /// Connections that write. Enough to have one batch being prepared while another one syncs; more only make batches smaller.
 const WRITERS: usize = 2;
@@ -87,7 +87,11 @@ pub(crate) struct PostgresLedger {
 impl PostgresLedger {
     /// Connects for writing. A database that does not have the ledger that is known is refused, and one of an earlier version is
     /// brought up to date if the guard says so.
-    pub(crate) async fn connect(url: &str, guard: &LedgerGuard, room: Arc<StorageCapacity>) -> Result<Self, LedgerError> {
+    pub(crate) async fn connect(
+        url: &str,
+        guard: &LedgerGuard,
+        room: Arc<StorageCapacity>,
+    ) -> Result<Self, LedgerError> {
         let connector = Connector::new(url)?;
         let session = connector.connect().await?;
         let found = migrate::check(&session.client).await?;
@@ -96,8 +100,13 @@ impl PostgresLedger {
         let known = PostgresLedgerIdentity::load(&session.client, guard).await?;
         drop(session);
         let (time, lost) = (StoreTime::default(), Arc::new(AtomicU64::new(0)));
-        let shared =
-            SharedWriterState { time: time.clone(), recent: PostgresRecentEffects::default(), known: known.clone(), lost: lost.clone(), room };
+        let shared = SharedWriterState {
+            time: time.clone(),
+            recent: PostgresRecentEffects::default(),
+            known: known.clone(),
+            lost: lost.clone(),
+            room,
+        };
         let (mut queues, mut tasks) = (Vec::new(), JoinSet::new());
         for _ in 0..=WRITERS {
             let writer = PostgresWriter::new(connector.clone(), shared.clone()).await?;
@@ -335,7 +344,11 @@ impl BudgetStore for PostgresLedger {
         Box::pin(self.budget_queue.sweep(limit))
     }
 
-    fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<BudgetHold>, JournalError>> {
+    fn open_reservations(
+        &self,
+        older_than_ms: u64,
+        limit: u32,
+    ) -> PortFuture<'_, Result<Vec<BudgetHold>, JournalError>> {
         Box::pin(self.ask(async move |client: &Client| {
             let until_ms = self.pool.now(client).await?.now_ms.saturating_sub(older_than_ms);
             budgets::open_reservations(client, until_ms, limit).await

@@ -6,7 +6,7 @@ use super::{rows::clock_reading, statements::PreparedStatements};
 use crate::{
     LedgerError,
     codec::{signed, unsigned},
-    retention::{OldRecord, PRUNED_MAX, UpkeepProgress, PruneReport, PruneRound},
+    retention::{OldRecord, PRUNED_MAX, PruneReport, PruneRound, UpkeepProgress},
     time::StoreTime,
 };
 

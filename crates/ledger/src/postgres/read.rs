@@ -59,7 +59,11 @@ impl PostgresReader {
     }
 
     /// A page of calls that have ended.
-    pub(crate) async fn ended(&self, span: ReceivedRange, below: &CallListCursor) -> Result<Vec<(CallListCursor, CallRecord)>, LedgerError> {
+    pub(crate) async fn ended(
+        &self,
+        span: ReceivedRange,
+        below: &CallListCursor,
+    ) -> Result<Vec<(CallListCursor, CallRecord)>, LedgerError> {
         let sql = include_str!("../../sql/postgres/ended_calls.sql");
         let CallListCursor { received_ms, call_id } = below;
         let records = self.records(sql, &[&span.since_ms, received_ms, call_id, &i64::from(PAGE_MAX)]).await?;

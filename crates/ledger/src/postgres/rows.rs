@@ -7,7 +7,7 @@ use servanda_effects::effect::{Effect, EffectId, LedgerClock};
 use tokio_postgres::{Client, Row, Statement, types::ToSql};
 
 use super::{
-    batch::{EffectRevision, ChangedEffect},
+    batch::{ChangedEffect, EffectRevision},
     composite::CompositeValue,
     statements::{ConflictHandling, PreparedStatements},
 };
@@ -58,7 +58,11 @@ impl<'a> BatchRows<'a> {
     }
 
     /// A record; with `beside`, only if that effect is written.
-    pub(super) fn call(&mut self, beside: Option<&'a EffectId>, recorded: &'a CallRecordWrite) -> Result<(), LedgerError> {
+    pub(super) fn call(
+        &mut self,
+        beside: Option<&'a EffectId>,
+        recorded: &'a CallRecordWrite,
+    ) -> Result<(), LedgerError> {
         let (beside, row) = (beside.map(EffectId::as_str), recorded.row()?);
         if let Some(body) = &recorded.quarantine {
             let (bytes_total, kept) = quarantined(body);
@@ -173,7 +177,9 @@ fn call_beside<'a>((beside, call): &'a (Option<&str>, CallRow<'_>)) -> Composite
     ])
 }
 
-fn quarantine_beside<'a>((beside, call_id, bytes_total, body): &'a (Option<&str>, &str, i64, &[u8])) -> CompositeValue<'a, 4> {
+fn quarantine_beside<'a>(
+    (beside, call_id, bytes_total, body): &'a (Option<&str>, &str, i64, &[u8]),
+) -> CompositeValue<'a, 4> {
     CompositeValue([(*beside).into(), (*call_id).into(), (*bytes_total).into(), (*body).into()])
 }
 

@@ -148,7 +148,9 @@ fn writing(parts: [bool; PARTS.len()], conflicts: ConflictHandling) -> String {
 #[cfg(test)]
 pub(super) fn all_written() -> Vec<String> {
     let choices = (1..1usize << PARTS.len()).map(|choice| std::array::from_fn(|part| choice & (1 << part) != 0));
-    choices.flat_map(|parts| [ConflictHandling::Fail, ConflictHandling::Settle].map(|conflicts| writing(parts, conflicts))).collect()
+    choices
+        .flat_map(|parts| [ConflictHandling::Fail, ConflictHandling::Settle].map(|conflicts| writing(parts, conflicts)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -173,6 +175,9 @@ mod tests {
         assert!(settled.contains("$1::changed_effect") && settled.contains("$2::call_beside"), "{settled}");
         assert!(!settled.contains("new as") && !settled.contains("kept as"), "{settled}");
         assert_eq!(settled.matches("on conflict").count(), 0, "{settled}");
-        assert!(writing([false, false, true, false], ConflictHandling::Fail).contains("where false"), "records by themselves");
+        assert!(
+            writing([false, false, true, false], ConflictHandling::Fail).contains("where false"),
+            "records by themselves"
+        );
     }
 }

@@ -2,11 +2,11 @@
 //! all is written at once, if the database agrees. Carefully: the effects concerned are locked and read first.
 
 use servanda_contract::faults;
-use servanda_effects::effect::{EffectId, EffectEvent, LedgerNow, EffectTarget, notes_due};
+use servanda_effects::effect::{EffectEvent, EffectId, EffectTarget, LedgerNow, notes_due};
 use tokio_postgres::{Client, Row, types::ToSql};
 
 use super::{
-    batch::{EffectBatch, ChangedEffect, ResourceHolder, AppliedEvent, TwinEffect, is_keyless},
+    batch::{AppliedEvent, ChangedEffect, EffectBatch, ResourceHolder, TwinEffect, is_keyless},
     identity::PostgresLedgerIdentity,
     notes,
     recent_effects::PostgresRecentEffects,
@@ -43,9 +43,16 @@ enum TransactionJobState {
 }
 
 /// Does what can be done without reading: one statement, one round trip.
-pub(super) async fn transact_optimistically(tools: TransactionContext<'_>, now: LedgerNow, jobs: &[Job]) -> Result<BatchOutcomes, LedgerError> {
+pub(super) async fn transact_optimistically(
+    tools: TransactionContext<'_>,
+    now: LedgerNow,
+    jobs: &[Job],
+) -> Result<BatchOutcomes, LedgerError> {
     let mut batch = EffectBatch::new(now, Vec::new(), Vec::new()).with_lost_window(tools.known.lost_window(now.now_ms));
-    let parts = jobs.iter().map(|job| apply_optimistically(&mut batch, tools.recent, job)).collect::<Result<Vec<TransactionJobState>, _>>()?;
+    let parts = jobs
+        .iter()
+        .map(|job| apply_optimistically(&mut batch, tools.recent, job))
+        .collect::<Result<Vec<TransactionJobState>, _>>()?;
     let rows = rows_of(&batch, jobs, &parts)?;
     if rows.is_empty() {
         return Ok(jobs.iter().map(|_| None).collect());
@@ -61,7 +68,10 @@ pub(super) async fn transact_optimistically(tools: TransactionContext<'_>, now: 
 }
 
 /// Does a batch, all of it or nothing.
-pub(super) async fn transact_with_locks(tools: TransactionContext<'_>, jobs: &[Job]) -> Result<BatchOutcomes, LedgerError> {
+pub(super) async fn transact_with_locks(
+    tools: TransactionContext<'_>,
+    jobs: &[Job],
+) -> Result<BatchOutcomes, LedgerError> {
     let done = async {
         let mut batch = lock(tools, jobs).await?;
         commit(tools, &mut batch, jobs).await
@@ -74,7 +84,11 @@ pub(super) async fn transact_with_locks(tools: TransactionContext<'_>, jobs: &[J
     done
 }
 
-fn apply_optimistically<'a>(batch: &mut EffectBatch<'a>, recent: &PostgresRecentEffects, job: &'a Job) -> Result<TransactionJobState, LedgerError> {
+fn apply_optimistically<'a>(
+    batch: &mut EffectBatch<'a>,
+    recent: &PostgresRecentEffects,
+    job: &'a Job,
+) -> Result<TransactionJobState, LedgerError> {
     let (target, event, recorded) = match job {
         Job::Put { write: LedgerWrite::Call(_), .. } => return Ok(TransactionJobState::Put),
         // Notices are few, and are written beside with a round trip each.
@@ -87,7 +101,9 @@ fn apply_optimistically<'a>(batch: &mut EffectBatch<'a>, recent: &PostgresRecent
     match (target, event) {
         // Whoever takes turns has to look for others first.
         (EffectTarget::Key(_), EffectEvent::Begin(begin)) if begin.order.takes_turns() => Ok(TransactionJobState::Left),
-        (EffectTarget::Key(_), EffectEvent::Begin(_)) => batch.apply(target, event, recorded).map(TransactionJobState::Stepped),
+        (EffectTarget::Key(_), EffectEvent::Begin(_)) => {
+            batch.apply(target, event, recorded).map(TransactionJobState::Stepped)
+        }
         (EffectTarget::Id(id), EffectEvent::Fence(_) | EffectEvent::Release(..) | EffectEvent::Settle(..)) => {
             if !batch.has(id) {
                 let Some((effect, before)) = recent.get(id) else { return Ok(TransactionJobState::Left) };
@@ -196,14 +212,20 @@ async fn commit<'a>(
     Ok(outcomes(parts, stands))
 }
 
-fn rows_of<'a>(batch: &'a EffectBatch<'_>, jobs: &'a [Job], parts: &[TransactionJobState]) -> Result<BatchRows<'a>, LedgerError> {
+fn rows_of<'a>(
+    batch: &'a EffectBatch<'_>,
+    jobs: &'a [Job],
+    parts: &[TransactionJobState],
+) -> Result<BatchRows<'a>, LedgerError> {
     let mut rows = BatchRows::default();
     for changed in batch.changed() {
         rows.effect(&changed?)?;
     }
     for (job, part) in jobs.iter().zip(parts) {
         match (part, job.recorded()) {
-            (TransactionJobState::Stepped(stepped), Some(recorded)) if stepped.changed && !batch.keeps(stepped.slot, recorded) => {
+            (TransactionJobState::Stepped(stepped), Some(recorded))
+                if stepped.changed && !batch.keeps(stepped.slot, recorded) =>
+            {
                 rows.call(batch.waits_for(stepped.slot), recorded)?;
             }
             (TransactionJobState::Put, Some(recorded)) => rows.call(None, recorded)?,
@@ -250,7 +272,11 @@ async fn find_twins(
 }
 
 /// Takes turns with everybody else who begins what others of its tenant may be changing, and looks for those.
-async fn take_turns(client: &Client, statements: &PreparedStatements, tenants: &[&[u8]]) -> Result<Vec<ResourceHolder>, LedgerError> {
+async fn take_turns(
+    client: &Client,
+    statements: &PreparedStatements,
+    tenants: &[&[u8]],
+) -> Result<Vec<ResourceHolder>, LedgerError> {
     if tenants.is_empty() {
         return Ok(Vec::new());
     }

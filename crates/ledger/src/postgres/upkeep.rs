@@ -7,10 +7,10 @@ use super::{
     session::{Connector, PostgresSession},
 };
 use crate::{
-    Adoption, AdoptionRequest, LedgerGuard, LedgerError, LedgerSchemaPolicy, LossSettlement,
+    Adoption, AdoptionRequest, LedgerError, LedgerGuard, LedgerSchemaPolicy, LossSettlement,
     codec::{signed, unsigned},
     identity::{FoundLedger, PositionWitness, install},
-    report::{MigrationPlan, LedgerStatus, LedgerVerification},
+    report::{LedgerStatus, LedgerVerification, MigrationPlan},
 };
 
 /// Problems that are told.
@@ -76,7 +76,11 @@ pub(crate) async fn verify(url: &str) -> Result<LedgerVerification, LedgerError>
 }
 
 /// Accepts what is there; none if it is the ledger that was known.
-pub(crate) async fn adopt(url: &str, guard: &LedgerGuard, terms: &AdoptionRequest) -> Result<Option<Adoption>, LedgerError> {
+pub(crate) async fn adopt(
+    url: &str,
+    guard: &LedgerGuard,
+    terms: &AdoptionRequest,
+) -> Result<Option<Adoption>, LedgerError> {
     let (connector, PostgresSession { client }) = connect(url).await?;
     let version = migrate::check(&client).await?;
     let examined = identity::examine(&client, guard).await?;

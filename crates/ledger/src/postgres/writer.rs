@@ -18,15 +18,15 @@ use super::{
     rows::clock_reading,
     session::{ANSWER_MS_MAX, Connector, PostgresSession},
     statements::PreparedStatements,
-    transact::{TransactionContext, transact_with_locks, transact_optimistically},
+    transact::{TransactionContext, transact_optimistically, transact_with_locks},
 };
 use crate::{
     LedgerError,
+    capacity::StorageCapacity,
     encoding::dictionary::Dictionary,
     inbox::Inbox,
     job::{Job, JobOutcome},
     retention::UpkeepProgress,
-    capacity::StorageCapacity,
     time::{ClockReading, StoreTime},
 };
 
@@ -97,7 +97,9 @@ impl PostgresWriter {
                     self.ready = None;
                     self.give_up(jobs, &error)
                 }
-                Err(error) if error.is_store_failure() || jobs.len() == 1 => return self.refuse(jobs, &error.to_journal_error()),
+                Err(error) if error.is_store_failure() || jobs.len() == 1 => {
+                    return self.refuse(jobs, &error.to_journal_error());
+                }
                 Err(_) => return Box::pin(self.settle_each(jobs)).await,
             };
         }
@@ -210,7 +212,8 @@ impl PostgresReadyConnection {
             return Ok(booked.into_iter().map(|booked| booked.map(JobOutcome::Booked)).collect());
         }
         let now = if hopeful { Some(time.now(self.reading().await?)) } else { None };
-        let tools = TransactionContext { client: &self.session.client, statements: &self.statements, time, recent, known };
+        let tools =
+            TransactionContext { client: &self.session.client, statements: &self.statements, time, recent, known };
         match now {
             Some(now) => transact_optimistically(tools, now, jobs).await,
             None => transact_with_locks(tools, jobs).await,

@@ -2,17 +2,23 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use servanda_contract::Digest;
-use servanda_effects::budget::{EntryReply, AccountEntry, BudgetHold, BudgetHoldId, OPEN_MS_MAX, AccountBalance, BalanceQuery, SweepReport};
+use servanda_effects::budget::{
+    AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetHoldId, EntryReply, OPEN_MS_MAX, SweepReport,
+};
 
 use crate::{
     LedgerError,
-    budget_rows::{AbandonedHoldRow, BudgetPage, count_swept, decode_hold, decode_balance},
+    budget_rows::{AbandonedHoldRow, BudgetPage, count_swept, decode_balance, decode_hold},
     codec::signed,
     retention::{HOLDS_EXAMINED_MAX, UpkeepProgress},
 };
 
 /// Makes one entry.
-pub(super) fn apply_entry(transaction: &Connection, entry: &AccountEntry, now_ms: u64) -> Result<EntryReply, LedgerError> {
+pub(super) fn apply_entry(
+    transaction: &Connection,
+    entry: &AccountEntry,
+    now_ms: u64,
+) -> Result<EntryReply, LedgerError> {
     let mut page = BudgetPage::default();
     if let Some(hold) = find_hold(transaction, entry.id())? {
         page.read_hold(hold);
@@ -73,7 +79,11 @@ fn open_until(transaction: &Connection, progress: &UpkeepProgress) -> Result<Opt
 }
 
 /// Reservations that were opened until then and are open still, the oldest first.
-pub(super) fn open_reservations(connection: &Connection, until_ms: u64, limit: u32) -> Result<Vec<BudgetHold>, LedgerError> {
+pub(super) fn open_reservations(
+    connection: &Connection,
+    until_ms: u64,
+    limit: u32,
+) -> Result<Vec<BudgetHold>, LedgerError> {
     let sql = "select hold_id, stage, body from holds \
                where stage = 'open' and kind = 'reservation' and opened_ms <= ?1 order by opened_ms limit ?2";
     let mut statement = connection.prepare_cached(sql)?;

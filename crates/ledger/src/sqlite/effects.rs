@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use servanda_effects::effect::{
-    AppliedChange, BeginRequest, EffectContext, Effect, EffectId, EffectQuery, EffectState, EffectEvent, ExclusiveResources, LedgerNow, Notice,
-    ORPHANED_UPSTREAMS_MAX, OrphanQuery, OwnerId, EffectTransition, EffectTarget, is_blocking, notes_due, owner_silence_ms_max, step,
+    AppliedChange, BeginRequest, Effect, EffectContext, EffectEvent, EffectId, EffectQuery, EffectState, EffectTarget,
+    EffectTransition, ExclusiveResources, LedgerNow, Notice, ORPHANED_UPSTREAMS_MAX, OrphanQuery, OwnerId, is_blocking,
+    notes_due, owner_silence_ms_max, step,
 };
 
 use super::{batch_context::BatchContext, put};

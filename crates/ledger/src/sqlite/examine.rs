@@ -9,10 +9,10 @@ use std::{
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _};
 
-use super::{identity, open_read_only, file_permissions, wal};
+use super::{file_permissions, identity, open_read_only, wal};
 use crate::{
     LedgerError,
-    identity::{FoundLedger, LedgerGuard, RefusedLedger, PositionWitness, judge},
+    identity::{FoundLedger, LedgerGuard, PositionWitness, RefusedLedger, judge},
     report::LogReport,
 };
 

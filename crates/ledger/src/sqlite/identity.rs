@@ -6,7 +6,7 @@ use servanda_effects::effect::LostWindow;
 use crate::{
     LedgerError,
     codec::{signed, unsigned},
-    identity::{Adoption, UnsettledLoss, LedgerPosition, LossSettlement},
+    identity::{Adoption, LedgerPosition, LossSettlement, UnsettledLoss},
 };
 
 /// Which ledger it is and how far it has come.

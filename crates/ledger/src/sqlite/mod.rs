@@ -1,20 +1,20 @@
 //! The embedded store: one file, one writer thread, group commit.
 
-mod batch_context;
 mod backup;
+mod batch_context;
 mod budgets;
 mod checkpoint;
-mod read_pool;
 mod dictionary;
 mod effects;
 mod examine;
-mod identity;
-mod process_lock;
-mod migrate;
 pub(crate) mod file_permissions;
+mod identity;
+mod migrate;
+mod process_lock;
 mod prune;
 mod put;
 mod read;
+mod read_pool;
 mod recent_effects;
 pub(crate) mod upkeep;
 pub(crate) mod wal;
@@ -30,24 +30,27 @@ use rusqlite::{Connection, OpenFlags};
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_effects::{
     Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
-    budget::{EntryReply, BudgetStore, AccountEntry, BudgetHold, AccountBalance, BalanceQuery, SweepReport},
-    effect::{AppliedChange, EffectChange, Effect, EffectQuery, EffectStore, LedgerClock, LedgerNow, OrphanQuery, OwnerId, EffectTarget},
+    budget::{AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, SweepReport},
+    effect::{
+        AppliedChange, Effect, EffectChange, EffectQuery, EffectStore, EffectTarget, LedgerClock, LedgerNow,
+        OrphanQuery, OwnerId,
+    },
 };
 
 use crate::{
-    LedgerGuard, LedgerError, LedgerLimits, PruneReport, LedgerSchemaPolicy,
+    LedgerError, LedgerGuard, LedgerLimits, LedgerSchemaPolicy, PruneReport,
+    capacity::{DiskSpace, StorageCapacity, StorageUsage},
     codec::unsigned,
     identity::PositionFile,
     job::{CallRecordWrite, LedgerWrite},
     retention::PruneRound,
-    capacity::{DiskSpace, StorageUsage, StorageCapacity},
-    store::{Migration, LedgerStore},
+    store::{LedgerStore, Migration},
     time::{ClockReading, StoreTime},
 };
-pub(crate) use read_pool::SqliteReadPool;
 use examine::examine;
 use process_lock::LedgerProcessLock;
 pub(crate) use read::SqliteReader;
+pub(crate) use read_pool::SqliteReadPool;
 use writer::{SqliteIdentityFiles, SqliteWriter};
 
 #[cfg(test)]
@@ -75,7 +78,8 @@ impl SqliteLedger {
     /// of an earlier version is brought up to date if the guard says so.
     pub(crate) fn open(path: &Path, guard: &LedgerGuard, room: Arc<StorageCapacity>) -> Result<Self, LedgerError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            file_permissions::folder(folder).map_err(|source| LedgerError::Folder { path: folder.to_owned(), source })?;
+            file_permissions::folder(folder)
+                .map_err(|source| LedgerError::Folder { path: folder.to_owned(), source })?;
         }
         file_permissions::make_private(path)?.iter().for_each(file_permissions::tell);
         let mut live = LedgerProcessLock::enter(path)?;
@@ -252,7 +256,11 @@ impl BudgetStore for SqliteLedger {
         Box::pin(self.writer.queue().sweep(limit))
     }
 
-    fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<BudgetHold>, JournalError>> {
+    fn open_reservations(
+        &self,
+        older_than_ms: u64,
+        limit: u32,
+    ) -> PortFuture<'_, Result<Vec<BudgetHold>, JournalError>> {
         let time = self.time.clone();
         Box::pin(self.pool.ask(move |connection| {
             let until_ms = now(connection, &time)?.now_ms.saturating_sub(older_than_ms);
@@ -262,9 +270,7 @@ impl BudgetStore for SqliteLedger {
 
     fn balances(&self, query: BalanceQuery) -> PortFuture<'_, Result<Vec<AccountBalance>, JournalError>> {
         let time = self.time.clone();
-        Box::pin(
-            self.pool.ask(move |connection| budgets::balances(connection, &query, now(connection, &time)?.now_ms)),
-        )
+        Box::pin(self.pool.ask(move |connection| budgets::balances(connection, &query, now(connection, &time)?.now_ms)))
     }
 }
 

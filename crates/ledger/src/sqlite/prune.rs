@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 use crate::{
     LedgerError,
     codec::{signed, unsigned},
-    retention::{OldRecord, PRUNED_MAX, UpkeepProgress, PruneReport, PruneRound},
+    retention::{OldRecord, PRUNED_MAX, PruneReport, PruneRound, UpkeepProgress},
 };
 
 /// One round, inside the writer's transaction. `ledger_ms` is ledger time, as expiry has it.
@@ -31,7 +31,11 @@ pub(super) fn prune(
 
 /// Records that were received before a moment of the wall clock, with the answers that were kept back. How many went, and whether that
 /// were all there are.
-fn records(transaction: &Connection, progress: &mut UpkeepProgress, before_ms: u64) -> Result<(u64, bool), LedgerError> {
+fn records(
+    transaction: &Connection,
+    progress: &mut UpkeepProgress,
+    before_ms: u64,
+) -> Result<(u64, bool), LedgerError> {
     let mut statement = transaction.prepare_cached(include_str!("../../sql/sqlite/old_records.sql"))?;
     let bounds = params![signed(progress.records_from_ms), signed(before_ms), PRUNED_MAX];
     let read = |row: &rusqlite::Row<'_>| {

@@ -45,7 +45,11 @@ impl SqliteReader {
     }
 
     /// A page of calls that have ended.
-    pub(crate) fn ended(&self, span: ReceivedRange, below: &CallListCursor) -> Result<Vec<(CallListCursor, CallRecord)>, LedgerError> {
+    pub(crate) fn ended(
+        &self,
+        span: ReceivedRange,
+        below: &CallListCursor,
+    ) -> Result<Vec<(CallListCursor, CallRecord)>, LedgerError> {
         let CallListCursor { received_ms, call_id } = below;
         let page = params![span.since_ms, received_ms, call_id, PAGE_MAX];
         let records = self.records(include_str!("../../sql/sqlite/ended_calls.sql"), page)?;
@@ -65,9 +69,9 @@ impl SqliteReader {
 
     pub(crate) fn quarantined(&self, call_id: &str) -> Result<Option<QuarantinedBody>, LedgerError> {
         let sql = "select bytes_total, body from quarantine where call_id = ?1";
-        let row = self
-            .connection
-            .query_row(sql, params![call_id], |row| Ok(QuarantinedBody { bytes_total: row.get(0)?, body: row.get(1)? }));
+        let row = self.connection.query_row(sql, params![call_id], |row| {
+            Ok(QuarantinedBody { bytes_total: row.get(0)?, body: row.get(1)? })
+        });
         Ok(row.optional()?)
     }
 

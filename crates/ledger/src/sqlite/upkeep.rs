@@ -6,11 +6,11 @@ mod verify;
 
 use std::{fs, path::Path};
 
-use super::{backup, examine, identity, process_lock, migrate, now, open_read_only, file_permissions};
+use super::{backup, examine, file_permissions, identity, migrate, now, open_read_only, process_lock};
 use crate::{
-    LedgerGuard, LedgerError, LossSettlement,
+    LedgerError, LedgerGuard, LossSettlement,
     identity::{FoundLedger, PositionFile, PositionWitness},
-    report::{MigrationPlan, LedgerStatus},
+    report::{LedgerStatus, MigrationPlan},
     time::StoreTime,
 };
 pub(crate) use adopt::{adopt, restore};

@@ -15,20 +15,20 @@ use servanda_effects::JournalError;
 use tokio::runtime;
 
 use super::{
-    batch_context::BatchContext, budgets, checkpoint::Checkpointer, dictionary, effects, identity, process_lock::LedgerProcessLock, prune, put, clock_reading,
-    recent_effects::SqliteRecentEffects,
+    batch_context::BatchContext, budgets, checkpoint::Checkpointer, clock_reading, dictionary, effects, identity,
+    process_lock::LedgerProcessLock, prune, put, recent_effects::SqliteRecentEffects,
 };
 use crate::{
     LedgerError,
+    capacity::StorageCapacity,
     clock_watch::ClockWatch,
     codec::signed,
     encoding::dictionary::Dictionary,
-    identity::{UnsettledLoss, PositionFile, lost_window},
+    identity::{PositionFile, UnsettledLoss, lost_window},
     inbox::Inbox,
     job::{Job, JobOutcome},
     queue::Queue,
     retention::UpkeepProgress,
-    capacity::StorageCapacity,
     time::StoreTime,
 };
 

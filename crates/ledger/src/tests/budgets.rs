@@ -4,8 +4,8 @@ use std::{pin::Pin, sync::Arc};
 
 use servanda_effects::{
     budget::{
-        Account, EntryReply, Chunks, ClosedBy, BudgetDimension, Draw, AccountEntry, ExhaustedAccount, LeaseReturn, BudgetHoldId, ChunkLease, OPEN_MS_MAX,
-        Period, Reservation, BudgetScope, BalanceQuery, SweepReport, TakeOutcome,
+        Account, AccountEntry, BalanceQuery, BudgetDimension, BudgetHoldId, BudgetScope, ChunkLease, Chunks, ClosedBy,
+        Draw, EntryReply, ExhaustedAccount, LeaseReturn, OPEN_MS_MAX, Period, Reservation, SweepReport, TakeOutcome,
     },
     effect::EffectId,
 };

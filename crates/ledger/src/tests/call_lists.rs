@@ -1,7 +1,7 @@
 //! Lists of calls: every condition, the order, what is under way, and where a list stops.
 
 use servanda_contract::{
-    CallerActor, CallId, CallRecord, Caller, GateName, Refusal, TaxonomyClass, Timestamp, record::Outcome,
+    CallId, CallRecord, Caller, CallerActor, GateName, Refusal, TaxonomyClass, Timestamp, record::Outcome,
 };
 use servanda_effects::{Journal as _, effect::DispatchEnd};
 

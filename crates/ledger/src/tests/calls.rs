@@ -70,7 +70,10 @@ async fn a_task_ends_once(kept: Kept) {
 async fn closing(kept: Kept) {
     let (ledger, reader) = (kept.ledger(), kept.reader().await);
     for number in 0..1000 {
-        ledger.record_finished(record(&format!("call_{number:04}"), Outcome::Refused, number), None, false).await.unwrap();
+        ledger
+            .record_finished(record(&format!("call_{number:04}"), Outcome::Refused, number), None, false)
+            .await
+            .unwrap();
     }
     ledger.close().await;
     assert_eq!(reader.count().await.unwrap(), 1000);

@@ -5,8 +5,9 @@ use std::{future::Future, pin::Pin};
 use bytes::Bytes;
 use servanda_contract::{CallId, record::Outcome, tool::EffectClass};
 use servanda_effects::effect::{
-    AppliedChange, EffectWaitReason, BeginRequest, ManualSettlement, EffectChange, Claim, Conflict, Effect, EffectId, EffectQuery, EffectState, EffectStore, DispatchEnd,
-    EffectEvent, OrphanQuery, OwnerId, EffectReply, StoredAnswer, EffectTarget, owner_silence_ms_max,
+    AppliedChange, BeginRequest, Claim, Conflict, DispatchEnd, Effect, EffectChange, EffectEvent, EffectId,
+    EffectQuery, EffectReply, EffectState, EffectStore, EffectTarget, EffectWaitReason, ManualSettlement, OrphanQuery,
+    OwnerId, StoredAnswer, owner_silence_ms_max,
 };
 use tokio::task::JoinSet;
 
@@ -112,7 +113,10 @@ async fn every_end(kept: Kept) {
     let claim = mine(apply(effects, begun(begin("late"))).await.reply);
     apply(effects, settled(&claim, unknown())).await;
     assert_eq!(apply(effects, begun(begin("late"))).await.reply, EffectReply::Unknown);
-    assert_eq!(apply(effects, settled(&claim, DispatchEnd::Completed(answer("late")))).await.reply, EffectReply::Settled);
+    assert_eq!(
+        apply(effects, settled(&claim, DispatchEnd::Completed(answer("late")))).await.reply,
+        EffectReply::Settled
+    );
     assert_eq!(apply(effects, begun(begin("late"))).await.reply, EffectReply::Replay(answer("late")));
     let nobody = Claim { id: EffectId::new(), epoch: 1 };
     assert_eq!(apply(effects, settled(&nobody, unknown())).await.reply, EffectReply::NotFound);
@@ -178,7 +182,9 @@ async fn records(kept: Kept) {
 
 async fn restart(kept: Kept) {
     let mut before = Vec::new();
-    for (number, end) in [DispatchEnd::Completed(answer("x")), DispatchEnd::Unknown("reset".to_owned())].into_iter().enumerate() {
+    for (number, end) in
+        [DispatchEnd::Completed(answer("x")), DispatchEnd::Unknown("reset".to_owned())].into_iter().enumerate()
+    {
         let claim = mine(kept.effects.apply(begun(begin(&format!("k{number}")))).await.unwrap().reply);
         before.extend(kept.effects.apply(settled(&claim, end)).await.unwrap().effect);
     }

@@ -5,7 +5,7 @@
 use std::process::Command;
 
 use servanda_effects::{
-    budget::{EntryReply, BudgetStore as _, BalanceQuery},
+    budget::{BalanceQuery, BudgetStore as _, EntryReply},
     effect::EffectTarget,
 };
 
@@ -59,7 +59,8 @@ async fn before_a_commit_nothing_is_there_and_after_it_everything() {
             let output = child.output().unwrap();
             assert_eq!(output.status.success(), lives, "{rule}: {output:?}");
             let ledger = open(&place).await;
-            let found = servanda_effects::effect::EffectStore::find(&ledger, EffectTarget::Key(key("k"))).await.unwrap();
+            let found =
+                servanda_effects::effect::EffectStore::find(&ledger, EffectTarget::Key(key("k"))).await.unwrap();
             assert_eq!(found.is_some(), there, "{rule} at {place}");
             let calls = ledger.reader().await.unwrap().find(&CallQuery::Latest, 9).await.unwrap();
             assert_eq!(

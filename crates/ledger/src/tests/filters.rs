@@ -1,7 +1,7 @@
 //! Lists by conditions, page by page.
 
 use servanda_contract::tool::EffectClass;
-use servanda_effects::effect::{EffectFilter, EffectQuery, EffectState, DispatchEnd, EffectTarget};
+use servanda_effects::effect::{DispatchEnd, EffectFilter, EffectQuery, EffectState, EffectTarget};
 
 use super::{
     kept::Kept,

@@ -11,8 +11,10 @@ use std::{
 use servanda_contract::{CallRecord, Timestamp, time::Clock};
 use servanda_effects::{
     InMemoryNotebook, JournalError, Notebook,
-    budget::{EntryReply, BudgetStore, AccountEntry, InMemoryBudgets, BudgetHold, AccountBalance, BalanceQuery, SweepReport},
-    effect::{AppliedChange, EffectChange, Effect, EffectStore, InMemoryEffects, OrphanQuery, OwnerId, EffectTarget},
+    budget::{
+        AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, InMemoryBudgets, SweepReport,
+    },
+    effect::{AppliedChange, Effect, EffectChange, EffectStore, EffectTarget, InMemoryEffects, OrphanQuery, OwnerId},
 };
 
 use crate::{Ledger, LedgerReader};
@@ -145,7 +147,11 @@ impl Both {
         self.budgets.sweep(limit).await
     }
 
-    pub(super) async fn open_reservations(&self, older_than_ms: u64, limit: u32) -> Result<Vec<BudgetHold>, JournalError> {
+    pub(super) async fn open_reservations(
+        &self,
+        older_than_ms: u64,
+        limit: u32,
+    ) -> Result<Vec<BudgetHold>, JournalError> {
         self.budgets.open_reservations(older_than_ms, limit).await
     }
 

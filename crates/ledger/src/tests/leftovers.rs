@@ -5,7 +5,10 @@ use std::pin::Pin;
 use servanda_contract::CallId;
 use servanda_effects::{
     budget::{EntryReply, OPEN_MS_MAX, SweepReport},
-    effect::{BeginRequest, ManualSettlement, EffectChange, Claim, EffectId, EffectState, DispatchEnd, EffectEvent, OwnerId, EffectTarget},
+    effect::{
+        BeginRequest, Claim, DispatchEnd, EffectChange, EffectEvent, EffectId, EffectState, EffectTarget,
+        ManualSettlement, OwnerId,
+    },
 };
 use tokio::task::JoinSet;
 
@@ -193,7 +196,8 @@ async fn pays_until(ledger: &Both, name: &str, steps: usize) -> u64 {
         return 0;
     }
     let never_ran = steps == 3;
-    let end = if never_ran { DispatchEnd::NotExecuted("refused".to_owned()) } else { DispatchEnd::Completed(answer("x")) };
+    let end =
+        if never_ran { DispatchEnd::NotExecuted("refused".to_owned()) } else { DispatchEnd::Completed(answer("x")) };
     ledger.apply(settled(&claim, end)).await.unwrap();
     if steps >= 5 {
         ledger.book(settle(name, None)).await.unwrap();

@@ -5,7 +5,8 @@ use std::{future::Future, pin::Pin};
 
 use servanda_contract::tool::EffectClass;
 use servanda_effects::effect::{
-    BeginRequest, EffectState, EffectStore, DispatchEnd, EffectEvent, OrphanQuery, OwnerId, EffectReply, EffectTarget, owner_silence_ms_max,
+    BeginRequest, DispatchEnd, EffectEvent, EffectReply, EffectState, EffectStore, EffectTarget, OrphanQuery, OwnerId,
+    owner_silence_ms_max,
 };
 
 use super::{
@@ -103,7 +104,10 @@ async fn long_calls(kept: Kept) {
         assert!(is_running(&reply(effects, by("other", EffectClass::N, "k")).await));
         assert!(effects.orphans(OrphanQuery::oldest(owner("other"), 10)).await.unwrap().is_empty());
     }
-    assert_eq!(effects.apply(settled(&first, DispatchEnd::Completed(answer("x")))).await.unwrap().reply, EffectReply::Settled);
+    assert_eq!(
+        effects.apply(settled(&first, DispatchEnd::Completed(answer("x")))).await.unwrap().reply,
+        EffectReply::Settled
+    );
 }
 
 async fn own_leftovers(kept: Kept) {

@@ -25,12 +25,18 @@ mod turns;
 
 use bytes::Bytes;
 use servanda_effects::{
-    budget::{Account, ClosedBy, BudgetDimension, Draw, AccountEntry, BudgetHold, BudgetHoldId, Period, Reservation, BudgetScope, AccountBalance},
-    effect::{BeginRequest, EffectContext, Effect, EffectId, DispatchEnd, EffectEvent, LedgerNow, EffectReply, Settlement, step},
+    budget::{
+        Account, AccountBalance, AccountEntry, BudgetDimension, BudgetHold, BudgetHoldId, BudgetScope, ClosedBy, Draw,
+        Period, Reservation,
+    },
+    effect::{
+        BeginRequest, DispatchEnd, Effect, EffectContext, EffectEvent, EffectId, EffectReply, LedgerNow, Settlement,
+        step,
+    },
 };
 
 use crate::{
-    budget_rows::{BudgetHoldRow, BudgetPage, BalanceRow, decode_hold, decode_balance},
+    budget_rows::{BalanceRow, BudgetHoldRow, BudgetPage, decode_balance, decode_hold},
     codec::{EffectRow, StoredEffect, key_digest},
 };
 use kept::Kept;

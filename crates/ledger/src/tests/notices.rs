@@ -3,7 +3,10 @@
 use servanda_contract::Timestamp;
 use servanda_effects::{
     Note, NoteKind,
-    effect::{EffectWaitReason, ManualSettlement, EffectChange, Claim, EffectQuery, EffectState, DispatchEnd, EffectEnding, EffectEvent, Notice, EffectTarget},
+    effect::{
+        Claim, DispatchEnd, EffectChange, EffectEnding, EffectEvent, EffectQuery, EffectState, EffectTarget,
+        EffectWaitReason, ManualSettlement, Notice,
+    },
 };
 
 use super::{
@@ -19,7 +22,11 @@ pub(super) async fn notices(kept: Kept) {
             let key = format!("{call} {word}");
             Notice { ending, note: Note { kind: NoteKind::Delivery, key, value: "\"x\"".to_owned(), expires_at: None } }
         };
-        let ends = [(EffectEnding::Completed, "completed"), (EffectEnding::Failed, "failed"), (EffectEnding::Unknown, "unknown")];
+        let ends = [
+            (EffectEnding::Completed, "completed"),
+            (EffectEnding::Failed, "failed"),
+            (EffectEnding::Unknown, "unknown"),
+        ];
         EffectChange { notices: ends.map(notice).to_vec(), ..change }
     };
     let told = async || {

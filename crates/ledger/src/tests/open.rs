@@ -6,7 +6,10 @@ use std::{future::Future, pin::Pin};
 use servanda_contract::{CallId, CallRecord, record::Outcome, tool::EffectClass};
 use servanda_effects::{
     Journal as _,
-    effect::{EffectWaitReason, BeginRequest, EffectChange, Claim, EffectState, DispatchEnd, EffectEvent, OwnerId, EffectReply, EffectTarget},
+    effect::{
+        BeginRequest, Claim, DispatchEnd, EffectChange, EffectEvent, EffectReply, EffectState, EffectTarget,
+        EffectWaitReason, OwnerId,
+    },
 };
 
 use super::{

@@ -6,7 +6,10 @@ use bytes::Bytes;
 use servanda_contract::{CallRecord, Timestamp, record::Outcome, tool::EffectClass};
 use servanda_effects::{
     Journal as _, Note, NoteKind, Notebook as _,
-    effect::{BeginRequest, ManualSettlement, EffectChange, Claim, DispatchEnd, EffectEvent, OrphanQuery, OwnerId, EffectReply, EffectTarget},
+    effect::{
+        BeginRequest, Claim, DispatchEnd, EffectChange, EffectEvent, EffectReply, EffectTarget, ManualSettlement,
+        OrphanQuery, OwnerId,
+    },
 };
 
 use super::{
@@ -138,7 +141,8 @@ async fn tombstones(kept: Kept) {
 async fn page_by_page(kept: Kept) {
     let effects = &*kept.effects;
     let asks = OwnerId::from("own_asks".to_owned());
-    let by = |name: String, owner: &OwnerId| BeginRequest { class: EffectClass::N, owner: owner.clone(), ..begin(&name) };
+    let by =
+        |name: String, owner: &OwnerId| BeginRequest { class: EffectClass::N, owner: owner.clone(), ..begin(&name) };
     for number in 0..4 {
         effects.apply(begun(by(format!("own{number}"), &asks))).await.unwrap();
     }

@@ -3,7 +3,7 @@
 use servanda_contract::{Timestamp, record::Outcome};
 use servanda_effects::{
     Journal as _,
-    effect::{EffectStore as _, DispatchEnd, OwnerId, EffectReply},
+    effect::{DispatchEnd, EffectReply, EffectStore as _, OwnerId},
 };
 
 use super::{

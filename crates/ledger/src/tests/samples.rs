@@ -8,7 +8,8 @@ use servanda_contract::{
     tool::EffectClass,
 };
 use servanda_effects::effect::{
-    BeginRequest, EffectChange, Claim, ClientKey, EffectId, EffectKey, DispatchEnd, EffectEvent, BeginMode, DispatchOrder, OwnerId, EffectReply, StoredAnswer, EffectTarget,
+    BeginMode, BeginRequest, Claim, ClientKey, DispatchEnd, DispatchOrder, EffectChange, EffectEvent, EffectId,
+    EffectKey, EffectReply, EffectTarget, OwnerId, StoredAnswer,
 };
 
 pub(super) const HOUR_MS: u64 = 3_600_000;
@@ -152,12 +153,24 @@ pub(super) fn claim_first(begin: BeginRequest) -> BeginRequest {
 pub(super) fn begun(begin: BeginRequest) -> EffectChange {
     let record = record(begin.call_id.as_str(), Outcome::Dispatching, 1);
     let target = EffectTarget::Key(begin.key.clone());
-    EffectChange { target, event: EffectEvent::Begin(Box::new(begin)), record: Some(record), quarantine: None, notices: Vec::new() }
+    EffectChange {
+        target,
+        event: EffectEvent::Begin(Box::new(begin)),
+        record: Some(record),
+        quarantine: None,
+        notices: Vec::new(),
+    }
 }
 
 /// An event about the effect of a claim.
 pub(super) fn about(claim: &Claim, event: EffectEvent) -> EffectChange {
-    EffectChange { target: EffectTarget::Id(claim.id.clone()), event, record: None, quarantine: None, notices: Vec::new() }
+    EffectChange {
+        target: EffectTarget::Id(claim.id.clone()),
+        event,
+        record: None,
+        quarantine: None,
+        notices: Vec::new(),
+    }
 }
 
 pub(super) fn settled(claim: &Claim, end: DispatchEnd) -> EffectChange {

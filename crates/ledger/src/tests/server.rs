@@ -6,7 +6,7 @@ mod known;
 use servanda_contract::record::Outcome;
 use servanda_effects::{
     Journal as _,
-    effect::{EffectStore as _, DispatchEnd, OwnerId, EffectReply, EffectTarget},
+    effect::{DispatchEnd, EffectReply, EffectStore as _, EffectTarget, OwnerId},
 };
 use tokio::task::JoinSet;
 
@@ -119,7 +119,10 @@ async fn connections_come_back(cluster: &Cluster) {
     }
     tasks.join_all().await;
     for number in 0..8 {
-        kept.ledger().record_finished(record(&format!("call_after_{number}"), Outcome::Refused, 1), None, true).await.unwrap();
+        kept.ledger()
+            .record_finished(record(&format!("call_after_{number}"), Outcome::Refused, 1), None, true)
+            .await
+            .unwrap();
     }
 }
 

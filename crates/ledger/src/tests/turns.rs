@@ -12,7 +12,8 @@ use std::{
 
 use servanda_contract::tool::EffectClass;
 use servanda_effects::effect::{
-    EffectWaitReason, BeginRequest, EffectState, EffectStore, DispatchEnd, EffectEvent, OwnerId, EffectReply, EffectTarget, owner_silence_ms_max,
+    BeginRequest, DispatchEnd, EffectEvent, EffectReply, EffectState, EffectStore, EffectTarget, EffectWaitReason,
+    OwnerId, owner_silence_ms_max,
 };
 use tokio::task::JoinSet;
 
@@ -66,7 +67,10 @@ async fn waits(kept: Kept) {
     assert!(matches!(again, EffectReply::Running { .. }), "nobody waits for himself: {again:?}");
     // A task is still being worked on, what waits for input is not.
     let until_ms = u64::MAX / 4;
-    effects.apply(settled(&first, DispatchEnd::Awaits(EffectWaitReason::Task("t".to_owned()), until_ms))).await.unwrap();
+    effects
+        .apply(settled(&first, DispatchEnd::Awaits(EffectWaitReason::Task("t".to_owned()), until_ms)))
+        .await
+        .unwrap();
     assert_eq!(reply(&*other.effects, changing("b", &["invoice/1"])).await, blocked);
     effects.apply(settled(&first, DispatchEnd::Completed(answer("x")))).await.unwrap();
     let second = mine(reply(&*other.effects, changing("b", &["invoice/1"])).await);

@@ -11,9 +11,19 @@ pub(super) type JsonMemberFilter<'u> = &'u dyn Fn(bool, &str) -> bool;
 /// The JSON without unwanted members; none if there are none. `tokens` are those of `json`.
 ///
 /// A name that is no text is no unwanted name, and the rest of the JSON is stripped all the same.
-pub(super) fn stripped(json: &str, tokens: impl Iterator<Item = JsonToken>, is_unwanted: JsonMemberFilter<'_>) -> Option<String> {
-    let mut stripping =
-        MemberStripper { json, is_unwanted, inside: Vec::new(), is_meta_next: false, leaving: None, copy: StrippedCopy::default() };
+pub(super) fn stripped(
+    json: &str,
+    tokens: impl Iterator<Item = JsonToken>,
+    is_unwanted: JsonMemberFilter<'_>,
+) -> Option<String> {
+    let mut stripping = MemberStripper {
+        json,
+        is_unwanted,
+        inside: Vec::new(),
+        is_meta_next: false,
+        leaving: None,
+        copy: StrippedCopy::default(),
+    };
     for token in tokens {
         stripping.take(token)?;
     }

@@ -4,8 +4,8 @@ use reqwest::Url;
 
 use super::*;
 use crate::{
-    assertion,
     allowed_url::{Network, NetworkTrust},
+    assertion,
 };
 use servanda_authority::signature::Algorithm;
 
@@ -117,7 +117,12 @@ fn the_answer_to_a_registration_decides_how_we_prove_ourselves() {
             ClientAuthMethod::None,
             "NoProof",
         ),
-        (201, json!({"client_id": "a", "token_endpoint_auth_method": "private_key_jwt"}), ClientAuthMethod::None, "NoProof"),
+        (
+            201,
+            json!({"client_id": "a", "token_endpoint_auth_method": "private_key_jwt"}),
+            ClientAuthMethod::None,
+            "NoProof",
+        ),
         (201, json!({"client_id": ""}), ClientAuthMethod::None, "Form"),
         (201, json!([]), ClientAuthMethod::None, "Form"),
         (400, json!({"client_id": "a"}), ClientAuthMethod::None, "Refused"),

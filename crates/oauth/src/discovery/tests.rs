@@ -129,7 +129,8 @@ fn an_issuer_that_was_agreed_on_is_the_only_one() {
 #[test]
 fn a_server_that_asked_for_nothing_is_not_taken_for_one_of_old() {
     let trust = NetworkTrust::new(Url::parse(MCP).unwrap(), Network::Public);
-    let mut next = OauthDiscovery::begin(DiscoveryInput { trust, challenged: false, resource_metadata: None, issuer: None });
+    let mut next =
+        OauthDiscovery::begin(DiscoveryInput { trust, challenged: false, resource_metadata: None, issuer: None });
     while let Ok(DiscoveryStep::Fetch(search, _)) = next {
         next = search.step(DocumentFetch::Nothing);
     }

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    token_response::{self, RequestedTokenKind},
     allowed_url::{Network, NetworkTrust},
+    token_response::{self, RequestedTokenKind},
 };
 
 const NOW: Timestamp = Timestamp::from_unix_ms(1_000_000);
@@ -63,7 +63,9 @@ fn tokens_are_for_the_address_they_were_issued_for() {
 
 #[test]
 fn the_next_tokens_replace_the_last_ones() {
-    let read = |body: serde_json::Value| token_response::read(200, body.to_string().as_bytes(), RequestedTokenKind::Access, NOW).unwrap();
+    let read = |body: serde_json::Value| {
+        token_response::read(200, body.to_string().as_bytes(), RequestedTokenKind::Access, NOW).unwrap()
+    };
     let login = registered();
     let rotated = login.renewed(read(json!({"access_token": "n", "token_type": "Bearer", "refresh_token": "r2"})), NOW);
     assert_eq!((rotated.refresh_token().unwrap().as_text(), rotated.generation), (Some("r2"), 1));
@@ -80,7 +82,8 @@ fn a_client_of_the_configuration_is_the_one_that_is_configured_now() {
         ..OauthClientConfig::default()
     };
     let proof = ClientAuthentication::Basic(Secret::from("old".to_owned()));
-    let login = Login::from_grant(&granted(OauthClient { id: "me".to_owned(), proof }), &configured("me", "old"), None, NOW);
+    let login =
+        Login::from_grant(&granted(OauthClient { id: "me".to_owned(), proof }), &configured("me", "old"), None, NOW);
     assert!(login.registered_client().is_none());
     assert!(
         !String::from_utf8_lossy(login.to_json().unwrap().expose()).contains("\"old\""),

@@ -4,7 +4,7 @@ use servanda_authority::{Secret, sealing::KEY_BYTES};
 use servanda_effects::InMemoryNotebook;
 
 use super::*;
-use crate::testing::{UnreliableNotebook, TokenServer};
+use crate::testing::{TokenServer, UnreliableNotebook};
 
 const NOW: Timestamp = Timestamp::from_unix_ms(1_000);
 

@@ -7,7 +7,7 @@ use servanda_upstream::CredentialLack;
 use super::*;
 use crate::{
     login::LEEWAY_MS,
-    testing::{FixedAccess, OauthTestClock, TokenServer, login_store, credential_request, shown},
+    testing::{FixedAccess, OauthTestClock, TokenServer, credential_request, login_store, shown},
 };
 
 async fn server() -> TokenServer {
@@ -126,7 +126,8 @@ impl StatementIssuer for Stated {
 #[tokio::test]
 async fn t7_what_is_exchanged_is_our_statement_about_the_user_and_each_party_has_a_token() {
     let (server, clock) = (server().await, OauthTestClock::new());
-    let access = UpstreamAccess { issuer: Some(server.origin.clone()), ..server.terms(UnattendedGrant::Statement).0.clone() };
+    let access =
+        UpstreamAccess { issuer: Some(server.origin.clone()), ..server.terms(UnattendedGrant::Statement).0.clone() };
     let terms: Arc<dyn UpstreamAccessSource> = Arc::new(FixedAccess(access));
     let source = MachineSource::new(terms, login_store(), Arc::new(clock), Some(Arc::new(Stated)));
     assert!(source.is_personal());

@@ -7,8 +7,10 @@ use futures_util::FutureExt as _;
 
 use super::*;
 use crate::{
-    grant::{UpstreamAccess, UnattendedGrant},
-    testing::{FixedAccess, OauthTestClock, UnreliableNotebook, TokenServer, login_store, credential_request, key, shown},
+    grant::{UnattendedGrant, UpstreamAccess},
+    testing::{
+        FixedAccess, OauthTestClock, TokenServer, UnreliableNotebook, credential_request, key, login_store, shown,
+    },
 };
 
 struct World {
@@ -36,7 +38,11 @@ impl World {
     }
 
     fn source(&self) -> PersonalSource {
-        PersonalSource::new(self.server.terms(UnattendedGrant::Client), self.login_store.clone(), Arc::new(self.clock.clone()))
+        PersonalSource::new(
+            self.server.terms(UnattendedGrant::Client),
+            self.login_store.clone(),
+            Arc::new(self.clock.clone()),
+        )
     }
 
     async fn agree(&self, tenant: &str, principal: &str, token: &str, refresh: Option<&str>) {
@@ -139,9 +145,12 @@ async fn a_server_that_does_not_answer_ends_no_login() {
 async fn an_upstream_that_moved_does_not_get_the_tokens() {
     let world = World::new().await;
     world.agree("acme", "ada", "t0", Some("r0")).await;
-    let access =
-        UpstreamAccess { url: "http://127.0.0.1:1/mcp".parse().unwrap(), ..world.server.terms(UnattendedGrant::Client).0.clone() };
-    let source = PersonalSource::new(Arc::new(FixedAccess(access)), world.login_store.clone(), Arc::new(world.clock.clone()));
+    let access = UpstreamAccess {
+        url: "http://127.0.0.1:1/mcp".parse().unwrap(),
+        ..world.server.terms(UnattendedGrant::Client).0.clone()
+    };
+    let source =
+        PersonalSource::new(Arc::new(FixedAccess(access)), world.login_store.clone(), Arc::new(world.clock.clone()));
     let told = shown(source.present(&credential_request("acme", "ada")).await);
     assert!(told.starts_with("the login of acme/ada is for another address"), "{told}");
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use servanda_contract::CallerActor;
 
 use super::{circumstances, decide_as, identity, ids, laws, payment, policies};
-use crate::{PolicyCases, Policies, Principal, ListDecision, run_cases};
+use crate::{ListDecision, Policies, PolicyCases, Principal, run_cases};
 
 /// Who acts for `acme/alice`, the one who acts now first. A name with a `?` is only claimed.
 fn acting(policies: &Policies, names: &[&str]) -> Principal {

@@ -98,7 +98,8 @@ fn an_argument_that_cannot_be_held_is_told_of_whoever_looks_at_it() {
 
 #[test]
 fn a_misspelt_case_is_not_read() {
-    let error = PolicyCases::read("cases.yaml", "cases:\n  - { name: x, tool: y, expect: allow, args_: {} }").unwrap_err();
+    let error =
+        PolicyCases::read("cases.yaml", "cases:\n  - { name: x, tool: y, expect: allow, args_: {} }").unwrap_err();
     assert_eq!(error.line(), Some(2));
     assert!(PolicyCases::read("cases.yaml", "cases:\n  - { name: x, tool: y, expect: perhaps }").is_err());
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{decide, payment, policies};
-use crate::{PolicyRefusalCause, PolicyDecision};
+use crate::{PolicyDecision, PolicyRefusalCause};
 
 fn with(member: &str, value: Value) -> Value {
     let mut arguments = payment(1);

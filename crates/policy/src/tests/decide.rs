@@ -4,7 +4,7 @@ use serde_json::json;
 use servanda_contract::tool::{DataClassification, SideEffectClass};
 
 use super::{canonical, circumstances, contracts, decide, decide_as, identity, ids, load_in, payment, policies};
-use crate::{PolicyCall, PolicyRefusalCause, PolicyDecision, BuiltInPermits, Principal, ShadowPolicies, ListDecision};
+use crate::{BuiltInPermits, ListDecision, PolicyCall, PolicyDecision, PolicyRefusalCause, Principal, ShadowPolicies};
 
 fn cause(decision: &PolicyDecision) -> &PolicyRefusalCause {
     match decision {
@@ -146,7 +146,8 @@ fn a_shadow_tells_what_enforcement_would_have_done_and_is_marked() {
     let shadow = ShadowPolicies::new(load_in(&vocabulary, text, BuiltInPermits::On).unwrap());
     let principal = Principal::user(&vocabulary, &identity("acme", "alice", &[])).unwrap();
     let (arguments, circumstances) = (canonical(&payment(1)), circumstances("acme"));
-    let call = PolicyCall { principal: &principal, tool: "bank.pay", arguments: &arguments, circumstances: &circumstances };
+    let call =
+        PolicyCall { principal: &principal, tool: "bank.pay", arguments: &arguments, circumstances: &circumstances };
     let told = serde_json::to_value(shadow.would_have(&call).to_record()).unwrap();
     assert_eq!(told, json!({ "would_have": "refused", "cause": "forbidden", "by": ["no"] }));
     let nothing = ShadowPolicies::new(load_in(&vocabulary, "", BuiltInPermits::On).unwrap());

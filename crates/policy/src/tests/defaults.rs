@@ -3,7 +3,9 @@
 use servanda_contract::tool::{DataClassification as Data, SideEffectClass as Class};
 
 use super::{circumstances, decide, decide_as, identity, ids, load_in, payment, tool, vocabulary_of};
-use crate::{PolicyCall, PolicyRefusalCause, PolicyDecision, BuiltInPermits, Policies, Principal, ToolFacts, Vocabulary};
+use crate::{
+    BuiltInPermits, Policies, PolicyCall, PolicyDecision, PolicyRefusalCause, Principal, ToolFacts, Vocabulary,
+};
 
 fn with(class: Class, data: Data, text: &str, defaults: BuiltInPermits) -> Policies {
     load_in(&vocabulary_of(&[tool("t", class, data)]), text, defaults).unwrap()
@@ -32,7 +34,9 @@ fn without_a_policy_every_class_may_be_called_and_says_by_which_default() {
 fn secret_data_needs_a_permit_that_somebody_wrote() {
     for class in [Class::ReadOnly, Class::MediumRiskWrite, Class::CriticalMutation] {
         let decision = decide(&with(class, Data::Secret, "", BuiltInPermits::On), "t", &payment(1));
-        assert!(matches!(&decision, PolicyDecision::Refused(refused) if *refused.cause() == PolicyRefusalCause::NotPermitted));
+        assert!(
+            matches!(&decision, PolicyDecision::Refused(refused) if *refused.cause() == PolicyRefusalCause::NotPermitted)
+        );
         let permit = "@id(\"mine\") permit (principal in Group::\"acme/staff\", action, resource == Tool::\"t\");";
         let decision = decide(&with(class, Data::Secret, permit, BuiltInPermits::On), "t", &payment(1));
         assert!(decision.is_allowed());
@@ -43,7 +47,9 @@ fn secret_data_needs_a_permit_that_somebody_wrote() {
 #[test]
 fn switched_off_the_defaults_permit_nothing() {
     let decision = decide(&with(Class::ReadOnly, Data::Public, "", BuiltInPermits::Off), "t", &payment(1));
-    assert!(matches!(&decision, PolicyDecision::Refused(refused) if *refused.cause() == PolicyRefusalCause::NotPermitted));
+    assert!(
+        matches!(&decision, PolicyDecision::Refused(refused) if *refused.cause() == PolicyRefusalCause::NotPermitted)
+    );
 }
 
 #[test]
@@ -53,7 +59,9 @@ fn a_forbid_takes_out_of_the_defaults() {
     assert!(!decision.is_allowed());
     assert_eq!(ids(&decision), ["no"]);
     assert_eq!(decision.by()[0].reason.as_deref(), Some("we do not"));
-    assert!(decide(&with(Class::LowRiskInternal, Data::Public, forbid, BuiltInPermits::On), "t", &payment(1)).is_allowed());
+    assert!(
+        decide(&with(Class::LowRiskInternal, Data::Public, forbid, BuiltInPermits::On), "t", &payment(1)).is_allowed()
+    );
 }
 
 const PERMIT_ALL: &str = "permit (principal, action, resource);";
@@ -65,7 +73,8 @@ fn another_tenants_tool_is_forbidden_whatever_is_written() {
         [(&[], true), (&["acme"], true), (&["rival"], false), (&["other", "acme"], true), (&["other", "rival"], false)];
     for (owners, allowed) in table {
         let tenants = owners.iter().map(|owner| (*owner).to_owned()).collect();
-        let vocabulary = Vocabulary::from_tools([ToolFacts { tenants: &tenants, ..ToolFacts::from(&contract) }]).unwrap();
+        let vocabulary =
+            Vocabulary::from_tools([ToolFacts { tenants: &tenants, ..ToolFacts::from(&contract) }]).unwrap();
         let policies = load_in(&vocabulary.into(), PERMIT_ALL, BuiltInPermits::Off).unwrap();
         let decision = decide(&policies, "t", &payment(1));
         assert_eq!(decision.is_allowed(), allowed, "{owners:?}");

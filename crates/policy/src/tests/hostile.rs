@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{decide, failure, identity, payment, policies};
-use crate::{PolicyRefusalCause, PolicyDecision, PolicyFindingKind, PartyIdentity, Principal, PrincipalError};
+use crate::{PartyIdentity, PolicyDecision, PolicyFindingKind, PolicyRefusalCause, Principal, PrincipalError};
 
 const LOOKS: &str = r#"
     permit (principal, action, resource);
@@ -21,7 +21,9 @@ fn deep_arguments_are_passed_over_where_nobody_looks() {
     let deep = (0..400).fold(json!(1), |inner, _| json!([inner]));
     assert!(decide(&policies(LOOKS), "bank.pay", &with("anything", deep.clone())).is_allowed());
     let decision = decide(&policies(LOOKS), "bank.pay", &with("account", deep));
-    assert!(matches!(decision, PolicyDecision::Refused(refused) if matches!(refused.cause(), PolicyRefusalCause::Arguments { .. })));
+    assert!(
+        matches!(decision, PolicyDecision::Refused(refused) if matches!(refused.cause(), PolicyRefusalCause::Arguments { .. }))
+    );
 }
 
 #[test]
@@ -48,7 +50,9 @@ fn an_argument_never_becomes_an_entity() {
         json!({ "name": { "__extn": { "fn": "decimal", "arg": "1.0" } } }),
     ] {
         let decision = decide(&policies(text), "bank.pay", &with("to", to));
-        assert!(matches!(decision, PolicyDecision::Refused(refused) if matches!(refused.cause(), PolicyRefusalCause::Arguments { .. })));
+        assert!(
+            matches!(decision, PolicyDecision::Refused(refused) if matches!(refused.cause(), PolicyRefusalCause::Arguments { .. }))
+        );
     }
 }
 

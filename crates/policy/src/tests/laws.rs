@@ -10,8 +10,8 @@ use servanda_contract::tool::SideEffectClass;
 
 use super::{canonical, contracts, identity, load_in, vocabulary_of_programs};
 use crate::{
-    PolicyCall, PolicyRefusalCause, CallCircumstances, PolicyDecision, BuiltInPermits, PartyIdentity, Policies, Principal, ListDecision, Vocabulary,
-    context_needs::ContextNeeds, request,
+    BuiltInPermits, CallCircumstances, ListDecision, PartyIdentity, Policies, PolicyCall, PolicyDecision,
+    PolicyRefusalCause, Principal, Vocabulary, context_needs::ContextNeeds, request,
 };
 
 const PRINCIPALS: [&str; 8] = [

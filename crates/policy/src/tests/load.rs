@@ -1,7 +1,7 @@
 //! What is wrong with policies is told with file and line, and nothing is loaded.
 
 use super::{contracts, decide, failure, golden, load_in, payment, policies, vocabulary_of};
-use crate::{BuiltInPermits, PolicyFindingKind, PolicyLimits, Policies, PolicySource};
+use crate::{BuiltInPermits, Policies, PolicyFindingKind, PolicyLimits, PolicySource};
 
 /// One mistake a policy.
 const MISTAKES: &str = r#"// Comments and "strings; with" semicolons do not count.
@@ -125,7 +125,8 @@ fn a_misspelt_word_of_a_closed_set_is_found() {
 #[test]
 fn one_bad_policy_keeps_all_from_being_loaded() {
     assert!(
-        load_in(&vocabulary_of(&contracts()), "permit (principal, action, resource); permit;", BuiltInPermits::On).is_err()
+        load_in(&vocabulary_of(&contracts()), "permit (principal, action, resource); permit;", BuiltInPermits::On)
+            .is_err()
     );
 }
 

@@ -23,8 +23,8 @@ use servanda_contract::{
 };
 
 use crate::{
-    PolicyCall, CallCircumstances, PolicyDecision, BuiltInPermits, PartyIdentity, PolicyLimits, PolicyLoadFailure, Policies, Principal, PolicySource, ToolFacts,
-    Vocabulary,
+    BuiltInPermits, CallCircumstances, PartyIdentity, Policies, PolicyCall, PolicyDecision, PolicyLimits,
+    PolicyLoadFailure, PolicySource, Principal, ToolFacts, Vocabulary,
 };
 
 const PAY: &str = include_str!("../../tests/fixtures/pay.yaml");

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use servanda_contract::tool::{DataClassification, SideEffectClass};
 
 use super::{decide, load_in, tool, vocabulary_of};
-use crate::{PolicyRefusalCause, PolicyDecision, BuiltInPermits, PolicyFindingKind, Vocabulary};
+use crate::{BuiltInPermits, PolicyDecision, PolicyFindingKind, PolicyRefusalCause, Vocabulary};
 
 /// `a.open` with a `path` and a `to.path` of strings, and `b.open` whose schema is given.
 fn beside(schema: &Value) -> Arc<Vocabulary> {

@@ -83,7 +83,13 @@ fn words(path: &str) -> Option<Vec<&'static str>> {
     })
 }
 
-fn finding(policy: &LoadedPolicy, sources: &[PolicySource<'_>], path: &str, word: &str, words: &[&str]) -> PolicyFinding {
+fn finding(
+    policy: &LoadedPolicy,
+    sources: &[PolicySource<'_>],
+    path: &str,
+    word: &str,
+    words: &[&str],
+) -> PolicyFinding {
     let message = format!("it compares `{path}` with \"{}\", which it never is", word.escape_debug());
     let hint = match nearest(word, words.iter().copied()) {
         Some(near) => format!("did you mean \"{near}\"?"),

@@ -14,7 +14,11 @@ use crate::{
 const TOOLS_SHOWN_MAX: usize = 3;
 
 /// Every place at which a policy looks at what it cannot see of a tool that it is about.
-pub(crate) fn findings(vocabulary: &Vocabulary, policy: &LoadedPolicy, sources: &[PolicySource<'_>]) -> Vec<PolicyFinding> {
+pub(crate) fn findings(
+    vocabulary: &Vocabulary,
+    policy: &LoadedPolicy,
+    sources: &[PolicySource<'_>],
+) -> Vec<PolicyFinding> {
     if policy.argument_accesses.is_empty() {
         return Vec::new();
     }
@@ -30,7 +34,12 @@ pub(crate) fn findings(vocabulary: &Vocabulary, policy: &LoadedPolicy, sources: 
     found.into_iter().map(|(path, tools)| finding(policy, path, &tools, sources)).collect()
 }
 
-fn finding(policy: &LoadedPolicy, path: &[String], tools: &[(&str, &UnseenArgument)], sources: &[PolicySource<'_>]) -> PolicyFinding {
+fn finding(
+    policy: &LoadedPolicy,
+    path: &[String],
+    tools: &[(&str, &UnseenArgument)],
+    sources: &[PolicySource<'_>],
+) -> PolicyFinding {
     let reason = tools.first().map_or("", |(_, unseen)| unseen.reason.as_str());
     let mut names: Vec<String> = tools.iter().map(|(name, _)| format!("`{name}`")).collect();
     names.dedup();

@@ -11,7 +11,7 @@ use crate::company::{Company, CompanyEffect, record_effect};
 use crate::failure::{SampleToolFailure, SampleToolOutcome};
 use crate::formats::EmailAddress;
 use crate::schema;
-use crate::tool::{Hints, ToolRunner, SampleTool};
+use crate::tool::{Hints, SampleTool, ToolRunner};
 
 const QUERY_LENGTH_MAX: usize = 100;
 const FOUND_MAX: u32 = 50;

@@ -10,7 +10,7 @@ use crate::arguments::{Arguments, decode};
 use crate::company::{Company, CompanyEffect, record_effect};
 use crate::failure::{SampleToolFailure, SampleToolOutcome};
 use crate::schema;
-use crate::tool::{Hints, ToolRunner, SampleTool};
+use crate::tool::{Hints, SampleTool, ToolRunner};
 
 const PATH_LENGTH_MAX: usize = 200;
 const CONTENT_BYTES_MAX: usize = 64 * 1024;
@@ -139,7 +139,9 @@ fn write_file(company: &Company, arguments: Arguments) -> SampleToolOutcome {
     let WriteFile { path, content } = decode(arguments)?;
     let absolute = path.starts_with('/') && path.len() > 1 && path.len() <= PATH_LENGTH_MAX;
     if !absolute || path.split('/').any(|segment| segment == "..") {
-        return Err(SampleToolFailure::declined("`path` must be absolute, like /notes/today.md, and must not climb with `..`"));
+        return Err(SampleToolFailure::declined(
+            "`path` must be absolute, like /notes/today.md, and must not climb with `..`",
+        ));
     }
     if content.len() > CONTENT_BYTES_MAX {
         let text = format!("`content` must not exceed {CONTENT_BYTES_MAX} bytes");

@@ -16,7 +16,7 @@ use crate::company::{Company, CompanyEffect, next_number, record_effect};
 use crate::failure::{SampleToolFailure, SampleToolOutcome};
 use crate::formats::Date;
 use crate::schema;
-use crate::tool::{Hints, ToolRunner, SampleTool};
+use crate::tool::{Hints, SampleTool, ToolRunner};
 
 const LINES_MAX: usize = 50;
 const VOID_REASONS: [&str; 4] = ["duplicate", "customer_request", "fraud_review", "internal_error"];

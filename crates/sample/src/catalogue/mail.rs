@@ -10,7 +10,7 @@ use crate::company::{Company, CompanyEffect, next_number, record_effect};
 use crate::failure::SampleToolOutcome;
 use crate::formats::EmailAddress;
 use crate::schema;
-use crate::tool::{Hints, ToolRunner, SampleTool};
+use crate::tool::{Hints, SampleTool, ToolRunner};
 
 const SUBJECT_LENGTH_MAX: usize = 200;
 const BODY_LENGTH_MAX: usize = 20_000;

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use crate::arguments::{Arguments, check_between, check_length, decode};
 use crate::company::{Company, CompanyEffect, next_number, record_effect};
 use crate::failure::{SampleToolFailure, SampleToolOutcome};
-use crate::formats::{EmailAddress, DateTime};
+use crate::formats::{DateTime, EmailAddress};
 use crate::schema;
-use crate::tool::{Hints, ToolRunner, SampleTool};
+use crate::tool::{Hints, SampleTool, ToolRunner};
 
 const TITLE_LENGTH_MAX: usize = 200;
 const ATTENDEES_MAX: usize = 20;

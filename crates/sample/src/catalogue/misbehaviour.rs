@@ -18,7 +18,7 @@ use crate::company::Company;
 use crate::failure::{SampleToolFailure, SampleToolOutcome};
 use crate::schema;
 use crate::session::SampleSession;
-use crate::tool::{Hints, ToolRunner, ToolScript, SampleTool};
+use crate::tool::{Hints, SampleTool, ToolRunner, ToolScript};
 use crate::wire::{INTERNAL_ERROR, SampleRpcError};
 
 const FLOOD_MEGABYTES_MAX: u64 = 1024;
@@ -39,7 +39,11 @@ pub(super) const TOOLS: &[SampleTool] = &[
         hints: Hints::Reads,
         run: ToolRunner::Inline(wrong_shape),
     },
-    tool_without_output("misbehave_garbage", "Print lines that are not JSON and never answer. Changes nothing.", garbage),
+    tool_without_output(
+        "misbehave_garbage",
+        "Print lines that are not JSON and never answer. Changes nothing.",
+        garbage,
+    ),
     SampleTool {
         output: Some(message_schema),
         ..tool_without_output(
@@ -52,7 +56,11 @@ pub(super) const TOOLS: &[SampleTool] = &[
     tool_without_output("misbehave_hang", "Never answer, while other calls are served. Changes nothing.", hang),
     SampleTool {
         output: Some(message_schema),
-        ..tool_without_output("misbehave_answer_twice", "Answer the same request twice, differently. Changes nothing.", answer_twice)
+        ..tool_without_output(
+            "misbehave_answer_twice",
+            "Answer the same request twice, differently. Changes nothing.",
+            answer_twice,
+        )
     },
     tool_without_output(
         "misbehave_answer_other_id",
@@ -94,7 +102,11 @@ pub(super) const TOOLS: &[SampleTool] = &[
         hints: Hints::Reads,
         run: ToolRunner::Background(slow),
     },
-    tool_without_output("misbehave_rpc_error", "Answer with a protocol error instead of a result. Changes nothing.", rpc_error),
+    tool_without_output(
+        "misbehave_rpc_error",
+        "Answer with a protocol error instead of a result. Changes nothing.",
+        rpc_error,
+    ),
     SampleTool {
         name: "misbehave_read_that_writes",
         title: "Read that writes",

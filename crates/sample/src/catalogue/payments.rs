@@ -12,7 +12,7 @@ use crate::catalogue::invoice_record::invoice;
 use crate::company::{Company, CompanyEffect, next_number, record_effect};
 use crate::failure::{SampleToolFailure, SampleToolOutcome};
 use crate::schema;
-use crate::tool::{Hints, ToolRunner, SampleTool};
+use crate::tool::{Hints, SampleTool, ToolRunner};
 
 pub(super) const TOOLS: &[SampleTool] = &[SampleTool {
     name: "pay_invoice",

@@ -11,7 +11,7 @@ use crate::arguments::{Arguments, check_length, decode};
 use crate::company::{Company, CompanyEffect, record_effect};
 use crate::failure::{SampleToolFailure, SampleToolOutcome};
 use crate::schema;
-use crate::tool::{Hints, ToolRunner, SampleTool};
+use crate::tool::{Hints, SampleTool, ToolRunner};
 
 const QUERY_LENGTH_MAX: usize = 4_000;
 const ROWS_MAX: usize = 100;

@@ -18,7 +18,7 @@ use crate::failure::SampleToolOutcome;
 use crate::formats::Month;
 use crate::schema;
 use crate::session::SampleSession;
-use crate::tool::{Hints, ToolRunner, SampleTool};
+use crate::tool::{Hints, SampleTool, ToolRunner};
 
 /// Long enough for a client to see the steps apart, short enough for a test.
 const STEP_PAUSE: Duration = Duration::from_millis(15);

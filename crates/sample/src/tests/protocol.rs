@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{HONEST, MISBEHAVING, call, converse, converse_raw, initialize, legacy, modern};
-use crate::{ServedEras, SampleOptions, SampleError};
+use crate::{SampleError, SampleOptions, ServedEras};
 
 #[test]
 fn initialize_agrees_on_a_legacy_revision() {

@@ -45,7 +45,9 @@ impl CallsArgs {
     pub(crate) fn filter(&self, now: Timestamp) -> Result<CallFilter, CommandFailure> {
         let (since_ms, until_ms) = (self.since.map(|at| at.unix_ms(now)), self.until.map(|at| at.unix_ms(now)));
         if since_ms.zip(until_ms).is_some_and(|(since_ms, until_ms)| since_ms >= until_ms) {
-            return Err(CommandFailure::bad_input("--since is not before --until").hint("no call was received in between"));
+            return Err(
+                CommandFailure::bad_input("--since is not before --until").hint("no call was received in between")
+            );
         }
         let (caller, tool) = (self.caller.clone(), self.tool.clone());
         let (outcome, class, gate) = (self.outcome, self.class, self.gate);

@@ -110,7 +110,10 @@ const CLIENTS: [KnownClient; 8] = [
         typed: true,
         http: HttpStyle::TypeAndUrl,
         then: "start `claude` here and approve the server; /mcp shows it",
-        places: &[(ClientFileScope::Project, ClientFileLocation::Here(".mcp.json")), (ClientFileScope::User, ClientFileLocation::Claude(".claude.json"))],
+        places: &[
+            (ClientFileScope::Project, ClientFileLocation::Here(".mcp.json")),
+            (ClientFileScope::User, ClientFileLocation::Claude(".claude.json")),
+        ],
         program: "claude",
         signs: &[ClientFileLocation::Home(".claude"), ClientFileLocation::Claude(".claude.json")],
     },
@@ -146,7 +149,10 @@ const CLIENTS: [KnownClient; 8] = [
         typed: false,
         http: HttpStyle::Address("url"),
         then: "restart Cursor, and switch the server on in its settings if it is off",
-        places: &[(ClientFileScope::Project, ClientFileLocation::Here(".cursor/mcp.json")), (ClientFileScope::User, ClientFileLocation::Home(".cursor/mcp.json"))],
+        places: &[
+            (ClientFileScope::Project, ClientFileLocation::Here(".cursor/mcp.json")),
+            (ClientFileScope::User, ClientFileLocation::Home(".cursor/mcp.json")),
+        ],
         program: "cursor",
         signs: &[ClientFileLocation::Home(".cursor")],
     },
@@ -193,7 +199,10 @@ const CLIENTS: [KnownClient; 8] = [
         typed: false,
         http: HttpStyle::Address("url"),
         then: "start `codex` again; /mcp shows the server",
-        places: &[(ClientFileScope::User, ClientFileLocation::Codex("config.toml")), (ClientFileScope::Project, ClientFileLocation::Here(".codex/config.toml"))],
+        places: &[
+            (ClientFileScope::User, ClientFileLocation::Codex("config.toml")),
+            (ClientFileScope::Project, ClientFileLocation::Here(".codex/config.toml")),
+        ],
         program: "codex",
         signs: &[ClientFileLocation::Codex("")],
     },
@@ -229,7 +238,11 @@ impl KnownClient {
     }
 
     /// Its file for that scope, or its usual one.
-    pub(crate) fn file(&self, scope: Option<ClientFileScope>, around: &ClientFolders) -> Option<(ClientFileScope, PathBuf)> {
+    pub(crate) fn file(
+        &self,
+        scope: Option<ClientFileScope>,
+        around: &ClientFolders,
+    ) -> Option<(ClientFileScope, PathBuf)> {
         let (scope, place) = self.places.iter().find(|(there, _)| scope.is_none_or(|wanted| wanted == *there))?;
         Some((*scope, around.path(*place)))
     }
@@ -302,8 +315,12 @@ impl ClientFolders {
                 self.home.join("Library/Application Support").join(path)
             }
             ClientFileLocation::Application(path) | ClientFileLocation::Config(path) => config().join(path),
-            ClientFileLocation::Codex(path) => self.codex_home.clone().unwrap_or_else(|| self.home.join(".codex")).join(path),
-            ClientFileLocation::Claude(path) => self.claude_home.clone().unwrap_or_else(|| self.home.clone()).join(path),
+            ClientFileLocation::Codex(path) => {
+                self.codex_home.clone().unwrap_or_else(|| self.home.join(".codex")).join(path)
+            }
+            ClientFileLocation::Claude(path) => {
+                self.claude_home.clone().unwrap_or_else(|| self.home.clone()).join(path)
+            }
         }
     }
 }

@@ -113,7 +113,9 @@ impl ClientFileConnections {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Ok(Self { version: VERSION, connections: Vec::new() });
             }
-            read => read.map_err(|error| CommandFailure::failed(format!("cannot read `{}`: {error}", file.display())))?,
+            read => {
+                read.map_err(|error| CommandFailure::failed(format!("cannot read `{}`: {error}", file.display())))?
+            }
         };
         let broken = |why: String| {
             CommandFailure::bad_input(format!("`{}` is not the record it was: {why}", file.display()))

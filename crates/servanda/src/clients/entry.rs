@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Map, Value, json};
 
 use super::{
-    client_table::{KnownClient, HttpStyle},
+    client_table::{HttpStyle, KnownClient},
     search_path::is_this_program,
 };
 use crate::config::parse_listen;
@@ -54,7 +54,12 @@ impl GatewayLocation {
     }
 
     /// The entry for a client; nothing if it cannot reach the gateway that way. Without a client, as most write it.
-    pub(crate) fn entry(&self, client: Option<&KnownClient>, door: Door, env: &BTreeMap<String, String>) -> Option<Value> {
+    pub(crate) fn entry(
+        &self,
+        client: Option<&KnownClient>,
+        door: Door,
+        env: &BTreeMap<String, String>,
+    ) -> Option<Value> {
         let (typed, http) = client.map_or((false, HttpStyle::TypeAndUrl), |client| (client.typed, client.http));
         match (door, http) {
             (Door::Http, HttpStyle::None) => None,

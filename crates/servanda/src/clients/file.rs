@@ -56,7 +56,8 @@ impl ClientFile {
                 .hint("nothing was changed; remove the link, or name the file it leads to with --file"));
         }
         let is_linked = path.strip_prefix(&root).is_ok_and(|below| canonical.join(below) != real);
-        let text = read_text(&real).map_err(|why| CommandFailure::bad_input(format!("cannot read `{shown}`: {why}")))?;
+        let text =
+            read_text(&real).map_err(|why| CommandFailure::bad_input(format!("cannot read `{shown}`: {why}")))?;
         Ok(Self { path, shown, real, is_linked, text })
     }
 

@@ -2,12 +2,12 @@
 //! are edited in place and byte for byte, with a backup and a record, so that every change can be undone. What is imported
 //! from them is in `import`.
 
+mod client_table;
 pub(crate) mod connections;
 pub(crate) mod difference;
 pub(crate) mod entry;
 pub(crate) mod file;
 pub(crate) mod json;
-mod client_table;
 pub(crate) mod likely_secrets;
 pub(crate) mod masking;
 pub(crate) mod notation;
@@ -17,4 +17,4 @@ pub(crate) mod search_path;
 mod tests;
 pub(crate) mod toml;
 
-pub(crate) use self::client_table::{KnownClient, ClientName, HttpStyle, ClientFileScope, ClientFolders, client_of};
+pub(crate) use self::client_table::{ClientFileScope, ClientFolders, ClientName, HttpStyle, KnownClient, client_of};

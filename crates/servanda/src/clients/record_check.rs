@@ -8,8 +8,8 @@ use clap::ValueEnum as _;
 use serde_json::Value;
 
 use super::{
-    ClientName, ClientFolders,
-    connections::{PriorFileState, ClientFileConnection, ClientFileConnections},
+    ClientFolders, ClientName,
+    connections::{ClientFileConnection, ClientFileConnections, PriorFileState},
     entry::is_gateway_of,
     file::{ClientFile, shown},
     notation::Notation,

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use servanda_contract::Timestamp;
 
 use super::{
-    ClientName, ClientFileScope, ClientFolders, client_of,
+    ClientFileScope, ClientFolders, ClientName, client_of,
     entry::{Door, GatewayLocation, value_behind},
     file::ClientFile,
     notation::Notation,

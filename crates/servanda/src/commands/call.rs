@@ -5,17 +5,22 @@ use std::{fmt::Write as _, io::Read as _, path::Path, sync::Arc, time::Duration}
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
+use servanda_authn::revocation;
 use servanda_authority::AuthenticatedCaller;
 use servanda_contract::{Caller, Observation, Refusal, refusal::EffectKnowledge, time::Clock as _};
-use servanda_engine::{Aims, CallAnswer, CallRequest, AnswerDetail, Gateway as _, Requester, OperationKeys, SystemClock, RequestTerms};
+use servanda_engine::{
+    Aims, AnswerDetail, CallAnswer, CallRequest, Gateway as _, OperationKeys, RequestTerms, Requester, SystemClock,
+};
 use servanda_ledger::LedgerSchemaPolicy;
 use servanda_mcp::fields::meta;
-use servanda_authn::revocation;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{ended_word, keys::key_lookup, operator};
-use crate::{cli::CallArgs, config::LoadedConfig, failure::CommandFailure, screen::Screen, stopping::Stop, wiring::AssembledGateway};
+use crate::{
+    cli::CallArgs, config::LoadedConfig, failure::CommandFailure, screen::Screen, stopping::Stop,
+    wiring::AssembledGateway,
+};
 
 /// The members of a tool result that a person looks at.
 #[derive(Deserialize)]
@@ -103,7 +108,8 @@ async fn requester_for_key(gateway: &AssembledGateway, key: &str) -> Result<Requ
 /// The holder of an API key, for whom the operator makes a call from the command line.
 fn requester_by_operator(holder: Arc<AuthenticatedCaller>) -> Requester {
     let mut requester = super::local_requester("servanda-cli");
-    let client = requester.caller.client.take().map(|client| format!("{client}, operated by {}", operator::user_name()));
+    let client =
+        requester.caller.client.take().map(|client| format!("{client}, operated by {}", operator::user_name()));
     requester.caller = Caller { client, ..holder.caller() };
     requester.affinity = Arc::from(format!("operator/{}", holder.credential()));
     requester.authority = holder;
@@ -124,7 +130,8 @@ fn show_answer(answer: CallAnswer, timed_out: bool, args: &CallArgs, screen: Scr
         }
         CallAnswer::Failed(error) => Err(CommandFailure::failed(error.message)),
         CallAnswer::InputRequired(_) | CallAnswer::Task(_) => {
-            Err(CommandFailure::failed("the tool asks for what only a client can give").hint("call it from an MCP client"))
+            Err(CommandFailure::failed("the tool asks for what only a client can give")
+                .hint("call it from an MCP client"))
         }
         CallAnswer::Result(result) => show(&result.json, timed_out, args.raw, screen),
     }

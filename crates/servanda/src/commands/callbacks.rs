@@ -8,15 +8,15 @@ use servanda_contract::time::Clock as _;
 use servanda_effects::effect::EffectEnding;
 use servanda_engine::{
     SystemClock,
-    callbacks::{ANSWER_MS_MAX, Callbacks, CallbackTransport as _, CallbackDelivery, CallbackSubscription, deliveries},
+    callbacks::{ANSWER_MS_MAX, CallbackDelivery, CallbackSubscription, CallbackTransport as _, Callbacks, deliveries},
 };
-use servanda_upstream::{WebhookSendError, WebhookClient, WebhookResponse};
+use servanda_upstream::{WebhookClient, WebhookResponse, WebhookSendError};
 
 use crate::{
     cli::{CallbacksArgs, CallbacksCommand},
     config::LoadedConfig,
     failure::CommandFailure,
-    screen::{TextStyle, Screen, lines, paint, table},
+    screen::{Screen, TextStyle, lines, paint, table},
 };
 
 pub(crate) async fn run(config: &Path, args: &CallbacksArgs, screen: Screen) -> Result<(), CommandFailure> {
@@ -108,12 +108,14 @@ async fn test(callbacks: &Callbacks, name: &str, screen: Screen) -> Result<(), C
             }
             Ok(())
         }
-        Ok(WebhookResponse { status, .. }) => {
-            Err(CommandFailure::failed(format!("`{name}` at {origin} answered {id} with status {status} in {took_ms} ms"))
-                .hint(what_it_means(status)))
+        Ok(WebhookResponse { status, .. }) => Err(CommandFailure::failed(format!(
+            "`{name}` at {origin} answered {id} with status {status} in {took_ms} ms"
+        ))
+        .hint(what_it_means(status))),
+        Err(WebhookSendError(why)) => {
+            Err(CommandFailure::failed(format!("`{name}` at {origin} did not get {id}: {why}"))
+                .hint("is the receiver running, and its certificate known to this machine?"))
         }
-        Err(WebhookSendError(why)) => Err(CommandFailure::failed(format!("`{name}` at {origin} did not get {id}: {why}"))
-            .hint("is the receiver running, and its certificate known to this machine?")),
     }
 }
 

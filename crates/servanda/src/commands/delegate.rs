@@ -9,16 +9,18 @@ use std::{
 };
 
 use serde::Serialize;
+use servanda_authn::{keys, revocation, root_keys::RootKeyStore};
 use servanda_authority::{
     Actor, AuthenticatedCaller, Rights, Secret,
     api_key::{self, PresentedKey},
-    capability::{self, AgentCredential, CREDENTIAL_BYTES_MAX, Caveat, Delegation, DelegationError, DelegatingUser, attenuate},
+    capability::{
+        self, AgentCredential, CREDENTIAL_BYTES_MAX, Caveat, DelegatingUser, Delegation, DelegationError, attenuate,
+    },
     exchange::{self, ExchangeRequest, ExchangeRules, TokenExchangeTerms},
 };
 use servanda_contract::{Timestamp, time::Clock as _};
 use servanda_effects::Notebook;
 use servanda_engine::SystemClock;
-use servanda_authn::{keys, revocation, root_keys::RootKeyStore};
 
 use crate::{
     cli::DelegateArgs,
@@ -61,7 +63,9 @@ fn lifetime_ms(args: &DelegateArgs) -> Result<Option<u64>, CommandFailure> {
     let Some(ttl) = &args.ttl else { return Ok(None) };
     let lifetime_ms = span_ms("ttl", ttl)?;
     if lifetime_ms > capability::AGENT_LIFETIME_MS_MAX {
-        return Err(CommandFailure::bad_input("--ttl: an agent's credential is good for a day at most").hint("--ttl 24h"));
+        return Err(
+            CommandFailure::bad_input("--ttl: an agent's credential is good for a day at most").hint("--ttl 24h")
+        );
     }
     Ok(Some(lifetime_ms))
 }
@@ -115,7 +119,11 @@ async fn delegate(
     roots.delegate(&subject, delegation, now).map_err(not_delegated)
 }
 
-async fn authenticate_key(text: &str, notebook: &dyn Notebook, now: Timestamp) -> Result<AuthenticatedCaller, CommandFailure> {
+async fn authenticate_key(
+    text: &str,
+    notebook: &dyn Notebook,
+    now: Timestamp,
+) -> Result<AuthenticatedCaller, CommandFailure> {
     if !text.starts_with(api_key::PREFIX) {
         return Err(CommandFailure::bad_input("that is neither an API key nor an agent credential")
             .hint("an access token is exchanged at the gateway: POST /oauth/token"));

@@ -9,11 +9,11 @@ use crate::{
     cli::DiffArgs,
     commands::{
         next_step,
-        pin_review::{PinReview, ReviewedTool, PinReviewState},
+        pin_review::{PinReview, PinReviewState, ReviewedTool},
     },
     config::LoadedConfig,
     failure::CommandFailure,
-    screen::{TextStyle, Screen, count, paint},
+    screen::{Screen, TextStyle, count, paint},
 };
 
 /// Characters of a description that are shown of a tool nobody has agreed to.

@@ -12,7 +12,7 @@ use crate::{
     cli::DisconnectArgs,
     clients::{
         ClientName,
-        connections::{PriorFileState, ClientFileConnection, ClientFileConnections, PriorFileText},
+        connections::{ClientFileConnection, ClientFileConnections, PriorFileState, PriorFileText},
         file::{ClientFile, shown},
         record_check::{RecordCheck, notation_of},
     },
@@ -76,7 +76,9 @@ fn chosen(
 ) -> Result<Option<ClientFileConnection>, CommandFailure> {
     let wanted = match (named, args.client, args.scope) {
         (Some(file), ..) => Some(file.to_owned()),
-        (None, Some(client), Some(scope)) => client.client().file(Some(scope), &client_folders()?).map(|(_, file)| file),
+        (None, Some(client), Some(scope)) => {
+            client.client().file(Some(scope), &client_folders()?).map(|(_, file)| file)
+        }
         _ => None,
     };
     let word = args.client.map(ClientName::word);

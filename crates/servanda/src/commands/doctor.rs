@@ -8,7 +8,7 @@ mod reachability;
 use std::path::Path;
 
 use serde::Serialize;
-use servanda_catalog::{Catalog, ToolHold, Inventory, ToolStanding, pins::Pins};
+use servanda_catalog::{Catalog, Inventory, ToolHold, ToolStanding, pins::Pins};
 use servanda_contract::legibility::reveal;
 use servanda_effects::JournalError;
 use servanda_engine::{discover, quarantine::QuarantineHistory};
@@ -26,7 +26,7 @@ use crate::{
     contracts::{self, lock},
     credentials,
     failure::CommandFailure,
-    screen::{TextStyle, Screen, count, paint},
+    screen::{Screen, TextStyle, count, paint},
     wiring::{self, remembered_names, survey::told_if_slow},
 };
 
@@ -60,11 +60,21 @@ impl DoctorFindings {
     }
 
     fn note(&mut self, what: impl Into<String>, says: impl Into<String>, hint: impl Into<String>) {
-        self.0.push(DoctorFinding { what: what.into(), mark: DoctorSeverity::Note, says: says.into(), hint: Some(hint.into()) });
+        self.0.push(DoctorFinding {
+            what: what.into(),
+            mark: DoctorSeverity::Note,
+            says: says.into(),
+            hint: Some(hint.into()),
+        });
     }
 
     fn bad(&mut self, what: impl Into<String>, says: impl Into<String>, hint: impl Into<String>) {
-        self.0.push(DoctorFinding { what: what.into(), mark: DoctorSeverity::Bad, says: says.into(), hint: Some(hint.into()) });
+        self.0.push(DoctorFinding {
+            what: what.into(),
+            mark: DoctorSeverity::Bad,
+            says: says.into(),
+            hint: Some(hint.into()),
+        });
     }
 }
 
@@ -98,7 +108,8 @@ async fn look(loaded: &LoadedConfig, args: &DoctorArgs, findings: &mut DoctorFin
     ledger::look(loaded, findings).await;
     look_at_address(loaded, findings).await;
     look_at_issuers(loaded, findings).await;
-    let upstreams = match wiring::notebook_for_command(loaded).and_then(|notebook| wiring::upstreams(loaded, &notebook)) {
+    let upstreams = match wiring::notebook_for_command(loaded).and_then(|notebook| wiring::upstreams(loaded, &notebook))
+    {
         Ok(upstreams) => upstreams,
         Err(failure) => {
             let hint = failure.hint_text().unwrap_or("correct the file").to_owned();
@@ -197,7 +208,11 @@ fn look_at_pins(pins: &Pins, contracts: usize, findings: &mut DoctorFindings) {
 }
 
 /// Tools that lied, and tools that a person holds back, which is no fault.
-fn look_at_quarantine(loaded: &LoadedConfig, known: Result<Vec<QuarantineHistory>, JournalError>, findings: &mut DoctorFindings) {
+fn look_at_quarantine(
+    loaded: &LoadedConfig,
+    known: Result<Vec<QuarantineHistory>, JournalError>,
+    findings: &mut DoctorFindings,
+) {
     let known = match known {
         Ok(known) => known,
         Err(error) => return findings.bad("quarantine", error.reason(), "`servanda quarantine list` tries again"),
@@ -253,7 +268,8 @@ async fn look_at_issuers(loaded: &LoadedConfig, findings: &mut DoctorFindings) {
         match servanda_authn::check_issuer(&issuer.issuer, issuer.jwks_uri.as_deref()).await {
             Ok(()) => findings.good(what, "its keys can be had"),
             Err(why) => {
-                let why = reachability::explained(Some(issuer.jwks_uri.as_deref().unwrap_or(&issuer.issuer)), &why).await;
+                let why =
+                    reachability::explained(Some(issuer.jwks_uri.as_deref().unwrap_or(&issuer.issuer)), &why).await;
                 findings.bad(what, why, "check `issuer` and `jwks_uri`; without its keys no token of it is taken");
             }
         }
@@ -332,7 +348,9 @@ fn look_at_tools(id: &str, catalog: &Catalog, inventory: &Inventory, findings: &
             // What cannot be used has been said already, with why, and so has the ledger.
             ToolStanding::Unasked
             | ToolStanding::Offered { .. }
-            | ToolStanding::Held(ToolHold::Rejected { .. } | ToolHold::Observed { .. } | ToolHold::Blocked { .. }) => continue,
+            | ToolStanding::Held(ToolHold::Rejected { .. } | ToolHold::Observed { .. } | ToolHold::Blocked { .. }) => {
+                continue;
+            }
             ToolStanding::Withdrawn => (
                 format!("does not offer `{name}` any more"),
                 "remove its contract, or start the server as before".to_owned(),

@@ -100,7 +100,8 @@ mod tests {
             }
         }
         assert_eq!(hint([], false), None);
-        let mixed = hint([(ToolTrouble::Unreachable, "a"), (ToolTrouble::NotAgreed, "b"), (ToolTrouble::NotAgreed, "c")], true);
+        let mixed =
+            hint([(ToolTrouble::Unreachable, "a"), (ToolTrouble::NotAgreed, "b"), (ToolTrouble::NotAgreed, "c")], true);
         assert!(mixed.unwrap().starts_with("`servanda pin b`"), "what can be done at once comes first");
     }
 }

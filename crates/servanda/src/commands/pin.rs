@@ -11,7 +11,7 @@ use crate::{
     cli::PinArgs,
     commands::{
         next_step,
-        pin_review::{PinReview, ReviewedTool, PinReviewState},
+        pin_review::{PinReview, PinReviewState, ReviewedTool},
     },
     config::LoadedConfig,
     contracts::lock,
@@ -24,8 +24,10 @@ pub(crate) async fn run(config: &Path, args: &PinArgs, screen: Screen) -> Result
     let review = PinReview::open(&loaded).await?;
     let reviewed = review.live(&loaded, &args.names, screen).await?;
     let to_pin: Vec<&ReviewedTool> = reviewed.iter().filter(|reviewed| reviewed.can_be_pinned()).collect();
-    let problems: Vec<&ReviewedTool> =
-        reviewed.iter().filter(|reviewed| !reviewed.can_be_pinned() && reviewed.state != PinReviewState::Identical).collect();
+    let problems: Vec<&ReviewedTool> = reviewed
+        .iter()
+        .filter(|reviewed| !reviewed.can_be_pinned() && reviewed.state != PinReviewState::Identical)
+        .collect();
     if !screen.json {
         for one in to_pin.iter().chain(&problems) {
             screen.say(diff::describe(one));

@@ -8,7 +8,7 @@ use serde::Serialize;
 use servanda_catalog::{
     Catalog, RejectedDefinition,
     negotiation::{SchemaGap, SchemaMatch, fits},
-    pins::{Definition, Difference, ListedKind, LockFile, DifferenceSeverity, compare},
+    pins::{Definition, Difference, DifferenceSeverity, ListedKind, LockFile, compare},
 };
 use servanda_contract::legibility::reveal;
 
@@ -17,7 +17,7 @@ use crate::{
     config::LoadedConfig,
     contracts::{self, lock},
     failure::CommandFailure,
-    screen::{TextStyle, Screen},
+    screen::{Screen, TextStyle},
     wiring::{
         remembered_names,
         survey::{self, UpstreamSurvey},
@@ -115,9 +115,8 @@ impl PinReview {
         if let Some(unknown) = names.iter().find(|name| self.catalog.entry(name).is_none()) {
             let entries = self.catalog.entries();
             let known = entries.map(|(name, entry)| (name, entry.contract.contract().binding.tool.as_str()));
-            return Err(
-                CommandFailure::bad_input(format!("there is no tool `{unknown}`")).hint(next_step::nearest(unknown, known))
-            );
+            return Err(CommandFailure::bad_input(format!("there is no tool `{unknown}`"))
+                .hint(next_step::nearest(unknown, known)));
         }
         let entries = self.catalog.entries().filter(|(name, _)| wanted(name));
         let upstreams: BTreeSet<String> =
@@ -171,7 +170,12 @@ impl PinReview {
         self.catalog.entries().map(|(name, entry)| self.review(name, entry, survey)).collect()
     }
 
-    fn review(&self, name: &str, entry: &servanda_catalog::CatalogEntry, survey: Option<&UpstreamSurvey>) -> ReviewedTool {
+    fn review(
+        &self,
+        name: &str,
+        entry: &servanda_catalog::CatalogEntry,
+        survey: Option<&UpstreamSurvey>,
+    ) -> ReviewedTool {
         let contract = entry.contract.contract();
         let binding = &contract.binding;
         let pin = self.lock.as_ref().and_then(|lock| lock.pin(&binding.upstream, &binding.tool));
@@ -240,10 +244,18 @@ impl ReviewedTool {
     /// What is wrong, if anything.
     pub(crate) fn trouble(&self) -> Option<(ToolTrouble, &str)> {
         let trouble = match self.state {
-            PinReviewState::Additive | PinReviewState::Breaking | PinReviewState::Dangerous | PinReviewState::NotPinned if self.listed.is_some() => {
+            PinReviewState::Additive
+            | PinReviewState::Breaking
+            | PinReviewState::Dangerous
+            | PinReviewState::NotPinned
+                if self.listed.is_some() =>
+            {
                 ToolTrouble::ListNotAgreed
             }
-            PinReviewState::Additive | PinReviewState::Breaking | PinReviewState::Dangerous | PinReviewState::NotPinned => ToolTrouble::NotAgreed,
+            PinReviewState::Additive
+            | PinReviewState::Breaking
+            | PinReviewState::Dangerous
+            | PinReviewState::NotPinned => ToolTrouble::NotAgreed,
             PinReviewState::Identical | PinReviewState::NotAsked if self.misfits.is_empty() => return None,
             PinReviewState::Identical | PinReviewState::NotAsked => ToolTrouble::Misfit,
             PinReviewState::Rejected => ToolTrouble::Rejected,
@@ -255,8 +267,10 @@ impl ReviewedTool {
 
     /// Whether somebody can agree to what is served.
     pub(crate) fn can_be_pinned(&self) -> bool {
-        matches!(self.state, PinReviewState::Additive | PinReviewState::Breaking | PinReviewState::Dangerous | PinReviewState::NotPinned)
-            && self.live.is_some()
+        matches!(
+            self.state,
+            PinReviewState::Additive | PinReviewState::Breaking | PinReviewState::Dangerous | PinReviewState::NotPinned
+        ) && self.live.is_some()
     }
 }
 

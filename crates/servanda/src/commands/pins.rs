@@ -8,11 +8,11 @@ use crate::{
     cli::PinsArgs,
     commands::{
         next_step,
-        pin_review::{PinReview, ReviewedTool, PinReviewState},
+        pin_review::{PinReview, PinReviewState, ReviewedTool},
     },
     config::LoadedConfig,
     failure::CommandFailure,
-    screen::{TextStyle, Screen, lines, paint, table},
+    screen::{Screen, TextStyle, lines, paint, table},
     wiring::survey,
 };
 

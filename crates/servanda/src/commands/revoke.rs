@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
+use servanda_authn::revocation::{self, Revocation};
 use servanda_authority::{CredentialId, token::credential_of_id};
 use servanda_contract::time::Clock as _;
 use servanda_engine::SystemClock;
-use servanda_authn::revocation::{self, Revocation};
 
 use super::keys;
 use crate::{cli::RevokeArgs, commands::operator, config::LoadedConfig, failure::CommandFailure, screen::Screen};

@@ -94,7 +94,8 @@ mod tests {
             (&["company:read"], &["company.look"], &[]),
         ];
         for (given, patterns, expected) in table {
-            let tools_of = if patterns.is_empty() { ToolPatterns::all() } else { ToolPatterns::read(patterns).unwrap() };
+            let tools_of =
+                if patterns.is_empty() { ToolPatterns::all() } else { ToolPatterns::read(patterns).unwrap() };
             let rights = Rights { scopes: Scopes::from_words(given).unwrap(), tools: tools_of, ..Rights::unlimited() };
             assert_eq!(remarks_for_tools(&rights, &closed), expected);
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use servanda_authority::{
     Narrowing, Rights,
-    rights::{RightsDimension, ResourcePatterns, Scopes, ToolPatterns},
+    rights::{ResourcePatterns, RightsDimension, Scopes, ToolPatterns},
 };
 use servanda_contract::tool::SideEffectClass;
 
@@ -29,7 +29,8 @@ const DIMENSIONS: [(&str, RightsDimension); 5] = [
 /// What was typed, as something that takes rights away.
 pub(crate) fn narrowing(args: &RightsArgs) -> Result<Narrowing, CommandFailure> {
     let bad = |option: &str, why: &dyn std::fmt::Display| {
-        CommandFailure::bad_input(format!("--{option}: {why}")).hint("servanda keys create --help shows how they are written")
+        CommandFailure::bad_input(format!("--{option}: {why}"))
+            .hint("servanda keys create --help shows how they are written")
     };
     let scopes = Scopes::from_words(&args.scopes).map_err(|error| bad("scope", &error))?;
     let tools = ToolPatterns::read(&args.tools).map_err(|error| bad("tool", &error))?;
@@ -62,10 +63,9 @@ pub(crate) fn span_ms(option: &str, text: &str) -> Result<u64, CommandFailure> {
         _ => 0,
     };
     let number = text.trim().get(..text.trim().len().saturating_sub(1)).and_then(|number| number.parse::<u64>().ok());
-    number
-        .filter(|number| *number > 0 && unit_ms > 0)
-        .and_then(|number| number.checked_mul(unit_ms))
-        .ok_or_else(|| CommandFailure::bad_input(format!("--{option} is not a time")).hint("write it like 15m, 12h or 30d"))
+    number.filter(|number| *number > 0 && unit_ms > 0).and_then(|number| number.checked_mul(unit_ms)).ok_or_else(|| {
+        CommandFailure::bad_input(format!("--{option} is not a time")).hint("write it like 15m, 12h or 30d")
+    })
 }
 
 /// Rights in a few words.

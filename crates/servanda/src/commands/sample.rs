@@ -2,7 +2,7 @@
 
 use std::io;
 
-use servanda_sample::{ServedEras, SampleOptions, SampleError, serve};
+use servanda_sample::{SampleError, SampleOptions, ServedEras, serve};
 
 use crate::{
     cli::{SampleArgs, SampleEra},

@@ -6,11 +6,8 @@ use std::{
 };
 
 use serde_json::json;
-use servanda_doors::{
-    HttpOptions, ServingOptions,
-    http::{self, DoorThreads},
-};
-use servanda_engine::{UpstreamReachability, Engine};
+use servanda_doors::{HttpOptions, ServingOptions, for_engine, http::DoorThreads};
+use servanda_engine::{Engine, UpstreamReachability};
 use servanda_ledger::LedgerSchemaPolicy;
 use servanda_mcp::ClientCapabilities;
 use tokio::net::TcpListener;
@@ -84,7 +81,11 @@ impl ReadyAnnouncement {
 
 /// Says that the gateway is ready when every upstream has answered or can be named as one that does not. The door is open before
 /// that: a list or a call that comes early waits for the upstream it needs.
-async fn announce(what: ReadyAnnouncement, asked: impl Future<Output = ()>, screen: Screen) -> Result<(), CommandFailure> {
+async fn announce(
+    what: ReadyAnnouncement,
+    asked: impl Future<Output = ()>,
+    screen: Screen,
+) -> Result<(), CommandFailure> {
     let ReadyAnnouncement { engine, address, asks_for_credentials, warning } = what;
     let waiting = screen.wait("waiting for the servers to answer");
     asked.await;
@@ -137,12 +138,11 @@ pub(crate) async fn serve_http(
     let configuration = files.as_ref().map(|files| running_gateway::configuration(&files.loaded.file));
     options.health = Arc::new(gateway.health(configuration));
     options.session_idle_ms_max = gateway.session_idle_ms_max;
-    let router = http::router(gateway.engine.clone(), options);
     // Held until everything has ended: calls go on there when the door is closed.
     let threads = DoorThreads::start(available_parallelism().map_or(1, NonZero::get))?;
     let drain_ms_max = u64::try_from(stop.door_max().as_millis()).unwrap_or(u64::MAX);
     let serving = ServingOptions { drain_ms_max, threads: threads.clone(), ..ServingOptions::default() };
-    let serving = http::serve_with(listener, router, stop.requested.clone(), serving);
+    let serving = for_engine::serve_http(listener, gateway.engine.clone(), options, stop.requested.clone(), serving);
     let ended = Box::pin(until_the_end(gateway, stop, files, serving, screen)).await;
     drop(threads);
     ended
@@ -194,5 +194,6 @@ pub(crate) async fn until_the_end(
         }
         UnfinishedWork { cut_off, .. } => format!("stopped at once; {} cut off and may have happened", calls(cut_off)),
     };
-    Err(CommandFailure::failed(what).hint("`servanda explain` lists the latest calls: look for `unknown` and `dispatching`"))
+    Err(CommandFailure::failed(what)
+        .hint("`servanda explain` lists the latest calls: look for `unknown` and `dispatching`"))
 }

@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use servanda_doors::{StdioOptions, stdio};
+use servanda_doors::{StdioOptions, for_engine};
 use servanda_ledger::LedgerSchemaPolicy;
 use tokio::io::{AsyncRead, ReadBuf};
 
@@ -31,7 +31,8 @@ pub(crate) async fn run(config: &Path, screen: Screen) -> Result<(), CommandFail
     let mut options = StdioOptions::new(super::server_identity());
     options.drain_ms_max = u64::try_from(stop.door_max().as_millis()).unwrap_or(u64::MAX);
     let input = StoppingInput { input: tokio::io::stdin(), stop: stop.clone() };
-    let serving = stdio::serve(gateway.engine.clone(), options, input, tokio::io::stdout(), stop.requested.clone());
+    let (input, output) = (Box::new(input), Box::new(tokio::io::stdout()));
+    let serving = for_engine::serve_stdio(gateway.engine.clone(), options, input, output, stop.requested.clone());
     Box::pin(super::serve::until_the_end(&gateway, &stop, Some(files), serving, screen)).await
 }
 

@@ -12,13 +12,13 @@ use servanda_mcp::ClientCapabilities;
 use crate::{
     cli::ToolsArgs,
     commands::{
-        objections,
         next_step::{self, ToolTrouble},
+        objections,
     },
     config::LoadedConfig,
     contracts,
     failure::CommandFailure,
-    screen::{TextStyle, Screen, lines, paint, table},
+    screen::{Screen, TextStyle, lines, paint, table},
     wiring::{self, remembered_names, survey},
 };
 
@@ -132,7 +132,9 @@ fn row(name: &str, entry: &CatalogEntry, catalog: &Catalog) -> Row {
     let contract = entry.contract.contract();
     let standing = catalog.standing(name, &ClientCapabilities::none());
     let (state, notes) = match &*standing {
-        ToolStanding::Unasked if catalog.unreachable_reason(&contract.binding.upstream).is_some() => ("upstream down", Vec::new()),
+        ToolStanding::Unasked if catalog.unreachable_reason(&contract.binding.upstream).is_some() => {
+            ("upstream down", Vec::new())
+        }
         ToolStanding::Unasked => ("not asked", Vec::new()),
         ToolStanding::Withdrawn => ("withdrawn by its upstream", Vec::new()),
         ToolStanding::Offered { gaps, drift, objections } => {

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, net::SocketAddr};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use servanda_authn::{AuthnSettings, IssuerSettings, KEY_CACHE_POLICY, RequiredAuthnSettings, fetchable_url};
 use servanda_authority::{
     Rights,
     caller::{InvalidCallerName, checked_name, checked_tenant},
@@ -15,7 +16,6 @@ use servanda_authority::{
 };
 use servanda_catalog::Catalog;
 use servanda_contract::tool::SideEffectClass;
-use servanda_authn::{KEY_CACHE_POLICY, IssuerSettings, RequiredAuthnSettings, AuthnSettings, fetchable_url};
 
 use super::{Config, LoadedConfig};
 use crate::failure::CommandFailure;
@@ -155,7 +155,11 @@ impl LoadedConfig {
     }
 
     /// On which terms people are let in at that address, to the tools of that catalog.
-    pub(crate) fn admission_terms(&self, address: SocketAddr, catalog: &Catalog) -> Result<AuthnSettings, CommandFailure> {
+    pub(crate) fn admission_terms(
+        &self,
+        address: SocketAddr,
+        catalog: &Catalog,
+    ) -> Result<AuthnSettings, CommandFailure> {
         self.require_guarded(address)?;
         let auth = &self.config.auth;
         if auth.mode == AuthMode::Local {

@@ -144,7 +144,11 @@ impl TryFrom<BudgetEntry> for BudgetConfig {
         if let Some((name, _)) = named.iter().find(|(_, only)| only.as_deref() == Some("")) {
             return Err(format!("`{name}` is empty: leave it out where everybody is meant"));
         }
-        let only = AllowanceFilter { tenant: entry.tenant.clone(), principal: entry.principal.clone(), tool: entry.tool.clone() };
+        let only = AllowanceFilter {
+            tenant: entry.tenant.clone(),
+            principal: entry.principal.clone(),
+            tool: entry.tool.clone(),
+        };
         let (per, period, currency) = (entry.per.into(), entry.period.into(), entry.currency.clone());
         let allowance = Allowance { per, only, dimension, currency, amount, period };
         Ok(Self { entry, allowance })
@@ -282,6 +286,9 @@ mod tests {
         let read: Vec<BudgetConfig> = document::read("servanda.yaml", &written).unwrap();
         assert_eq!(read, BudgetConfig::defaults_for_new_users());
         let allowance = read[0].allowance();
-        assert_eq!((allowance.dimension, allowance.amount, allowance.period), (BudgetDimension::Critical, 10, Period::Day));
+        assert_eq!(
+            (allowance.dimension, allowance.amount, allowance.period),
+            (BudgetDimension::Critical, 10, Period::Day)
+        );
     }
 }

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, fmt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use servanda_effects::effect::EffectEnding;
-use servanda_engine::callbacks::{Callback, Callbacks, SigningSecret, CallbackSubscription};
+use servanda_engine::callbacks::{Callback, CallbackSubscription, Callbacks, SigningSecret};
 use servanda_upstream::WebhookAddress;
 
 use super::{
@@ -108,7 +108,8 @@ impl LoadedConfig {
     pub(crate) fn address(&self, number: usize, config: &CallbackConfig) -> Result<WebhookAddress, CommandFailure> {
         let (field, url) = (format!("callbacks[{number}].url"), &config.url);
         let url = expand(url).map_err(|reason| self.unfilled(&field, &reason, url))?;
-        WebhookAddress::parse(&url).map_err(|reason| self.wrong(&field, &reason, "write it like https://example.com/hook"))
+        WebhookAddress::parse(&url)
+            .map_err(|reason| self.wrong(&field, &reason, "write it like https://example.com/hook"))
     }
 
     fn secret(&self, field: &str, reference: &SigningSecretReference) -> Result<SigningSecret, CommandFailure> {

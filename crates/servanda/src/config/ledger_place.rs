@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use servanda_ledger::{LedgerGuard, Ledger, LedgerError, LedgerReader, LedgerSchemaPolicy, Upkeep};
+use servanda_ledger::{Ledger, LedgerError, LedgerGuard, LedgerReader, LedgerSchemaPolicy, Upkeep};
 
 use crate::{config::expansion, failure::CommandFailure};
 
@@ -144,8 +144,8 @@ mod tests {
             assert_eq!(place.store, StorePlace::Postgres(url.to_owned()));
             assert_eq!(place.to_string(), shown);
         }
-        let file =
-            LedgerPlace::parse(".servanda/ledger.db", PathBuf::new(), |text| PathBuf::from("/here").join(text)).unwrap();
+        let file = LedgerPlace::parse(".servanda/ledger.db", PathBuf::new(), |text| PathBuf::from("/here").join(text))
+            .unwrap();
         assert_eq!(file.to_string(), "/here/.servanda/ledger.db");
         let unset =
             LedgerPlace::parse("${SERVANDA_NO_SUCH_VARIABLE}", PathBuf::new(), |file| PathBuf::from(file)).unwrap_err();

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use servanda_catalog::names::{NamePolicy, ExposedNaming, NameLimitProfile};
+use servanda_catalog::names::{ExposedNaming, NameLimitProfile, NamePolicy};
 
 /// How tools are named towards agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

@@ -92,8 +92,11 @@ fn verified(file: &Path, text: String, expected: &ServerContracts, otherwise: &s
 }
 
 fn by_hand(file: &Path, otherwise: &str) -> CommandFailure {
-    CommandFailure::failed(format!("`{}` is not laid out as `servanda init` writes it, and stays as it is", file.display()))
-        .hint(otherwise.to_owned())
+    CommandFailure::failed(format!(
+        "`{}` is not laid out as `servanda init` writes it, and stays as it is",
+        file.display()
+    ))
+    .hint(otherwise.to_owned())
 }
 
 /// Where a tool's entry is: its own line, and the line after its last.

@@ -9,7 +9,7 @@ use std::{
 use servanda_catalog::{inference::definition_layer, pins::LockFile};
 use servanda_contract::{
     ToolContract, document,
-    layers::{EffectiveContract, Layer, LayerError, ContractLayers, ValueOrigins, ServerContracts, ToolEntry},
+    layers::{ContractLayers, EffectiveContract, Layer, LayerError, ServerContracts, ToolEntry, ValueOrigins},
 };
 
 use servanda_identity::layers::gateway::near_names;
@@ -130,9 +130,11 @@ enum ContractPart {
 impl ContractPart {
     fn located(self, loaded: &LoadedConfig, lock: Option<&LockFile>) -> Result<LocatedContract, UnreadableContract> {
         match self {
-            Self::Whole(file, contract) => {
-                Ok(LocatedContract { place: ContractLocation { file, tool: None }, contract: *contract, composed: None })
-            }
+            Self::Whole(file, contract) => Ok(LocatedContract {
+                place: ContractLocation { file, tool: None },
+                contract: *contract,
+                composed: None,
+            }),
             Self::Tool(server, tool) => {
                 let (file, server) = &*server;
                 compose_tool(file, server, &tool, loaded, lock)
@@ -206,7 +208,12 @@ pub(crate) fn read_file(file: &Path, text: &str) -> Result<ContractFile, String>
 }
 
 /// Composes the contracts of a server's tools.
-pub(crate) fn compose(file: &Path, server: &ServerContracts, loaded: &LoadedConfig, lock: Option<&LockFile>) -> ContractFolder {
+pub(crate) fn compose(
+    file: &Path,
+    server: &ServerContracts,
+    loaded: &LoadedConfig,
+    lock: Option<&LockFile>,
+) -> ContractFolder {
     let mut folder = ContractFolder::default();
     for tool in server.tools.keys() {
         match compose_tool(file, server, tool, loaded, lock) {
@@ -226,7 +233,11 @@ fn compose_tool(
 ) -> Result<LocatedContract, UnreadableContract> {
     let place = ContractLocation { file: file.to_owned(), tool: Some(tool.to_owned()) };
     let Some(entry) = server.tools.get(tool) else {
-        return Err(UnreadableContract { place, binding: None, reason: format!("`tools.{tool}`: there is no such entry") });
+        return Err(UnreadableContract {
+            place,
+            binding: None,
+            reason: format!("`tools.{tool}`: there is no such entry"),
+        });
     };
     let pin = lock.and_then(|lock| lock.pin(&server.server, tool));
     let offered = pin.map(|pin| definition_layer(&pin.definition).0);

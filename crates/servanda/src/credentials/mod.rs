@@ -9,11 +9,11 @@ mod stored_secret;
 
 use std::{path::Path, sync::Arc};
 
+use servanda_authn::root_keys::{ROOTS_PURPOSE, RootKeyStore, SealingKeySource};
 use servanda_authority::{Secret, scrubber::SECRET_BYTES_MIN, sealing::SealingKey};
 use servanda_contract::time::Clock as _;
 use servanda_effects::Notebook;
 use servanda_engine::SystemClock;
-use servanda_authn::root_keys::{ROOTS_PURPOSE, RootKeyStore, SealingKeySource};
 use servanda_upstream::{CredentialSource, Transport, Upstream, UpstreamSpec};
 use servanda_vault::{KEY_VARIABLE, LocalStore, SecretError, SecretReference, Vault};
 
@@ -126,7 +126,8 @@ pub(crate) fn sources(
                 let terms = VaultOauthTerms::new(spec.id.as_str(), url, oauth, vault.clone())?;
                 sources.push(oauth::source(terms, Arc::clone(notebook))?);
             }
-            _ => sources.extend(SecretCredentialSource::new(vault.clone(), credential).map(|source| Arc::new(source) as _)),
+            _ => sources
+                .extend(SecretCredentialSource::new(vault.clone(), credential).map(|source| Arc::new(source) as _)),
         }
     }
     Ok(sources)

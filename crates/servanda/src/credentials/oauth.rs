@@ -15,11 +15,11 @@ use servanda_effects::{Notebook, PortFuture};
 use servanda_engine::SystemClock;
 use servanda_oauth::{
     assertion::SigningKey,
-    login_store::{LOGIN_PURPOSE, LoginStore},
-    client::{OauthClient, ClientAuthentication, OauthClientConfig},
+    client::{ClientAuthentication, OauthClient, OauthClientConfig},
     flow::SubjectToken,
-    grant::{UpstreamAccess, UnattendedGrant, UpstreamAccessSource},
-    machine::{StatementSubject, MachineSource, StatementIssuer},
+    grant::{UnattendedGrant, UpstreamAccess, UpstreamAccessSource},
+    login_store::{LOGIN_PURPOSE, LoginStore},
+    machine::{MachineSource, StatementIssuer, StatementSubject},
     personal::PersonalSource,
     pkce::random_text,
     scope::OauthScopes,
@@ -54,7 +54,8 @@ struct GatewayStatements {
 
 /// Where logins are kept: in the notebook, sealed with a key of the encrypted store.
 pub(crate) fn login_store(vault: &Vault, notebook: Arc<dyn Notebook>) -> Result<LoginStore, CommandFailure> {
-    let store = vault.local().ok_or_else(|| CommandFailure::failed("there is no encrypted store for the key of logins"))?;
+    let store =
+        vault.local().ok_or_else(|| CommandFailure::failed("there is no encrypted store for the key of logins"))?;
     let key = store.own(KEY_NAME, KEY_BYTES, SystemClock.now());
     let key = key.map_err(|fault| CommandFailure::failed(fault.to_string()).hint(fault.hint()))?;
     let key = SealingKey::new(LOGIN_PURPOSE, &key).map_err(|error| CommandFailure::failed(error.to_string()))?;
@@ -62,7 +63,10 @@ pub(crate) fn login_store(vault: &Vault, notebook: Arc<dyn Notebook>) -> Result<
 }
 
 /// What shows tokens to that upstream.
-pub(super) fn source(terms: VaultOauthTerms, notebook: Arc<dyn Notebook>) -> Result<Arc<dyn CredentialSource>, CommandFailure> {
+pub(super) fn source(
+    terms: VaultOauthTerms,
+    notebook: Arc<dyn Notebook>,
+) -> Result<Arc<dyn CredentialSource>, CommandFailure> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let login_store = login_store(&terms.vault, notebook)?;
     if terms.config.flow == OauthFlow::User {
@@ -75,7 +79,8 @@ pub(super) fn source(terms: VaultOauthTerms, notebook: Arc<dyn Notebook>) -> Res
 impl VaultOauthTerms {
     /// Of an upstream at that address.
     pub(crate) fn new(upstream: &str, url: &str, config: &OauthConfig, vault: Vault) -> Result<Self, CommandFailure> {
-        let url = Url::parse(url).map_err(|_| CommandFailure::bad_input(format!("the URL of `{upstream}` is not valid")))?;
+        let url =
+            Url::parse(url).map_err(|_| CommandFailure::bad_input(format!("the URL of `{upstream}` is not valid")))?;
         Ok(Self { upstream: upstream.to_owned(), url, config: config.clone(), vault })
     }
 
@@ -101,7 +106,8 @@ impl VaultOauthTerms {
     }
 
     fn needed(&self, text: Option<&String>) -> Result<Secret, MissingCredential> {
-        self.secret(text)?.ok_or_else(|| MissingCredential::unavailable("the configuration names no secret for this flow"))
+        self.secret(text)?
+            .ok_or_else(|| MissingCredential::unavailable("the configuration names no secret for this flow"))
     }
 
     fn client(&self) -> Result<OauthClientConfig, MissingCredential> {
@@ -135,8 +141,14 @@ impl VaultOauthTerms {
         let Some(exchange) = &config.exchange_at else { return Ok(UnattendedGrant::Subject(subject)) };
         let endpoint =
             Url::parse(&exchange.url).map_err(|_| MissingCredential::unavailable("`exchange_at` is no address"))?;
-        let proof = self.secret(exchange.client_secret.as_ref())?.map_or(ClientAuthentication::None, ClientAuthentication::Basic);
-        Ok(UnattendedGrant::Relayed { subject, endpoint, client: OauthClient { id: exchange.client_id.clone(), proof } })
+        let proof = self
+            .secret(exchange.client_secret.as_ref())?
+            .map_or(ClientAuthentication::None, ClientAuthentication::Basic);
+        Ok(UnattendedGrant::Relayed {
+            subject,
+            endpoint,
+            client: OauthClient { id: exchange.client_id.clone(), proof },
+        })
     }
 
     fn read(&self) -> Result<UpstreamAccess, MissingCredential> {

@@ -14,7 +14,10 @@ use servanda_authority::{
 use servanda_contract::{digest::hex, time::Clock as _};
 use servanda_effects::PortFuture;
 use servanda_engine::SystemClock;
-use servanda_upstream::{CredentialCall, CredentialSource, CallRequirements, CredentialRequest, MissingCredential, PresentedCredentials, CredentialRejection, Remedy};
+use servanda_upstream::{
+    CallRequirements, CredentialCall, CredentialRejection, CredentialRequest, CredentialSource, MissingCredential,
+    PresentedCredentials, Remedy,
+};
 use servanda_vault::{SecretStoreError, Vault};
 use sha2::{Digest as _, Sha256};
 
@@ -64,7 +67,8 @@ impl StatementCredentialSource {
         }
         let vault = self.vault.clone();
         let found = tokio::task::spawn_blocking(move || key_of(&vault)).await;
-        let unusable = || MissingCredential::unavailable("the key of statements cannot be used").with_hint("servanda doctor");
+        let unusable =
+            || MissingCredential::unavailable("the key of statements cannot be used").with_hint("servanda doctor");
         let found = found.map_err(|_| unusable())?;
         let found = found.map_err(|fault| MissingCredential::unavailable(fault.to_string()).with_hint(fault.hint()))?;
         let key = Arc::new(found.ok_or_else(unusable)?);
@@ -88,7 +92,8 @@ impl StatementCredentialSource {
         let left = errand.deadline.saturating_duration_since(tokio::time::Instant::now()).as_millis();
         let lifetime_ms = u64::try_from(left).unwrap_or(u64::MAX).saturating_add(SLACK_MS);
         // What the payload touches was judged at gate 7, and is in no statement.
-        let need = RequiredRights { scopes: &under.scopes, tool: &under.tool, resources: &[], class: under.class, at: now };
+        let need =
+            RequiredRights { scopes: &under.scopes, tool: &under.tool, resources: &[], class: under.class, at: now };
         let invocation = Invocation {
             issuer: &self.issuer,
             audience: self.audience.as_deref().unwrap_or(errand.upstream.as_str()),
@@ -103,7 +108,10 @@ impl StatementCredentialSource {
 }
 
 impl CredentialSource for StatementCredentialSource {
-    fn present<'a>(&'a self, errand: &'a CredentialRequest) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
+    fn present<'a>(
+        &'a self,
+        errand: &'a CredentialRequest,
+    ) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
         Box::pin(async {
             let Some(call) = &errand.call else { return Ok(PresentedCredentials::default()) };
             let Some(under) = call.requirements.as_deref().filter(|_| errand.authority.is_some()) else {

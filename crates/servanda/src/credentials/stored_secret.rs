@@ -11,7 +11,9 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use servanda_authority::{Secret, scrubber::SECRET_BYTES_MIN};
 use servanda_effects::PortFuture;
-use servanda_upstream::{CredentialSource, CredentialRequest, MissingCredential, PresentedCredentials, CredentialRejection, Remedy};
+use servanda_upstream::{
+    CredentialRejection, CredentialRequest, CredentialSource, MissingCredential, PresentedCredentials, Remedy,
+};
 use servanda_vault::{SecretReference, Vault};
 use tokio::time::Instant;
 
@@ -75,7 +77,8 @@ impl SecretCredentialSource {
         let (vault, reference) = (self.vault.clone(), self.reference.clone());
         let looked_up = tokio::task::spawn_blocking(move || vault.get(&reference)).await;
         let looked_up = looked_up.map_err(|_| MissingCredential::unavailable("the secret could not be looked up"))?;
-        let secret = looked_up.map_err(|lack| MissingCredential::unavailable(lack.to_string()).with_hint(lack.hint()))?;
+        let secret =
+            looked_up.map_err(|lack| MissingCredential::unavailable(lack.to_string()).with_hint(lack.hint()))?;
         self.cache(&secret);
         Ok(secret)
     }
@@ -89,7 +92,8 @@ impl SecretCredentialSource {
 
     fn shown(&self, secret: Secret) -> Result<PresentedCredentials, MissingCredential> {
         let text = secret.as_text().ok_or_else(|| {
-            MissingCredential::unavailable(format!("the secret `{}` is no text", self.reference)).with_hint(self.how_to_set())
+            MissingCredential::unavailable(format!("the secret `{}` is no text", self.reference))
+                .with_hint(self.how_to_set())
         })?;
         let written = Secret::from(self.config.written(text));
         let CredentialConfig { header, argument, env, .. } = &self.config;
@@ -112,7 +116,10 @@ impl SecretCredentialSource {
 }
 
 impl CredentialSource for SecretCredentialSource {
-    fn present<'a>(&'a self, _: &'a CredentialRequest) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
+    fn present<'a>(
+        &'a self,
+        _: &'a CredentialRequest,
+    ) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
         Box::pin(async { self.shown(self.secret().await?) })
     }
 

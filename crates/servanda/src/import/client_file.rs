@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{
     ImportResult, ImportSource,
-    entry::{self, ImportedEntry, ImportEntryError},
+    entry::{self, ImportEntryError, ImportedEntry},
     is_this_gateway,
     variables::EditorContext,
 };
@@ -67,7 +67,12 @@ pub(super) fn import(source: &ImportSource<'_>, document: &Value, places: &Serve
 }
 
 /// In a project that the file knows, its servers; elsewhere those of all projects, each in its folder.
-fn import_projects(imported: &mut ImportResult, source: &ImportSource<'_>, editor: &EditorContext, projects: &Map<String, Value>) {
+fn import_projects(
+    imported: &mut ImportResult,
+    source: &ImportSource<'_>,
+    editor: &EditorContext,
+    projects: &Map<String, Value>,
+) {
     let folder = std::path::absolute(source.folder).unwrap_or_else(|_| source.folder.to_owned());
     let folder = folder.canonicalize().unwrap_or(folder);
     let with_servers = projects.iter().filter_map(|(path, project)| {
@@ -145,7 +150,12 @@ fn take(imported: &mut ImportResult, source: &ImportSource<'_>, editor: &EditorC
 }
 
 /// Where a server runs. A client's relative path is relative to the folder it has open, ours to our file's.
-fn cwd(source: &ImportSource<'_>, editor: &EditorContext, cwd: Option<PathBuf>, project: Option<&Path>) -> Option<PathBuf> {
+fn cwd(
+    source: &ImportSource<'_>,
+    editor: &EditorContext,
+    cwd: Option<PathBuf>,
+    project: Option<&Path>,
+) -> Option<PathBuf> {
     let base = project.unwrap_or_else(|| editor.workspace());
     match cwd {
         None => project.map(Path::to_owned),

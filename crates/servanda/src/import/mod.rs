@@ -215,7 +215,11 @@ fn document(file: &Path, text: &str) -> Result<(Value, ServerLines), CommandFail
         .hint("it should look like {\"mcpServers\": {\"files\": {\"command\": \"npx\", \"args\": []}}}"))
 }
 
-fn recognise(source: &ImportSource<'_>, document: &Value, places: &ServerLines) -> Result<ImportResult, CommandFailure> {
+fn recognise(
+    source: &ImportSource<'_>,
+    document: &Value,
+    places: &ServerLines,
+) -> Result<ImportResult, CommandFailure> {
     let has = |field: &str| document.get(field).is_some();
     let described = |value: &Value| value.get("packages").is_some() || value.get("remotes").is_some();
     if (has("manifest_version") || has("dxt_version")) && has("server") {

@@ -141,7 +141,12 @@ impl RegistryOffer {
     }
 
     /// `{name}` in a text, from the variables that stand beside it; an unknown one stays.
-    fn fill(&mut self, server: &str, text: &str, variables: &BTreeMap<String, RegistryInput>) -> Result<String, String> {
+    fn fill(
+        &mut self,
+        server: &str,
+        text: &str,
+        variables: &BTreeMap<String, RegistryInput>,
+    ) -> Result<String, String> {
         let mut filled = own(text)?.to_owned();
         for (name, input) in variables {
             let place = format!("{{{name}}}");
@@ -150,7 +155,9 @@ impl RegistryOffer {
             }
             let value = match input.resolved()? {
                 RegistryInputValue::Fixed(value) | RegistryInputValue::Proposed(value) => value,
-                RegistryInputValue::Missing | RegistryInputValue::Optional => self.ask(&variable_name(&format!("{server}_{name}")), input),
+                RegistryInputValue::Missing | RegistryInputValue::Optional => {
+                    self.ask(&variable_name(&format!("{server}_{name}")), input)
+                }
             };
             filled = filled.replace(&place, &value);
         }

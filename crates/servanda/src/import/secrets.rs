@@ -53,7 +53,11 @@ impl ImportedSecrets {
 }
 
 /// Replaces every secret of an upstream by a reference. Says which fields those were, and the variables in their place.
-pub(crate) fn extract_secrets(id: &str, upstream: &mut UpstreamConfig, held: &mut ImportedSecrets) -> Vec<(String, String)> {
+pub(crate) fn extract_secrets(
+    id: &str,
+    upstream: &mut UpstreamConfig,
+    held: &mut ImportedSecrets,
+) -> Vec<(String, String)> {
     let mut extractor = SecretExtractor { id, held, field: String::new(), replaced: Vec::new() };
     for (name, value) in &mut upstream.env {
         extractor.field = format!("env.{name}");

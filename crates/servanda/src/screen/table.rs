@@ -5,7 +5,7 @@ mod layout;
 
 use std::cmp::Reverse;
 
-use self::layout::{TableColumn, GAP, INDENT, TableLayout, MARGIN, beside, widen};
+use self::layout::{GAP, INDENT, MARGIN, TableColumn, TableLayout, beside, widen};
 use super::{shown, stdout_width};
 
 /// How wide a column stays whose longest cells have lines of their own.
@@ -110,7 +110,8 @@ impl TextTable {
         let mut columns: Vec<TableColumn> = columns.to_vec();
         columns.get_mut(place)?.width = width;
         let left = self.width.saturating_sub(MARGIN + beside(&columns));
-        let wanted = |number: usize| if number == longest.number { width } else { self.widest(number, TableCell::width) };
+        let wanted =
+            |number: usize| if number == longest.number { width } else { self.widest(number, TableCell::width) };
         widen(&mut columns, left, wanted);
         Some(TableLayout { groups: vec![columns], overhang: Some(place), width: self.width })
     }

@@ -20,7 +20,11 @@ pub(crate) fn catalog(loaded: &LoadedConfig, contracts: Vec<CompiledContract>) -
 }
 
 /// The same with pins that were read already.
-pub(super) fn catalog_by(loaded: &LoadedConfig, contracts: Vec<CompiledContract>, pins: Pins) -> Result<Catalog, CommandFailure> {
+pub(super) fn catalog_by(
+    loaded: &LoadedConfig,
+    contracts: Vec<CompiledContract>,
+    pins: Pins,
+) -> Result<Catalog, CommandFailure> {
     Catalog::pinned(contracts, loaded.config.name_policy(), pins).map_err(|error| bad_names(&error))
 }
 
@@ -45,7 +49,10 @@ pub(crate) async fn hold_quarantined(loaded: &LoadedConfig, catalog: &Catalog) -
 }
 
 /// The same catalog with the names that its tools had when the gateway last ran: agents outlive restarts.
-pub(super) async fn named_as_before(catalog: Arc<Catalog>, notebook: &dyn Notebook) -> Result<Arc<Catalog>, CommandFailure> {
+pub(super) async fn named_as_before(
+    catalog: Arc<Catalog>,
+    notebook: &dyn Notebook,
+) -> Result<Arc<Catalog>, CommandFailure> {
     let recalled = names::recall(notebook, SystemClock.now()).await;
     let recalled = recalled.map_err(|error| CommandFailure::failed(format!("the ledger cannot be read: {error}")))?;
     match recalled {

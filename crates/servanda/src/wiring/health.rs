@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use servanda_doors::http::{HealthProblem, Health, UpstreamsReport};
-use servanda_effects::effect::{EffectStore as _, owner_silence_ms_max};
-use servanda_engine::{UpstreamReachability, Engine};
-use servanda_ledger::{Ledger, WriteHealth};
 use servanda_authn::CredentialAuthenticator;
+use servanda_doors::http::{Health, HealthProblem, UpstreamsReport};
+use servanda_effects::effect::{EffectStore as _, owner_silence_ms_max};
+use servanda_engine::{Engine, UpstreamReachability};
+use servanda_ledger::{Ledger, WriteHealth};
 use tokio_util::sync::CancellationToken;
 
 /// How long ago the last beat may have begun. A store that hangs holds a beat up for two minutes at most, and a restart would not
@@ -114,11 +114,8 @@ mod tests {
 
     #[test]
     fn the_last_write_decides() {
-        let standing = |accepted_ms_ago, refused_ms_ago| WriteHealth {
-            accepted_ms_ago,
-            refused_ms_ago,
-            beat_began_ms_ago: None,
-        };
+        let standing =
+            |accepted_ms_ago, refused_ms_ago| WriteHealth { accepted_ms_ago, refused_ms_ago, beat_began_ms_ago: None };
         let table = [
             (standing(None, None), Some("starting")),
             (standing(None, Some(1)), Some("store_refuses_writes")),

@@ -232,7 +232,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FilesSnapshot, FileChangeDetector};
+    use super::{FileChangeDetector, FilesSnapshot};
 
     fn snapshot(bytes: u64) -> FilesSnapshot {
         FilesSnapshot(vec![("servanda.yaml".into(), None, bytes)])

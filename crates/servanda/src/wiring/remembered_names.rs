@@ -13,7 +13,10 @@ use crate::{config::LoadedConfig, failure::CommandFailure};
 const READING_MS_MAX: u64 = 2_000;
 
 /// The catalog of a configuration, by the names that its gateway gives.
-pub(crate) async fn catalog(loaded: &LoadedConfig, contracts: Vec<CompiledContract>) -> Result<Catalog, CommandFailure> {
+pub(crate) async fn catalog(
+    loaded: &LoadedConfig,
+    contracts: Vec<CompiledContract>,
+) -> Result<Catalog, CommandFailure> {
     with_remembered_names(loaded, catalogs::catalog(loaded, contracts)?).await
 }
 
@@ -33,7 +36,8 @@ pub(crate) async fn with_remembered_names(loaded: &LoadedConfig, catalog: Catalo
 
 /// Fails where the names that tools had cannot be kept beside those of the contracts.
 pub(crate) async fn require_names(loaded: &LoadedConfig, catalog: &Catalog) -> Result<(), CommandFailure> {
-    let recalled = recall(loaded).await.map_err(|why| CommandFailure::failed(format!("the ledger cannot be read: {why}")))?;
+    let recalled =
+        recall(loaded).await.map_err(|why| CommandFailure::failed(format!("the ledger cannot be read: {why}")))?;
     let after = recalled.map(|names| catalog.with_names_after(&names)).transpose();
     after.map(|_| ()).map_err(|error| catalogs::bad_names(&error))
 }

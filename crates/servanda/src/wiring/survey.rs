@@ -24,7 +24,11 @@ const SLOW_MS: u64 = 3_000;
 pub(crate) type UpstreamSurvey = Vec<(String, Result<Inventory, UpstreamError>)>;
 
 /// Asks every upstream, or those named.
-pub(crate) async fn ask(loaded: &LoadedConfig, only: Option<&BTreeSet<String>>, screen: Screen) -> Result<UpstreamSurvey, CommandFailure> {
+pub(crate) async fn ask(
+    loaded: &LoadedConfig,
+    only: Option<&BTreeSet<String>>,
+    screen: Screen,
+) -> Result<UpstreamSurvey, CommandFailure> {
     let mut upstreams = upstream_set::upstreams(loaded, &upstream_set::notebook_for_command(loaded)?)?;
     upstreams.retain(|id, _| only.is_none_or(|only| only.contains(id)));
     Ok(ask_upstreams(upstreams, screen).await)

@@ -18,7 +18,10 @@ pub(crate) fn notebook_for_command(loaded: &LoadedConfig) -> Result<Arc<dyn Note
 }
 
 /// Every upstream of a configuration, not connected yet.
-pub(crate) fn upstreams(loaded: &LoadedConfig, notebook: &Arc<dyn Notebook>) -> Result<BTreeMap<String, Upstream>, CommandFailure> {
+pub(crate) fn upstreams(
+    loaded: &LoadedConfig,
+    notebook: &Arc<dyn Notebook>,
+) -> Result<BTreeMap<String, Upstream>, CommandFailure> {
     let of = |(id, config): (&String, &UpstreamConfig)| Ok((id.clone(), loaded.upstream(id, config)?));
     let specs = loaded.config.upstreams.iter().map(of).collect::<Result<_, CommandFailure>>()?;
     with_credentials(loaded, specs, notebook)

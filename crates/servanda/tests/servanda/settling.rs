@@ -6,7 +6,8 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use servanda_contract::{CallId, Digest, digest::DigestDomain, tool::EffectClass};
 use servanda_effects::effect::{
-    BeginRequest, EffectChange, ClientKey, EffectId, EffectKey, EffectStore as _, DispatchEnd, EffectEvent, BeginMode, DispatchOrder, OwnerId, EffectTarget,
+    BeginMode, BeginRequest, ClientKey, DispatchEnd, DispatchOrder, EffectChange, EffectEvent, EffectId, EffectKey,
+    EffectStore as _, EffectTarget, OwnerId,
 };
 use servanda_ledger::Ledger;
 

@@ -9,10 +9,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::link::{Link, Wire};
 use crate::{
-    UpstreamRequester, MissingCredential, PerformFailure, Transport,
+    MissingCredential, PerformFailure, Transport, UpstreamRequester,
     eras::{
         HandshakeOutcome,
-        handshake::{self, UpstreamPeer, EraVerdict},
+        handshake::{self, EraVerdict, UpstreamPeer},
     },
     http::{EventWire, HttpWire},
     http_client::HttpEndpoint,
@@ -87,7 +87,9 @@ pub(crate) async fn connect(
     };
     outcome.map_err(|failed| {
         let (why, handshake, lack) = match failed {
-            ConnectAttemptError::WhileProbing(why) | ConnectAttemptError::Unreachable(why) => (why, HandshakeOutcome::NotBegun, None),
+            ConnectAttemptError::WhileProbing(why) | ConnectAttemptError::Unreachable(why) => {
+                (why, HandshakeOutcome::NotBegun, None)
+            }
             ConnectAttemptError::WhileInitializing { why, handshake } => (why, handshake, None),
             ConnectAttemptError::MissingCredential(lack) => (lack.to_string(), HandshakeOutcome::NotBegun, Some(lack)),
         };
@@ -96,7 +98,11 @@ pub(crate) async fn connect(
     })
 }
 
-async fn connect_shared(destination: ConnectTarget<'_>, known: Option<Era>, deadline: Instant) -> Result<Link, ConnectAttemptError> {
+async fn connect_shared(
+    destination: ConnectTarget<'_>,
+    known: Option<Era>,
+    deadline: Instant,
+) -> Result<Link, ConnectAttemptError> {
     let first = match known {
         Some(Era::Legacy) => HandshakeMode::Legacy,
         Some(Era::Modern) => HandshakeMode::Modern,
@@ -110,18 +116,25 @@ async fn connect_shared(destination: ConnectTarget<'_>, known: Option<Era>, dead
         Err(failed) => {
             tracing::debug!(upstream = %destination.context.spec.id, ?failed, "the legacy handshake failed, probing");
             match attempt(destination, HandshakeMode::Probe, deadline).await {
-                Err(ConnectAttemptError::WhileProbing(_)) => attempt(destination, HandshakeMode::Legacy, deadline).await,
+                Err(ConnectAttemptError::WhileProbing(_)) => {
+                    attempt(destination, HandshakeMode::Legacy, deadline).await
+                }
                 other => other,
             }
         }
     }
 }
 
-async fn attempt(destination: ConnectTarget<'_>, approach: HandshakeMode, deadline: Instant) -> Result<Link, ConnectAttemptError> {
+async fn attempt(
+    destination: ConnectTarget<'_>,
+    approach: HandshakeMode,
+    deadline: Instant,
+) -> Result<Link, ConnectAttemptError> {
     let ConnectTarget { context, endpoint, requester } = destination;
     let wire = match (&context.spec.transport, endpoint) {
         (Transport::Stdio { command, args, env, env_pass, cwd }, _) => {
-            let held = context.connection_credentials(requester).await.map_err(ConnectAttemptError::MissingCredential)?;
+            let held =
+                context.connection_credentials(requester).await.map_err(ConnectAttemptError::MissingCredential)?;
             let program = ServerProgram { command, args, env, env_pass, credentials: &[], cwd: cwd.as_deref() };
             let wire = StdioWire::start(context, requester.cloned(), program, held);
             Wire::Stdio(wire.map_err(ConnectAttemptError::Unreachable)?)
@@ -129,7 +142,9 @@ async fn attempt(destination: ConnectTarget<'_>, approach: HandshakeMode, deadli
         (Transport::Http { .. }, Some(endpoint)) => {
             Wire::Http(Box::new(HttpWire::new(context, requester.cloned(), endpoint.clone())))
         }
-        (Transport::Http { .. }, None) => return Err(ConnectAttemptError::Unreachable("its address is not valid".to_owned())),
+        (Transport::Http { .. }, None) => {
+            return Err(ConnectAttemptError::Unreachable("its address is not valid".to_owned()));
+        }
     };
     let failed = match shake_hands(destination, wire, approach, deadline).await {
         Err(ConnectAttemptError::WhileInitializing { why, handshake: HandshakeOutcome::SaidNo }) => why,
@@ -185,7 +200,8 @@ async fn agree(
         Err(ConnectAttemptError::WhileInitializing { why, handshake: HandshakeOutcome::SaidNo }) => {
             // It started so slowly that it was taken for a legacy server, and has said by now that it is none.
             let late = if let Wire::Stdio(wire) = wire { wire.signals().late_peer().cloned() } else { None };
-            let peer = late.ok_or(ConnectAttemptError::WhileInitializing { why, handshake: HandshakeOutcome::SaidNo })?;
+            let peer =
+                late.ok_or(ConnectAttemptError::WhileInitializing { why, handshake: HandshakeOutcome::SaidNo })?;
             wire.agree(peer.version);
             Ok(peer)
         }
@@ -213,7 +229,10 @@ async fn initialize(
         }
         Err(failure) => {
             let handshake = handshake_after(&failure);
-            return Err(ConnectAttemptError::WhileInitializing { why: format!("the handshake failed: {failure}"), handshake });
+            return Err(ConnectAttemptError::WhileInitializing {
+                why: format!("the handshake failed: {failure}"),
+                handshake,
+            });
         }
     };
     let peer = handshake::initialized(&result).map_err(failed)?;
@@ -233,7 +252,12 @@ fn handshake_after(failure: &PerformFailure) -> HandshakeOutcome {
     }
 }
 
-async fn probe(context: &SharedContext, wire: &Wire, approach: HandshakeMode, deadline: Instant) -> Result<EraVerdict, MissingCredential> {
+async fn probe(
+    context: &SharedContext,
+    wire: &Wire,
+    approach: HandshakeMode,
+    deadline: Instant,
+) -> Result<EraVerdict, MissingCredential> {
     let id = context.next_id();
     let request = WireRequest::new(id, method::DISCOVER, Some(ProtocolVersion::NEWEST), message::discover(id));
     let give_up = CancellationToken::new();

@@ -14,12 +14,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     backoff::pause_ms,
-    connect::{ConnectTarget, ConnectError, connect},
+    connect::{ConnectError, ConnectTarget, connect},
     link::Link,
     listening,
 };
 use crate::{
-    UpstreamRequester, MissingCredential,
+    MissingCredential, UpstreamRequester,
     conversation::loss::LossReason,
     eras::HandshakeOutcome,
     shared::SharedContext,
@@ -118,14 +118,21 @@ pub(crate) struct ConnectionLifecycle {
 }
 
 /// What a caller does. It came when `attempts_failed_before` attempts had failed, and waits for at most one more.
-pub(crate) fn next_step(stage: &ConnectionState, attempts_failed_before: u64, now: Instant, deadline: Instant) -> ConnectionStep {
+pub(crate) fn next_step(
+    stage: &ConnectionState,
+    attempts_failed_before: u64,
+    now: Instant,
+    deadline: Instant,
+) -> ConnectionStep {
     match &stage.phase {
         ConnectionPhase::Ready(link) if !link.loss().is_reported() => ConnectionStep::Use(Arc::clone(link)),
         ConnectionPhase::Closed => ConnectionStep::GiveUp { why: "it is shut down".to_owned(), lack: None },
         ConnectionPhase::Down(setback) if stage.attempts_failed > attempts_failed_before => {
             ConnectionStep::GiveUp { why: setback.why.clone(), lack: setback.lack.clone() }
         }
-        ConnectionPhase::Down(setback) if setback.next_attempt > deadline.min(now + Duration::from_millis(SAT_OUT_MS_MAX)) => {
+        ConnectionPhase::Down(setback)
+            if setback.next_attempt > deadline.min(now + Duration::from_millis(SAT_OUT_MS_MAX)) =>
+        {
             let wait_ms = setback.next_attempt.saturating_duration_since(now).as_millis();
             let why = format!("{}; the next attempt is in {wait_ms} ms", setback.why);
             ConnectionStep::GiveUp { why, lack: setback.lack.clone() }
@@ -195,7 +202,9 @@ impl ConnectionLifecycle {
             };
             match connected {
                 Ok(link) => {
-                    let Some(after) = self.hold_until_lost(Arc::new(link), first, failures, &mut told).await else { break };
+                    let Some(after) = self.hold_until_lost(Arc::new(link), first, failures, &mut told).await else {
+                        break;
+                    };
                     known = Some(after.era);
                     failures = after.failures;
                     first = false;
@@ -227,8 +236,11 @@ impl ConnectionLifecycle {
     }
 
     async fn connect(&self, known: Option<Era>) -> Result<Link, ConnectError> {
-        let endpoint =
-            self.context.endpoint().map_err(|why| ConnectError { why, handshake: HandshakeOutcome::NotBegun, lack: None })?;
+        let endpoint = self.context.endpoint().map_err(|why| ConnectError {
+            why,
+            handshake: HandshakeOutcome::NotBegun,
+            lack: None,
+        })?;
         let connect_ms_max = self.context.spec.limits.connect_ms_max;
         let deadline = Instant::now() + Duration::from_millis(connect_ms_max);
         let destination = ConnectTarget { context: &self.context, endpoint, requester: self.requester.as_ref() };
@@ -252,7 +264,13 @@ impl ConnectionLifecycle {
     }
 
     /// Keeps a connection until it goes. Returns what is known after it; nothing if the upstream is shut down.
-    async fn hold_until_lost(&self, link: Arc<Link>, first: bool, failures: u32, told: &mut Option<String>) -> Option<LostConnection> {
+    async fn hold_until_lost(
+        &self,
+        link: Arc<Link>,
+        first: bool,
+        failures: u32,
+        told: &mut Option<String>,
+    ) -> Option<LostConnection> {
         let since = Instant::now();
         tracing::info!(
             upstream = %self.context.spec.id, version = %link.peer.version, server = link.peer.server_name, "connected"
@@ -365,7 +383,12 @@ mod tests {
         let deadline = now + Duration::from_secs(10);
         let down = |pause_ms| {
             let next_attempt = now + Duration::from_millis(pause_ms);
-            ConnectionPhase::Down(Arc::new(ConnectionFailure { why: "refused".to_owned(), lack: None, failures: 3, next_attempt }))
+            ConnectionPhase::Down(Arc::new(ConnectionFailure {
+                why: "refused".to_owned(),
+                lack: None,
+                failures: 3,
+                next_attempt,
+            }))
         };
         let table = [
             (ConnectionPhase::Idle, 0, Ok(true)),

@@ -191,7 +191,10 @@ struct SubscriptionWait {
 }
 
 /// Waits for other wishes, or for the end of the subscription.
-async fn wait(wishes: &mut watch::Receiver<WatchedSubjects>, current: Option<&mut UpstreamSubscription>) -> SubscriptionWait {
+async fn wait(
+    wishes: &mut watch::Receiver<WatchedSubjects>,
+    current: Option<&mut UpstreamSubscription>,
+) -> SubscriptionWait {
     match current {
         None => SubscriptionWait { came: wishes.changed().await.is_ok(), ..SubscriptionWait::default() },
         Some(current) => tokio::select! {

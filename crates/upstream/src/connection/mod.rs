@@ -6,8 +6,8 @@ mod connect;
 mod lifecycle;
 pub(crate) mod link;
 pub(crate) mod listening;
-mod resource_watch;
 pub(crate) mod pool;
+mod resource_watch;
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use self::{
     lifecycle::{ConnectionLifecycle, ConnectionPhase, ConnectionState, ConnectionStep, next_step},
     link::Link,
 };
-use crate::{UpstreamRequester, PerformFailure, shared::SharedContext};
+use crate::{PerformFailure, UpstreamRequester, shared::SharedContext};
 
 /// A connection's handle.
 #[derive(Debug)]
@@ -35,7 +35,11 @@ pub(crate) struct UpstreamConnection {
 
 impl UpstreamConnection {
     /// Nothing is started before it is needed. `stop` ends it; none of its kin. Must be called within a tokio runtime.
-    pub(crate) fn new(context: &Arc<SharedContext>, requester: Option<UpstreamRequester>, stop: CancellationToken) -> Self {
+    pub(crate) fn new(
+        context: &Arc<SharedContext>,
+        requester: Option<UpstreamRequester>,
+        stop: CancellationToken,
+    ) -> Self {
         let (stage, stages) = watch::channel(ConnectionState { phase: ConnectionPhase::Idle, attempts_failed: 0 });
         let demand = Arc::new(Notify::new());
         let lifecycle = ConnectionLifecycle {

@@ -23,7 +23,7 @@ use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{UpstreamConnection, link::Link};
-use crate::{RequestUser, UpstreamRequester, PerformFailure, shared::SharedContext, shares};
+use crate::{PerformFailure, RequestUser, UpstreamRequester, shared::SharedContext, shares};
 
 /// The connections.
 pub(crate) struct ConnectionPool {
@@ -113,8 +113,12 @@ impl ConnectionPool {
         drop(lanes);
         self.make_room(&mut state, requester)?;
         let lane = PoolKey { requester: requester.clone(), number };
-        let connection = Arc::new(UpstreamConnection::new(&self.context, Some(requester.clone()), self.stop.child_token()));
-        let own = PooledConnection { connection, uses: watch::Sender::new(ConnectionUses { count: 0, clients: 0, since: Instant::now() }) };
+        let connection =
+            Arc::new(UpstreamConnection::new(&self.context, Some(requester.clone()), self.stop.child_token()));
+        let own = PooledConnection {
+            connection,
+            uses: watch::Sender::new(ConnectionUses { count: 0, clients: 0, since: Instant::now() }),
+        };
         let lease = own.lease(purpose);
         let keeping = end_when_idle(Arc::downgrade(self), lane.clone(), own.uses.subscribe(), self.idle_max());
         let stop = self.stop.clone();
@@ -296,7 +300,12 @@ impl Drop for ConnectionLease {
 }
 
 /// Waits until a connection has been idle for too long, and ends it. Ends when the connection is no longer in the pool.
-async fn end_when_idle(pool: Weak<ConnectionPool>, lane: PoolKey, mut uses: watch::Receiver<ConnectionUses>, idle_max: Duration) {
+async fn end_when_idle(
+    pool: Weak<ConnectionPool>,
+    lane: PoolKey,
+    mut uses: watch::Receiver<ConnectionUses>,
+    idle_max: Duration,
+) {
     let mut since = Instant::now();
     loop {
         if uses.wait_for(|uses| uses.count == 0).await.is_err() {

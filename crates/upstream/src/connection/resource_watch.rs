@@ -9,10 +9,10 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{backoff::pause_ms, link::Link, listening, pool::ConnectionLease};
 use crate::{
-    UpstreamRequester, PerformFailure,
+    PerformFailure, UpstreamRequester,
     request::{
         WireRequestTerms,
-        audience::{RequestAudience, CallerSink},
+        audience::{CallerSink, RequestAudience},
     },
     shared::SharedContext,
 };
@@ -46,8 +46,12 @@ impl ConnectionResourceWatch {
         deadline: Instant,
     ) -> Result<Self, PerformFailure> {
         let link = lease.connection.link(deadline, &CancellationToken::new()).await?;
-        let keeper =
-            ResourceWatchTask { context: Arc::clone(context), requester: requester.clone(), uri: uri.to_owned(), lease };
+        let keeper = ResourceWatchTask {
+            context: Arc::clone(context),
+            requester: requester.clone(),
+            uri: uri.to_owned(),
+            lease,
+        };
         keeper.send_request(&link, method::RESOURCES_SUBSCRIBE, deadline).await?;
         let given_up = CancellationToken::new();
         context.tasks.spawn(keeper.run(link, given_up.clone()));

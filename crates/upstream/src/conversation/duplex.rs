@@ -11,15 +11,15 @@ use tokio::{sync::mpsc, time::Instant};
 
 use super::{
     Conversations,
-    loss::ConnectionLoss,
     in_flight::InFlightLimit,
     inbound::{InboundRouter, UnroutedMessages},
+    loss::ConnectionLoss,
     outbox::Outbox,
     pending::{ConnectionClosed, PendingRequests},
     waiting::ResponseWait,
 };
 use crate::{
-    UpstreamRequester, PerformFailure,
+    PerformFailure, UpstreamRequester,
     request::{ExchangeEnd, WireRequest, WireRequestTerms, parcel::Parcel},
     shared::SharedContext,
 };

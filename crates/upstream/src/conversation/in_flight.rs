@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    RequestUser, PerformFailure,
+    PerformFailure, RequestUser,
     request::{WireRequestTerms, audience::RequestAudience},
     shares,
 };
@@ -70,7 +70,8 @@ impl InFlightLimit {
             let (principal, tenant) = (InFlightPrincipal(user.clone()), InFlightTenant(user.clone()));
             let own = held.of_principals.get(&principal).copied().unwrap_or_default();
             let of_tenant = held.of_tenants.get(&tenant).copied().unwrap_or_default();
-            let shares = [(own, shares::principal_share(self.count_max)), (of_tenant, shares::tenant_share(self.count_max))];
+            let shares =
+                [(own, shares::principal_share(self.count_max)), (of_tenant, shares::tenant_share(self.count_max))];
             if let Some((_, share)) = shares.into_iter().find(|(count, share)| count >= share) {
                 return Err(PerformFailure::Busy { in_flight_max: share });
             }
@@ -162,7 +163,11 @@ mod tests {
     }
 
     /// Takes places until there is none, and says how many there were and which limit was told.
-    fn take_all<'a>(places: &'a InFlightLimit, behalf: Option<&RequestUser>, taken: &mut Vec<InFlightSlot<'a>>) -> (usize, usize) {
+    fn take_all<'a>(
+        places: &'a InFlightLimit,
+        behalf: Option<&RequestUser>,
+        taken: &mut Vec<InFlightSlot<'a>>,
+    ) -> (usize, usize) {
         let before = taken.len();
         loop {
             match places.take(behalf) {

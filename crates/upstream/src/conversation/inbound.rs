@@ -15,7 +15,7 @@ use servanda_mcp::{EnvelopeError, Id, Message};
 use super::{
     Conversations,
     oversized::answered_id,
-    pending::{PendingRequests, PendingOutcome},
+    pending::{PendingOutcome, PendingRequests},
     server_error::failure_from_rpc_error,
     startup_signals::StartupSignals,
 };

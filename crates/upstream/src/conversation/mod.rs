@@ -7,10 +7,10 @@
 //!
 //! The modules below are what connections have in common, whatever carries them.
 
-pub(crate) mod loss;
 pub(crate) mod duplex;
 pub(crate) mod in_flight;
 pub(crate) mod inbound;
+pub(crate) mod loss;
 pub(crate) mod outbox;
 mod oversized;
 pub(crate) mod pending;
@@ -38,10 +38,10 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     outbox::Outbox,
-    questions::{RoutedQuestion, OpenQuestions},
+    questions::{OpenQuestions, RoutedQuestion},
 };
 use crate::{
-    ServerMessageSink, UpstreamRequester, ServerMessage,
+    ServerMessage, ServerMessageSink, UpstreamRequester,
     request::{
         WireRequestTerms,
         audience::{RequestAudience, SubscriptionSignal},
@@ -123,7 +123,11 @@ impl Conversations {
         self.requester.as_ref()
     }
 
-    pub(crate) fn new(context: &Arc<SharedContext>, requester: Option<UpstreamRequester>, server_outbox: Outbox) -> Self {
+    pub(crate) fn new(
+        context: &Arc<SharedContext>,
+        requester: Option<UpstreamRequester>,
+        server_outbox: Outbox,
+    ) -> Self {
         Self {
             context: Arc::clone(context),
             requester,
@@ -154,8 +158,14 @@ impl Conversations {
     /// Takes part from now on. Whoever calls has bounded the requests.
     pub(crate) fn register(&self, id: i64, terms: &WireRequestTerms, parcel: &Parcel) -> RequestGuard<'_> {
         let (audience, pausable_deadline) = (terms.audience.clone(), terms.pausable_deadline.clone());
-        let conversation =
-            RequestConversation { audience, pausable_deadline, is_over: false, over: None, answered: false, given_up: false };
+        let conversation = RequestConversation {
+            audience,
+            pausable_deadline,
+            is_over: false,
+            over: None,
+            answered: false,
+            given_up: false,
+        };
         self.lock().by_id.insert(id, conversation);
         RequestGuard { conversations: self, id, parcel: parcel.clone(), settled: false }
     }
@@ -182,7 +192,11 @@ impl Conversations {
     /// Takes a notification in. `of` is the request whose stream it came on.
     pub(crate) fn on_notification(&self, method: &str, params: Option<&RawValue>, of: Option<i64>) {
         if let Err(fault) = inspect(params) {
-            self.context.protocol_warnings.warn(&self.context.spec.id, &fault, "a notification of the server is dropped");
+            self.context.protocol_warnings.warn(
+                &self.context.spec.id,
+                &fault,
+                "a notification of the server is dropped",
+            );
             return;
         }
         match (method, params) {
@@ -196,8 +210,10 @@ impl Conversations {
             (method, params) => match announcement::read(method, params) {
                 Some(announcement) => self.context.announce(announcement),
                 None if method == method::ELICITATION_COMPLETE => {
-                    let server_message =
-                        ServerMessage::Notification { method: method.to_owned(), params: params.map(ToOwned::to_owned) };
+                    let server_message = ServerMessage::Notification {
+                        method: method.to_owned(),
+                        params: params.map(ToOwned::to_owned),
+                    };
                     self.pass_on(of, |_| true, server_message);
                 }
                 // No revision defines this notification, and a client would take it for the gateway's own.
@@ -312,7 +328,9 @@ impl Conversations {
         match (candidates.next(), candidates.next()) {
             (Some((id, RequestAudience::Caller(_))), None) if !under_way.overflowed => under_way.caller_of(id),
             // Whichever request it is about, one of these waits for the client now.
-            _ => self.attached_recipient(under_way.by_id.values().map(|conversation| conversation.pausable_deadline.clone()).collect()),
+            _ => self.attached_recipient(
+                under_way.by_id.values().map(|conversation| conversation.pausable_deadline.clone()).collect(),
+            ),
         }
     }
 
@@ -341,7 +359,13 @@ impl OpenRequests {
     /// The caller of that request.
     fn caller_of(&mut self, id: i64) -> Recipient {
         match self.by_id.get_mut(&id) {
-            Some(RequestConversation { audience: RequestAudience::Caller(caller), is_over: false, over, pausable_deadline, .. }) => {
+            Some(RequestConversation {
+                audience: RequestAudience::Caller(caller),
+                is_over: false,
+                over,
+                pausable_deadline,
+                ..
+            }) => {
                 let over = over.get_or_insert_with(CancellationToken::new).clone();
                 Recipient::Client { sink: Arc::clone(&caller.sink), clocks: vec![pausable_deadline.clone()], over }
             }

@@ -127,7 +127,9 @@ mod tests {
         let mut place = pending.register(1).unwrap();
         pending.close("exit status: 1");
         pending.close("another reason");
-        assert!(matches!(place.outcome.try_recv().unwrap(), Err(PerformFailure::Died { why }) if why == "exit status: 1"));
+        assert!(
+            matches!(place.outcome.try_recv().unwrap(), Err(PerformFailure::Died { why }) if why == "exit status: 1")
+        );
         assert!(matches!(pending.register(2), Err(ConnectionClosed { why }) if why == "exit status: 1"));
     }
 }

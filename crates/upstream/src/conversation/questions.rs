@@ -18,7 +18,10 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::outbox::Outbox;
-use crate::{UpstreamQuestion, ServerMessageSink, ServerMessage, QuestionReply, request::pausable_deadline::DeadlinePause, shared::SharedContext};
+use crate::{
+    QuestionReply, ServerMessage, ServerMessageSink, UpstreamQuestion, request::pausable_deadline::DeadlinePause,
+    shared::SharedContext,
+};
 
 /// How many questions may be open on one connection.
 const QUESTIONS_OPEN_MAX: usize = 64;

@@ -9,7 +9,7 @@ use std::sync::{
 
 use tokio_util::sync::CancellationToken;
 
-use crate::eras::handshake::{UpstreamPeer, EraVerdict, stdio_verdict};
+use crate::eras::handshake::{EraVerdict, UpstreamPeer, stdio_verdict};
 
 /// The signs of one child.
 #[derive(Debug, Default)]

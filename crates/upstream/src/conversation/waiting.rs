@@ -8,7 +8,7 @@ use servanda_mcp::{Id, envelope::cancelled};
 use super::{RequestGuard, in_flight::InFlightSlot, inbound::UnroutedMessages, outbox::Outbox};
 use crate::{
     PerformFailure,
-    request::{WireRequestTerms, CancellationMode},
+    request::{CancellationMode, WireRequestTerms},
 };
 
 /// What it takes to wait for one request.

@@ -49,7 +49,10 @@ fn put_at(object: &str, parts: &[String], text: &str) -> Result<String, &'static
 }
 
 /// A definition without these arguments, and which of them it had.
-pub(crate) fn remove_arguments(definition: &RawValue, pointers: &BTreeSet<String>) -> Option<(Box<RawValue>, BTreeSet<String>)> {
+pub(crate) fn remove_arguments(
+    definition: &RawValue,
+    pointers: &BTreeSet<String>,
+) -> Option<(Box<RawValue>, BTreeSet<String>)> {
     let mut value: Value = serde_json::from_str(definition.get()).ok()?;
     let schema = value.get_mut("inputSchema")?;
     let taken: BTreeSet<String> = pointers.iter().filter(|pointer| remove_argument(schema, pointer)).cloned().collect();

@@ -15,9 +15,10 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use servanda_authority::Secret;
 
 pub use self::injection::is_argument_pointer;
-use self::redaction::{RedactionGuard, Redaction};
+use self::redaction::{Redaction, RedactionGuard};
 use crate::{
-    CredentialSource, CredentialRequest, UpstreamListedTool, MissingCredential, PerformFailure, PresentedCredentials, CredentialRejection, Remedy,
+    CredentialRejection, CredentialRequest, CredentialSource, MissingCredential, PerformFailure, PresentedCredentials,
+    Remedy, UpstreamListedTool,
     request::{WireRequest, WireRequestTerms},
 };
 
@@ -62,7 +63,11 @@ impl Credentials {
     }
 
     /// What is shown, known to the redaction. Cancel safe.
-    pub(crate) async fn present(&self, redaction: &Arc<Redaction>, credential_request: &CredentialRequest) -> Result<RedactedCredentials, MissingCredential> {
+    pub(crate) async fn present(
+        &self,
+        redaction: &Arc<Redaction>,
+        credential_request: &CredentialRequest,
+    ) -> Result<RedactedCredentials, MissingCredential> {
         let all = async {
             let mut presented = PresentedCredentials::default();
             for source in &self.sources {
@@ -83,11 +88,18 @@ impl Credentials {
     }
 
     /// What can be done about a request that was not let in: whatever one source can do. Cancel safe.
-    pub(crate) async fn rejected(&self, credential_request: &CredentialRequest, rejection: &CredentialRejection) -> Remedy {
+    pub(crate) async fn rejected(
+        &self,
+        credential_request: &CredentialRequest,
+        rejection: &CredentialRejection,
+    ) -> Remedy {
         let mut hopeless = None;
         for source in &self.sources {
-            let asked = tokio::time::timeout_at(credential_request.deadline, source.rejected(credential_request, rejection)).await;
-            let late = || Remedy::GiveUp(MissingCredential::unavailable("what it is shown could not be renewed in time"));
+            let asked =
+                tokio::time::timeout_at(credential_request.deadline, source.rejected(credential_request, rejection))
+                    .await;
+            let late =
+                || Remedy::GiveUp(MissingCredential::unavailable("what it is shown could not be renewed in time"));
             match asked.unwrap_or_else(|_| late()) {
                 Remedy::TryAgain => return Remedy::TryAgain,
                 Remedy::GiveUp(why) => hopeless = hopeless.or(Some(why)),
@@ -121,7 +133,11 @@ impl Credentials {
     }
 
     /// The body of a request with what is presented among its arguments.
-    pub(crate) fn body(&self, request: &WireRequest<'_>, presented: &PresentedCredentials) -> Result<Vec<u8>, MissingCredential> {
+    pub(crate) fn body(
+        &self,
+        request: &WireRequest<'_>,
+        presented: &PresentedCredentials,
+    ) -> Result<Vec<u8>, MissingCredential> {
         let (Some(range), Some(tool)) = (&request.arguments, request.name) else { return Ok(request.body.clone()) };
         let part = |range: std::ops::Range<usize>| request.body.get(range).unwrap_or_default();
         let mut arguments = part(range.clone()).to_vec();
@@ -135,7 +151,10 @@ impl Credentials {
 }
 
 /// Waits for something as long as the request is waited for.
-pub(crate) async fn within_deadline<T>(terms: &WireRequestTerms, work: impl Future<Output = T>) -> Result<T, PerformFailure> {
+pub(crate) async fn within_deadline<T>(
+    terms: &WireRequestTerms,
+    work: impl Future<Output = T>,
+) -> Result<T, PerformFailure> {
     tokio::select! {
         biased;
         () = terms.cancel.cancelled() => Err(PerformFailure::Cancelled { sent: false }),

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use servanda_authority::{
     Secret,
-    scrubber::{ScrubberError, SECRET_BYTES_MAX, SECRET_BYTES_MIN, SECRETS_BYTES_MAX, SECRETS_MAX, Scrubber},
+    scrubber::{SECRET_BYTES_MAX, SECRET_BYTES_MIN, SECRETS_BYTES_MAX, SECRETS_MAX, Scrubber, ScrubberError},
 };
 use url::Url;
 
@@ -90,10 +90,15 @@ impl Redaction {
     }
 
     /// The same without holding up other requests: it is learned beside them. Cancel safe.
-    pub(crate) async fn add_in_background(self: &Arc<Self>, presented: &PresentedCredentials) -> Result<Vec<RedactionGuard>, MissingCredential> {
+    pub(crate) async fn add_in_background(
+        self: &Arc<Self>,
+        presented: &PresentedCredentials,
+    ) -> Result<Vec<RedactionGuard>, MissingCredential> {
         let (redaction, presented) = (Arc::clone(self), presented.clone());
         let learned = tokio::task::spawn_blocking(move || redaction.add(&presented)).await;
-        learned.unwrap_or_else(|_| Err(MissingCredential::unavailable("what it is shown could not be kept out of answers")))
+        learned.unwrap_or_else(|_| {
+            Err(MissingCredential::unavailable("what it is shown could not be kept out of answers"))
+        })
     }
 
     /// The same where there is nothing to learn. None if there is, or if somebody is learning.
@@ -398,7 +403,10 @@ mod tests {
     }
 
     fn large_ones(numbers: std::ops::Range<usize>) -> PresentedCredentials {
-        PresentedCredentials { hidden: numbers.map(|number| Secret::from(large(number))).collect(), ..PresentedCredentials::default() }
+        PresentedCredentials {
+            hidden: numbers.map(|number| Secret::from(large(number))).collect(),
+            ..PresentedCredentials::default()
+        }
     }
 
     #[test]
@@ -431,7 +439,8 @@ mod tests {
     #[test]
     fn a_value_that_cannot_be_learned_leaves_nothing_behind() {
         let redaction = Redaction::default();
-        let short_stem = PresentedCredentials { stems: vec![Secret::from("ab".to_owned())], ..PresentedCredentials::default() };
+        let short_stem =
+            PresentedCredentials { stems: vec![Secret::from("ab".to_owned())], ..PresentedCredentials::default() };
         assert!(redaction.add(&short_stem).is_err());
         assert!(redaction.add(&PresentedCredentials::header("x", Secret::from("abc".to_owned()))).is_err());
         redaction.add(&bearer("token-1234")).unwrap();
@@ -442,7 +451,10 @@ mod tests {
     fn words_beside_a_secret_are_no_secrets() {
         let secret = |text: &str| Secret::from(text.to_owned());
         let table = [
-            (PresentedCredentials { hidden: vec![secret("sk-123456")], ..PresentedCredentials::header("x", secret("sk-123456 production")) }),
+            (PresentedCredentials {
+                hidden: vec![secret("sk-123456")],
+                ..PresentedCredentials::header("x", secret("sk-123456 production"))
+            }),
             PresentedCredentials {
                 hidden: vec![secret("sk-123456")],
                 environment: vec![("A".to_owned(), secret("key=sk-123456;stage=production"))],

@@ -91,7 +91,9 @@ pub(crate) fn stdio_verdict(answer: &Result<&[u8], &PerformFailure>) -> EraVerdi
         Err(PerformFailure::Rejected { code: code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY, .. }) => {
             modern_without_details()
         }
-        Err(PerformFailure::Died { why } | PerformFailure::Unavailable { why }) => EraVerdict::Gone { why: why.clone() },
+        Err(PerformFailure::Died { why } | PerformFailure::Unavailable { why }) => {
+            EraVerdict::Gone { why: why.clone() }
+        }
         Err(_) => EraVerdict::Legacy,
     }
 }

@@ -90,9 +90,8 @@ impl Eras {
         match (self, handshake) {
             (Self::Legacy, HandshakeOutcome::SaidNo) => None,
             (Self::Modern | Self::ModernOnly, HandshakeOutcome::Agreed) => Some(Self::Both),
-            (Self::Modern, HandshakeOutcome::SaidNo | HandshakeOutcome::Failed) | (Self::Both, HandshakeOutcome::SaidNo) => {
-                Some(Self::ModernOnly)
-            }
+            (Self::Modern, HandshakeOutcome::SaidNo | HandshakeOutcome::Failed)
+            | (Self::Both, HandshakeOutcome::SaidNo) => Some(Self::ModernOnly),
             (known, _) => Some(known),
         }
     }
@@ -172,8 +171,13 @@ mod tests {
             (ModernOnly, [Some(Both), Some(ModernOnly), Some(ModernOnly), Some(ModernOnly)]),
         ];
         for (eras, expected) in table {
-            let found = [HandshakeOutcome::Agreed, HandshakeOutcome::SaidNo, HandshakeOutcome::Failed, HandshakeOutcome::NotBegun]
-                .map(|handshake| eras.after(handshake));
+            let found = [
+                HandshakeOutcome::Agreed,
+                HandshakeOutcome::SaidNo,
+                HandshakeOutcome::Failed,
+                HandshakeOutcome::NotBegun,
+            ]
+            .map(|handshake| eras.after(handshake));
             assert_eq!(found, expected, "{eras:?}");
         }
     }

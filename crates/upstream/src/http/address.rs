@@ -42,7 +42,11 @@ pub(super) struct HttpAddress {
 }
 
 impl HttpAddress {
-    pub(super) fn new(context: &Arc<SharedContext>, requester: Option<UpstreamRequester>, endpoint: HttpEndpoint) -> Self {
+    pub(super) fn new(
+        context: &Arc<SharedContext>,
+        requester: Option<UpstreamRequester>,
+        endpoint: HttpEndpoint,
+    ) -> Self {
         Self {
             context: Arc::clone(context),
             requester,

@@ -15,7 +15,7 @@ use super::{
     sse::EventReader,
 };
 use crate::{
-    PerformFailure, CredentialRejection,
+    CredentialRejection, PerformFailure,
     conversation::{
         Conversations,
         loss::{ConnectionLoss, LossReason},
@@ -78,7 +78,8 @@ impl AnswerReader<'_> {
         let retry_after_ms = retry_after_ms(status, response.headers());
         let rejection = self.rejection(&response);
         let body = self.context.redaction.clean(&read_beginning(response).await.into());
-        let failure = failure_from_response(status, retry_after_ms, &body, self.id, self.era(), &self.context.redaction);
+        let failure =
+            failure_from_response(status, retry_after_ms, &body, self.id, self.era(), &self.context.redaction);
         if let Some(rejection) = rejection {
             return ExchangeEnd::NotLetIn { failure, rejection };
         }

@@ -23,12 +23,12 @@ use crate::{
     UpstreamRequester,
     conversation::{
         Conversations,
-        loss::{ConnectionLoss, LossReason},
         duplex::Duplex,
         inbound::InboundRouter,
+        loss::{ConnectionLoss, LossReason},
         pending::PendingRequests,
     },
-    http_client::{HttpEndpoint, HttpRequestBody, UpstreamResponse, RequestTarget},
+    http_client::{HttpEndpoint, HttpRequestBody, RequestTarget, UpstreamResponse},
     request::{ExchangeEnd, WireRequest, WireRequestTerms, parcel::Parcel},
     shared::SharedContext,
 };
@@ -141,7 +141,11 @@ async fn open(
     first_event(response, endpoint, bytes_max).await
 }
 
-async fn first_event(mut stream: UpstreamResponse, endpoint: &HttpEndpoint, bytes_max: usize) -> Result<OpenedEventStream, String> {
+async fn first_event(
+    mut stream: UpstreamResponse,
+    endpoint: &HttpEndpoint,
+    bytes_max: usize,
+) -> Result<OpenedEventStream, String> {
     let mut events = EventReader::new(bytes_max);
     let mut seen = Vec::new();
     while let Some(chunk) = stream.chunk().await {

@@ -23,11 +23,11 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::events::EventWire;
 use self::{address::HttpAddress, answer::AnswerReader};
 use crate::{
-    UpstreamRequester, PerformFailure,
+    PerformFailure, UpstreamRequester,
     conversation::{
         Conversations,
-        loss::{ConnectionLoss, LossReason},
         in_flight::InFlightLimit,
+        loss::{ConnectionLoss, LossReason},
         outbox::Outbox,
         waiting::ResponseWait,
     },
@@ -57,7 +57,11 @@ pub(crate) struct HttpWire {
 }
 
 impl HttpWire {
-    pub(crate) fn new(context: &Arc<SharedContext>, requester: Option<UpstreamRequester>, endpoint: HttpEndpoint) -> Self {
+    pub(crate) fn new(
+        context: &Arc<SharedContext>,
+        requester: Option<UpstreamRequester>,
+        endpoint: HttpEndpoint,
+    ) -> Self {
         let address = Arc::new(HttpAddress::new(context, requester.clone(), endpoint));
         let loss = ConnectionLoss::default();
         let outbox = one_way::start_sender(context, &address, &loss);
@@ -117,7 +121,10 @@ impl HttpWire {
             match waiting.wait(end, &mut under_way, &mut in_flight).await {
                 Ok(ended) => {
                     // A server that was lost on the way may go on.
-                    if !matches!(ended, ExchangeEnd::NeverLeft { .. } | ExchangeEnd::Failed(PerformFailure::Died { .. })) {
+                    if !matches!(
+                        ended,
+                        ExchangeEnd::NeverLeft { .. } | ExchangeEnd::Failed(PerformFailure::Died { .. })
+                    ) {
                         under_way.settle();
                     }
                     ended

@@ -7,7 +7,9 @@ use hyper::Method;
 use tokio::sync::{Semaphore, mpsc};
 
 use super::address::HttpAddress;
-use crate::{conversation::loss::ConnectionLoss, http_client::HttpRequestBody, request::parcel::Parcel, shared::SharedContext};
+use crate::{
+    conversation::loss::ConnectionLoss, http_client::HttpRequestBody, request::parcel::Parcel, shared::SharedContext,
+};
 
 /// How many may be under way, and how many may wait.
 const ONE_WAY_MAX: usize = 16;
@@ -15,7 +17,11 @@ const ONE_WAY_MAX: usize = 16;
 const ONE_WAY_MS_MAX: u64 = 30_000;
 
 /// Starts the task that sends them. It ends when the connection goes or when the last sender is dropped.
-pub(super) fn start_sender(context: &Arc<SharedContext>, address: &Arc<HttpAddress>, loss: &ConnectionLoss) -> mpsc::Sender<Parcel> {
+pub(super) fn start_sender(
+    context: &Arc<SharedContext>,
+    address: &Arc<HttpAddress>,
+    loss: &ConnectionLoss,
+) -> mpsc::Sender<Parcel> {
     let (outbox, parcels) = mpsc::channel(ONE_WAY_MAX);
     let speaking = send_all(parcels, Arc::clone(context), Arc::clone(address), loss.clone());
     let loss = loss.clone();

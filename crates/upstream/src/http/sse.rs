@@ -71,7 +71,11 @@ impl EventReader {
 
     /// Takes a chunk and hands every event with data that it completes to `each`, in order, until `each` says stop by
     /// returning false; the rest of the chunk is then dropped.
-    pub(crate) fn read(&mut self, mut chunk: &[u8], mut each: impl FnMut(SseEvent) -> bool) -> Result<(), EventTooLarge> {
+    pub(crate) fn read(
+        &mut self,
+        mut chunk: &[u8],
+        mut each: impl FnMut(SseEvent) -> bool,
+    ) -> Result<(), EventTooLarge> {
         if self.after_carriage_return && !chunk.is_empty() {
             self.after_carriage_return = false;
             chunk = chunk.strip_prefix(b"\n").unwrap_or(chunk);

@@ -1,11 +1,16 @@
-//! Makes a connection: name, TCP, TLS, and the version of HTTP that TLS agreed on. All of it within one time.
+//! Makes a connection: name, TCP, TLS, and the version of HTTP that TLS agreed on. All of it within one time. To a server in this
+//! process: a pipe in memory.
 
 use std::{io, net::SocketAddr, time::Duration};
 
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use socket2::{SockRef, TcpKeepalive};
-use tokio::net::{TcpStream, lookup_host};
+use tokio::{
+    io::{DuplexStream, duplex},
+    net::{TcpStream, lookup_host},
+    sync::mpsc,
+};
 
 use super::{
     error::{HttpError, chain},
@@ -24,6 +29,20 @@ const KEEPALIVE_PROBES_MAX: u32 = 3;
 /// The same where something was sent and the peer does not acknowledge it.
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED_MS_MAX: u64 = 30_000;
+
+/// What a pipe in memory holds in each direction before its writer waits.
+const PIPE_BYTES: usize = 64 * 1024;
+
+/// Where a server in this process takes its ends of connections. One that finds it full is refused.
+pub type InProcessListener = mpsc::Sender<DuplexStream>;
+
+/// Makes a connection to a server in this process.
+pub(super) async fn dial_in_process(listener: &InProcessListener) -> Result<Carrier, HttpError> {
+    let (ours, servers) = duplex(PIPE_BYTES);
+    let refused = |_| HttpError::NotConnected("the server in this process takes no connection".to_owned());
+    listener.try_send(servers).map_err(refused)?;
+    inline(Transport::InProcess(ours)).await
+}
 
 /// Makes a connection. Cancel safe: nothing but the connection is lost.
 pub(super) async fn dial(origin: &Origin, tls: Option<&Tls>, ms_max: u64) -> Result<OriginConnection, HttpError> {

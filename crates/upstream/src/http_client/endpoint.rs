@@ -8,7 +8,10 @@ use hyper::{
 };
 use url::Url;
 
-use super::{ClientLimits, HttpClient, HttpError, Origin, HttpRequestBody, UpstreamResponse, RequestTarget, basic_authorization};
+use super::{
+    ClientLimits, HttpClient, HttpError, HttpRequestBody, InProcessListener, Origin, RequestTarget, UpstreamResponse,
+    basic_authorization,
+};
 use crate::UpstreamLimits;
 
 /// Idle connections are given up before Node.js servers close them (after 5 s): a request that meets the closing could not
@@ -30,7 +33,12 @@ pub(crate) struct HttpEndpoint {
 
 impl HttpEndpoint {
     /// Checks the configuration. No connection is made.
-    pub(crate) fn new(url: &str, headers: &BTreeMap<String, String>, limits: &UpstreamLimits) -> Result<Self, String> {
+    pub(crate) fn new(
+        url: &str,
+        headers: &BTreeMap<String, String>,
+        limits: &UpstreamLimits,
+        in_process: Option<InProcessListener>,
+    ) -> Result<Self, String> {
         let url = Url::parse(url).map_err(|error| format!("its URL is not valid: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(format!("its URL has the scheme `{}`; `http` and `https` are known", url.scheme()));
@@ -54,8 +62,8 @@ impl HttpEndpoint {
             unended_ms_max: UNENDED_MS_MAX,
             idle_connections: limits.in_flight_max,
         };
-        let client =
-            HttpClient::new(origin, limits).map_err(|error| format!("the HTTP client could not be made: {error}"))?;
+        let client = HttpClient::reaching(origin, limits, in_process)
+            .map_err(|error| format!("the HTTP client could not be made: {error}"))?;
         Ok(Self { client, url: Arc::new(url), target, headers: Arc::new(map) })
     }
 

@@ -18,7 +18,7 @@ use tokio::{
     task::unconstrained,
 };
 
-use super::{poll_waker::PollWaker, body::HttpRequestBody, transport::OriginStream};
+use super::{body::HttpRequestBody, poll_waker::PollWaker, transport::OriginStream};
 
 /// How many parts of a body are passed over to save a connection whose answer is not read to its end.
 const PASSED_OVER_MAX: usize = 4;

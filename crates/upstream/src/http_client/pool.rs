@@ -145,7 +145,8 @@ impl OriginPool {
         let mut kept = self.lock();
         let now = Instant::now();
         let is_old = |since: Instant, time_max: Duration| now.duration_since(since) >= time_max;
-        let time_max = |idle: &IdleConnection| if idle.unended.is_some() { self.unended_time_max } else { self.idle_time_max };
+        let time_max =
+            |idle: &IdleConnection| if idle.unended.is_some() { self.unended_time_max } else { self.idle_time_max };
         let old: Vec<IdleConnection> = kept.idle.extract_if(.., |idle| is_old(idle.since, time_max(idle))).collect();
         let old_shared = kept.shared.take_if(|(sender, used)| is_old(*used, self.idle_time_max) || sender.is_closed());
         let oldest = kept.idle.first().map(|idle| idle.since);

@@ -16,7 +16,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
-    sync::Notify,
+    sync::{Notify, mpsc},
 };
 use url::Url;
 
@@ -354,13 +354,40 @@ async fn unused_connections_are_few_and_closed_after_a_while() {
 }
 
 #[tokio::test]
+async fn a_server_in_this_process_is_reached_without_a_socket() {
+    let (listener, mut connections) = mpsc::channel(1);
+    let url = Url::parse("http://nowhere.test/mcp").unwrap();
+    let (origin, target) = (Origin::of(&url).unwrap(), Target::of(&url).unwrap());
+    let client = HttpClient::reaching(origin, limits(), Some(listener)).unwrap();
+    let served = tokio::spawn(async move {
+        let mut pipe = connections.recv().await.unwrap();
+        for answer in ["a", "b"] {
+            let mut request = vec![0; 1024];
+            let length = pipe.read(&mut request).await.unwrap();
+            assert!(String::from_utf8_lossy(&request[..length]).ends_with("\r\n\r\nx"));
+            pipe.write_all(&ok(answer)).await.unwrap();
+        }
+        connections
+    });
+    let ask = || async {
+        let sending = client.send(Method::POST, &target, HeaderMap::new(), RequestBody::bytes("x"));
+        read(tokio::time::timeout(PATIENCE, sending).await.expect("an end in time")?).await
+    };
+    assert_eq!((ask().await.unwrap(), ask().await.unwrap()), ("a".into(), "b".into()), "on one connection");
+    drop(served.await.unwrap());
+    let error = ask().await.unwrap_err();
+    assert!(error.is_connect(), "{error}");
+}
+
+#[tokio::test]
 async fn without_a_server_nothing_is_sent() {
     let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let url = Url::parse(&format!("http://{address}/?token=t0p")).unwrap();
     let client = HttpClient::new(Origin::from_url(&url).unwrap(), limits()).unwrap();
     let parcel = Parcel::new("x");
     let body = HttpRequestBody::parcel(parcel.clone(), 1);
-    let error = client.send(Method::POST, &RequestTarget::from_url(&url).unwrap(), HeaderMap::new(), body).await.unwrap_err();
+    let error =
+        client.send(Method::POST, &RequestTarget::from_url(&url).unwrap(), HeaderMap::new(), body).await.unwrap_err();
     assert!(
         error.is_connect() && error.to_string().contains("refused") && !error.to_string().contains("t0p"),
         "{error}"
@@ -393,10 +420,12 @@ async fn requests_share_an_http2_connection_and_one_that_ended_is_replaced() {
     let client = HttpClient::new(Origin::from_url(&url).unwrap(), limits()).unwrap();
     let target = RequestTarget::from_url(&url).unwrap();
     let socket = TcpStream::connect(url.socket_addrs(|| None).unwrap()[0]).await.unwrap();
-    let (sender, connection) =
-        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(transport::OriginStream::Plain(socket)))
-            .await
-            .unwrap();
+    let (sender, connection) = hyper::client::conn::http2::handshake(
+        TokioExecutor::new(),
+        TokioIo::new(transport::OriginStream::Plain(socket)),
+    )
+    .await
+    .unwrap();
     let connection = tokio::spawn(connection);
     client.0.pool.share(&sender);
     drop(sender);

@@ -1,4 +1,4 @@
-//! What carries HTTP: plain TCP, or TLS over it.
+//! What carries HTTP: plain TCP, TLS over it, or memory, where the server is in this process.
 
 use std::{
     io::{self, IoSlice},
@@ -7,7 +7,7 @@ use std::{
 };
 
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
+    io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf},
     net::TcpStream,
 };
 use tokio_rustls::client::TlsStream;
@@ -19,6 +19,8 @@ pub(super) enum OriginStream {
     Plain(TcpStream),
     /// Encrypted.
     Encrypted(Box<TlsStream<TcpStream>>),
+    /// As they are, without a socket.
+    InProcess(DuplexStream),
 }
 
 impl AsyncRead for OriginStream {
@@ -26,6 +28,7 @@ impl AsyncRead for OriginStream {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
             Self::Encrypted(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::InProcess(stream) => Pin::new(stream).poll_read(context, buffer),
         }
     }
 }
@@ -35,6 +38,7 @@ impl AsyncWrite for OriginStream {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
             Self::Encrypted(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::InProcess(stream) => Pin::new(stream).poll_write(context, bytes),
         }
     }
 
@@ -42,6 +46,7 @@ impl AsyncWrite for OriginStream {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_flush(context),
             Self::Encrypted(stream) => Pin::new(stream).poll_flush(context),
+            Self::InProcess(stream) => Pin::new(stream).poll_flush(context),
         }
     }
 
@@ -49,6 +54,7 @@ impl AsyncWrite for OriginStream {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
             Self::Encrypted(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::InProcess(stream) => Pin::new(stream).poll_shutdown(context),
         }
     }
 
@@ -60,6 +66,7 @@ impl AsyncWrite for OriginStream {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write_vectored(context, slices),
             Self::Encrypted(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            Self::InProcess(stream) => Pin::new(stream).poll_write_vectored(context, slices),
         }
     }
 
@@ -67,6 +74,7 @@ impl AsyncWrite for OriginStream {
         match self {
             Self::Plain(stream) => stream.is_write_vectored(),
             Self::Encrypted(stream) => stream.is_write_vectored(),
+            Self::InProcess(stream) => stream.is_write_vectored(),
         }
     }
 }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::{audience::RequestAudience, overtime::Overtime, pausable_deadline::PausableDeadline};
-use crate::{RequestUser, CredentialRequest, DispatchLease, PerformFailure, CredentialRejection};
+use crate::{CredentialRejection, CredentialRequest, DispatchLease, PerformFailure, RequestUser};
 
 /// A request, ready to leave.
 #[derive(Debug)]

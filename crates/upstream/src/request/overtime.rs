@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use super::pausable_deadline::PausableDeadline;
-use crate::{UpstreamLimits, PerformFailure};
+use crate::{PerformFailure, UpstreamLimits};
 
 /// The time after one call's deadline.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 
 pub(crate) mod announcement;
 mod attached;
-mod protocol_warnings;
 pub(crate) mod end_pace;
+mod protocol_warnings;
 pub(crate) mod watches;
 
 use std::{
@@ -22,12 +22,16 @@ use servanda_mcp::shape;
 use tokio::{sync::Semaphore, time::Instant};
 use tokio_util::task::TaskTracker;
 
-use self::{announcement::AnnouncementBus, attached::AttachedSinks, protocol_warnings::ProtocolWarnings, end_pace::EndPace, watches::UpstreamWatches};
+use self::{
+    announcement::AnnouncementBus, attached::AttachedSinks, end_pace::EndPace, protocol_warnings::ProtocolWarnings,
+    watches::UpstreamWatches,
+};
 use crate::{
-    Announcement, RequestUser, UpstreamRequester, CredentialSource, CredentialRequest, MissingCredential, Transport, UpstreamSpec,
+    Announcement, CredentialRequest, CredentialSource, MissingCredential, RequestUser, Transport, UpstreamRequester,
+    UpstreamSpec,
     credentials::{Credentials, RedactedCredentials, header_map, redaction::Redaction},
     eras::{KnownEras, notes::EraNotes},
-    http_client::HttpEndpoint,
+    http_client::{HttpEndpoint, InProcessListener},
 };
 
 /// What all connections of one upstream share.
@@ -51,6 +55,8 @@ pub(crate) struct SharedContext {
     pub(crate) asks_beside_requests: AtomicBool,
     /// Where an HTTP server is, with one pool for all sessions; made when first needed.
     endpoint: OnceLock<Result<HttpEndpoint, String>>,
+    /// Where an HTTP server takes connections, if it is in this process.
+    in_process: Option<InProcessListener>,
     last_id: AtomicI64,
     last_edition: AtomicU64,
     /// Whether tools are called only on connections that were judged.
@@ -85,12 +91,18 @@ impl SharedContext {
             known_eras: KnownEras::default(),
             asks_beside_requests: AtomicBool::new(false),
             endpoint: OnceLock::new(),
+            in_process: None,
             last_id: AtomicI64::new(0),
             last_edition: AtomicU64::new(0),
             guarded: AtomicBool::new(false),
             overtime: Arc::new(Semaphore::new(spec.limits.late_answers_max.min(Semaphore::MAX_PERMITS))),
             spec,
         }
+    }
+
+    /// The same for an HTTP server in this process.
+    pub(crate) fn reached_in_process(self, listener: InProcessListener) -> Self {
+        Self { in_process: Some(listener), ..self }
     }
 
     /// Whether users do not share connections.
@@ -120,7 +132,8 @@ impl SharedContext {
     /// Where the server is, if it is an HTTP server, or why that cannot be said.
     pub(crate) fn endpoint(&self) -> Result<Option<&HttpEndpoint>, String> {
         let Transport::Http { url, headers } = &self.spec.transport else { return Ok(None) };
-        let endpoint = self.endpoint.get_or_init(|| HttpEndpoint::new(url, headers, &self.spec.limits));
+        let make = || HttpEndpoint::new(url, headers, &self.spec.limits, self.in_process.clone());
+        let endpoint = self.endpoint.get_or_init(make);
         endpoint.as_ref().map(Some).map_err(Clone::clone)
     }
 
@@ -140,14 +153,20 @@ impl SharedContext {
     }
 
     /// What is shown with a request that is made for the sake of a connection; nothing where nothing is.
-    pub(crate) async fn connection_credentials(&self, whose: Option<&UpstreamRequester>) -> Result<Option<RedactedCredentials>, MissingCredential> {
+    pub(crate) async fn connection_credentials(
+        &self,
+        whose: Option<&UpstreamRequester>,
+    ) -> Result<Option<RedactedCredentials>, MissingCredential> {
         let Some(credentials) = &self.credentials else { return Ok(None) };
         let deadline = Instant::now() + Duration::from_millis(self.spec.limits.connect_ms_max);
         credentials.present(&self.redaction, &self.credential_request(whose, deadline)).await.map(Some)
     }
 
     /// The same as header fields.
-    pub(crate) async fn connection_headers(&self, whose: Option<&UpstreamRequester>) -> Result<HeaderMap, MissingCredential> {
+    pub(crate) async fn connection_headers(
+        &self,
+        whose: Option<&UpstreamRequester>,
+    ) -> Result<HeaderMap, MissingCredential> {
         let held = self.connection_credentials(whose).await?;
         held.map_or_else(|| Ok(HeaderMap::new()), |held| header_map(&held.presented.headers))
     }

@@ -132,7 +132,11 @@ impl UpstreamWatches {
     }
 
     /// Waits until the present connection's subscription was asked for that revision or a later one. Cancel safe.
-    pub(crate) async fn wait_for_outcome(&self, revision: u64, deadline: Instant) -> Result<GrantedWatches, PerformFailure> {
+    pub(crate) async fn wait_for_outcome(
+        &self,
+        revision: u64,
+        deadline: Instant,
+    ) -> Result<GrantedWatches, PerformFailure> {
         let mut verdicts = self.outcome.subscribe();
         let concluded =
             verdicts.wait_for(|verdict| verdict.as_ref().is_some_and(|verdict| verdict.revision >= revision));
@@ -220,7 +224,8 @@ mod tests {
     async fn a_conclusion_is_waited_for_by_its_revision() {
         let watches = UpstreamWatches::new(8);
         let wish = watches.watch(resource("a")).unwrap();
-        let granted = GrantedWatches::read(&RawValue::from_string(r#"{"resourceSubscriptions":["a"]}"#.to_owned()).unwrap());
+        let granted =
+            GrantedWatches::read(&RawValue::from_string(r#"{"resourceSubscriptions":["a"]}"#.to_owned()).unwrap());
         assert!(granted.includes(&resource("a")) && !granted.includes(&resource("b")));
         let soon = Instant::now() + std::time::Duration::from_secs(1);
         watches.set_outcome(Some(WatchOutcome { revision: wish.revision - 1, outcome: Ok(granted.clone()) }));

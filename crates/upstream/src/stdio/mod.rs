@@ -2,9 +2,9 @@
 //! standard error, and one sees to its end.
 
 mod executable;
-mod stderr_tail;
 mod lines;
 pub(crate) mod process;
+mod stderr_tail;
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,17 +20,17 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::{
-    stderr_tail::{LINE_BYTES_MAX, StderrTail},
     lines::ChildLineReader,
     process::{ServerProcess, ServerProgram},
+    stderr_tail::{LINE_BYTES_MAX, StderrTail},
 };
 use crate::{
     UpstreamRequester,
     conversation::{
         Conversations,
-        loss::{ConnectionLoss, LossReason},
         duplex::Duplex,
         inbound::InboundRouter,
+        loss::{ConnectionLoss, LossReason},
         pending::PendingRequests,
         startup_signals::StartupSignals,
     },
@@ -218,7 +218,12 @@ async fn write_all(input: &mut ChildStdin, rest: &mut Bytes) -> std::io::Result<
     input.flush().await
 }
 
-async fn drain_errors(errors: ChildStderr, stderr_tail: Arc<StderrTail>, signals: Arc<StartupSignals>, context: Arc<SharedContext>) {
+async fn drain_errors(
+    errors: ChildStderr,
+    stderr_tail: Arc<StderrTail>,
+    signals: Arc<StartupSignals>,
+    context: Arc<SharedContext>,
+) {
     let mut lines = ChildLineReader::new(errors, LINE_BYTES_MAX);
     while let Ok(Some(line)) = lines.next().await {
         signals.record_output();

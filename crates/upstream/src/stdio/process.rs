@@ -161,7 +161,8 @@ fn environment(program: ServerProgram<'_>, ours: impl Fn(&str) -> Option<OsStrin
     let inherited: BTreeSet<&str> = BASELINE.into_iter().chain(program.env_pass.iter().map(String::as_str)).collect();
     let inherited = inherited.into_iter().filter_map(|name| Some((name.into(), ours(name)?)));
     let set = program.env.iter().map(|(name, value)| (name.into(), value.into()));
-    let shown = program.credentials.iter().map(|(name, value)| (name.into(), OsStr::from_bytes(value.expose()).to_owned()));
+    let shown =
+        program.credentials.iter().map(|(name, value)| (name.into(), OsStr::from_bytes(value.expose()).to_owned()));
     inherited.chain(set).chain(shown).collect()
 }
 
@@ -185,7 +186,8 @@ mod tests {
         let env = BTreeMap::from([("HOME".to_owned(), "/elsewhere".to_owned()), ("MODE".to_owned(), "x".to_owned())]);
         let env_pass = ["GITHUB_TOKEN".to_owned(), "UNSET".to_owned()];
         let shown = [("MODE".to_owned(), Secret::from("y".to_owned()))];
-        let program = ServerProgram { command: "x", args: &[], env: &env, env_pass: &env_pass, credentials: &shown, cwd: None };
+        let program =
+            ServerProgram { command: "x", args: &[], env: &env, env_pass: &env_pass, credentials: &shown, cwd: None };
         let expected: BTreeMap<OsString, OsString> =
             [("GITHUB_TOKEN", "token"), ("HOME", "/elsewhere"), ("MODE", "y"), ("PATH", "/bin")]
                 .map(|(name, value)| (name.into(), value.into()))
@@ -196,8 +198,14 @@ mod tests {
     #[tokio::test]
     async fn what_cannot_be_started_says_so() {
         let env = BTreeMap::new();
-        let program =
-            ServerProgram { command: "/nonexistent/server", args: &[], env: &env, env_pass: &[], credentials: &[], cwd: None };
+        let program = ServerProgram {
+            command: "/nonexistent/server",
+            args: &[],
+            env: &env,
+            env_pass: &[],
+            credentials: &[],
+            cwd: None,
+        };
         let why = ServerProcess::start(program).unwrap_err();
         assert!(why.starts_with("`/nonexistent/server` could not be started: "), "{why}");
     }

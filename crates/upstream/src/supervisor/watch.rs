@@ -12,7 +12,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::{KILL_ALL, NOT_STARTED, SupervisorRole, write_error, descendants};
+use super::{KILL_ALL, NOT_STARTED, SupervisorRole, descendants, write_error};
 
 /// How long what is below a supervisor whose gateway is gone may take to end after it was asked to.
 const ASKED_MS_MAX: u64 = 2_000;

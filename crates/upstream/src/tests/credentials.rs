@@ -14,7 +14,8 @@ use servanda_effects::PortFuture;
 
 use super::*;
 use crate::{
-    RequestUser, CredentialLack, CredentialSource, CredentialRequest, MissingCredential, PresentedCredentials, REJECTIONS_MAX, CredentialRejection, Remedy,
+    CredentialLack, CredentialRejection, CredentialRequest, CredentialSource, MissingCredential, PresentedCredentials,
+    REJECTIONS_MAX, Remedy, RequestUser,
 };
 
 /// Presents one token after the other, and counts what it is asked.
@@ -28,11 +29,14 @@ struct Tokens {
 }
 
 impl CredentialSource for Tokens {
-    fn present<'a>(&'a self, _: &'a CredentialRequest) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
+    fn present<'a>(
+        &'a self,
+        _: &'a CredentialRequest,
+    ) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
         Box::pin(async {
             let token = self.all.get(self.at.load(Ordering::SeqCst));
-            let token =
-                token.ok_or_else(|| MissingCredential::unavailable("no token is left").with_hint("servanda login x"))?;
+            let token = token
+                .ok_or_else(|| MissingCredential::unavailable("no token is left").with_hint("servanda login x"))?;
             Ok(PresentedCredentials::header("Authorization", Secret::from(format!("Bearer {token}"))))
         })
     }
@@ -41,7 +45,9 @@ impl CredentialSource for Tokens {
         Box::pin(async {
             self.rejections.lock().unwrap().push(rejection.clone());
             if self.gives_up {
-                return Remedy::GiveUp(MissingCredential::not_permitted("nobody logged in").with_hint("servanda login x"));
+                return Remedy::GiveUp(
+                    MissingCredential::not_permitted("nobody logged in").with_hint("servanda login x"),
+                );
             }
             self.at.fetch_add(1, Ordering::SeqCst);
             Remedy::TryAgain
@@ -58,14 +64,21 @@ impl CredentialSource for Tokens {
 struct Personal;
 
 impl CredentialSource for Personal {
-    fn present<'a>(&'a self, credential_request: &'a CredentialRequest) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
+    fn present<'a>(
+        &'a self,
+        credential_request: &'a CredentialRequest,
+    ) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
         Box::pin(async {
             let Some(caller) = &credential_request.on_behalf_of else {
                 return Err(MissingCredential::not_permitted("nobody in particular"));
             };
             let secret = Secret::from(format!("secret-of-{}", caller.principal));
             let environment = vec![("PERSONAL".to_owned(), secret.clone())];
-            Ok(PresentedCredentials { environment, arguments: vec![("/api_key".to_owned(), secret)], ..PresentedCredentials::default() })
+            Ok(PresentedCredentials {
+                environment,
+                arguments: vec![("/api_key".to_owned(), secret)],
+                ..PresentedCredentials::default()
+            })
         })
     }
 
@@ -122,8 +135,9 @@ async fn a_source_is_asked_a_bounded_number_of_times() {
     let server = serve("modern,token=never").await;
     let source = Arc::new(Tokens { all: vec!["bad-token"; 100], ..Tokens::default() });
     let upstream = showing(&server.url, &source);
-    let failure =
-        failure(upstream.call_tool("echo", &Bytes::from_static(b"{}"), EffectClass::N, options(PAUSABLE_DEADLINE)).await);
+    let failure = failure(
+        upstream.call_tool("echo", &Bytes::from_static(b"{}"), EffectClass::N, options(PAUSABLE_DEADLINE)).await,
+    );
     assert!(matches!(&failure, PerformFailure::HttpStatus { status: 401, .. }), "{failure}");
     assert!(!failure.to_string().contains("bad-token"), "{failure}");
     assert_eq!(source.rejections.lock().unwrap().len(), REJECTIONS_MAX);

@@ -2,16 +2,16 @@
 //! [`Upstream::perform`](crate::Upstream::perform). No test waits for a duration or asserts on one.
 
 mod both_eras;
-mod requesters;
 mod credentials;
 mod eras;
 mod http;
 mod late;
 mod old_http;
 mod questions;
-mod server_messages;
+mod requesters;
 mod requests;
 mod resumption;
+mod server_messages;
 mod stdio;
 mod stdio_lifecycle;
 mod watches;
@@ -30,8 +30,8 @@ use tokio::{
 };
 
 use crate::{
-    UpstreamQuestion, RequestUser, UpstreamRequester, RequestOptions, UpstreamLimits, PerformFailure, ServerMessage, ServerMessageSender, Transport, Upstream, UpstreamName,
-    UpstreamSpec,
+    PerformFailure, RequestOptions, RequestUser, ServerMessage, ServerMessageSender, Transport, Upstream,
+    UpstreamLimits, UpstreamName, UpstreamQuestion, UpstreamRequester, UpstreamSpec,
     dispatch::DispatchOutcome,
     failure::UpstreamError,
     stdio::process::{ChildPipes, ServerProcess, ServerProgram},
@@ -57,7 +57,12 @@ fn python(script: &str, args: &[&str]) -> Vec<String> {
 }
 
 fn limits() -> UpstreamLimits {
-    UpstreamLimits { message_bytes_max: 1024 * 1024, probe_ms_max: 20_000, restart_backoff_ms: 10, ..UpstreamLimits::default() }
+    UpstreamLimits {
+        message_bytes_max: 1024 * 1024,
+        probe_ms_max: 20_000,
+        restart_backoff_ms: 10,
+        ..UpstreamLimits::default()
+    }
 }
 
 fn stdio_spec(args: &[&str], limits: UpstreamLimits) -> UpstreamSpec {
@@ -79,7 +84,12 @@ fn options(pausable_deadline: Duration) -> RequestOptions {
     RequestOptions::for_gateway(Instant::now() + pausable_deadline)
 }
 
-async fn call_with(upstream: &Upstream, tool: &str, arguments: &'static str, options: RequestOptions) -> DispatchOutcome {
+async fn call_with(
+    upstream: &Upstream,
+    tool: &str,
+    arguments: &'static str,
+    options: RequestOptions,
+) -> DispatchOutcome {
     upstream.call_tool(tool, &Bytes::from_static(arguments.as_bytes()), EffectClass::R, options).await
 }
 
@@ -120,7 +130,8 @@ struct Server {
 async fn serve(traits: &str) -> Server {
     let args = python("http_server.py", &[traits]);
     let env = BTreeMap::new();
-    let program = ServerProgram { command: "python3", args: &args, env: &env, env_pass: &[], credentials: &[], cwd: None };
+    let program =
+        ServerProgram { command: "python3", args: &args, env: &env, env_pass: &[], credentials: &[], cwd: None };
     let (process, ChildPipes { input, output, .. }) = ServerProcess::start(program).unwrap();
     let mut port = String::new();
     tokio::time::timeout(PAUSABLE_DEADLINE, BufReader::new(output).read_line(&mut port)).await.unwrap().unwrap();

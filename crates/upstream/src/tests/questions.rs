@@ -264,7 +264,8 @@ async fn a_question_on_the_standing_stream_is_treated_as_on_standard_streams() {
 async fn two_clients_are_never_asked_each_others_questions() {
     let server = serve("legacy").await;
     for upstream in [stdio("legacy"), client(&server.url)] {
-        let clients: Vec<UpstreamRequester> = (0..4).map(|number| requester(&number.to_string(), CAPABILITIES)).collect();
+        let clients: Vec<UpstreamRequester> =
+            (0..4).map(|number| requester(&number.to_string(), CAPABILITIES)).collect();
         let (sink, mut strangers) = mpsc::channel(8);
         upstream.attach("somebody else", Arc::new(sink));
         let ask = async |client: &UpstreamRequester| {
@@ -293,7 +294,8 @@ async fn the_deadline_stands_still_while_a_client_is_asked() {
         let client = requester("a", CAPABILITIES);
         assert_eq!(text(call_with(&upstream, "echo", "{}", options_for(&client)).await), "{}");
         let (sink, mut server_messages) = mpsc::channel(8);
-        let impatient = RequestOptions { server_messages: Some(sink), requester: client.clone(), ..options(4 * IMPATIENCE) };
+        let impatient =
+            RequestOptions { server_messages: Some(sink), requester: client.clone(), ..options(4 * IMPATIENCE) };
         let question = question(1);
         let answering = async {
             let ask = next_ask(&mut server_messages).await;

@@ -147,8 +147,10 @@ async fn an_offer_says_what_the_server_is() {
 
 #[tokio::test]
 async fn a_key_in_a_header_arrives_or_nothing_is_sent() {
-    let keyed =
-        || RequestOptions { key_header: Some(("Idempotency-Key".to_owned(), "k-1".to_owned())), ..options(PAUSABLE_DEADLINE) };
+    let keyed = || RequestOptions {
+        key_header: Some(("Idempotency-Key".to_owned(), "k-1".to_owned())),
+        ..options(PAUSABLE_DEADLINE)
+    };
     for era in ["modern", "legacy"] {
         let server = serve(era).await;
         let upstream = client(&server.url);

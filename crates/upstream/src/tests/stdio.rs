@@ -130,8 +130,12 @@ async fn a_cancelled_read_is_given_up_and_a_cancelled_mutation_is_read_to_its_en
     for (effect, expected) in [(EffectClass::R, None), (EffectClass::N, Some("done although cancelled"))] {
         let (sink, mut progress) = tokio::sync::mpsc::channel(1);
         let cancel = CancellationToken::new();
-        let options =
-            RequestOptions { cancel: cancel.clone(), server_messages: Some(sink), wants_progress: true, ..options(PAUSABLE_DEADLINE) };
+        let options = RequestOptions {
+            cancel: cancel.clone(),
+            server_messages: Some(sink),
+            wants_progress: true,
+            ..options(PAUSABLE_DEADLINE)
+        };
         let arguments = Bytes::from_static(b"{}");
         let calling = upstream.call_tool("until-cancelled", &arguments, effect, options);
         let cancelling = async {
@@ -164,7 +168,8 @@ async fn progress_is_passed_on_with_our_token_and_a_full_channel_blocks_nothing(
     let upstream = stdio("modern");
     for (capacity, expected) in [(8, 3), (1, 1)] {
         let (sink, mut progress) = tokio::sync::mpsc::channel(capacity);
-        let options = RequestOptions { server_messages: Some(sink), wants_progress: true, ..options(PAUSABLE_DEADLINE) };
+        let options =
+            RequestOptions { server_messages: Some(sink), wants_progress: true, ..options(PAUSABLE_DEADLINE) };
         assert_eq!(text(call_with(&upstream, "progress", "{}", options).await), "done");
         let mut steps = Vec::new();
         while let Ok(ServerMessage::Progress(params)) = progress.try_recv() {
@@ -218,7 +223,8 @@ async fn too_many_calls_in_flight_are_refused_unsent() {
     let upstream = Upstream::new(stdio_spec(&["legacy"], UpstreamLimits { in_flight_max: 2, ..limits() }), notebook());
     echoes(&upstream).await;
     let cancel = CancellationToken::new();
-    let hanging = || call_with(&upstream, "hang", "{}", RequestOptions { cancel: cancel.clone(), ..options(PAUSABLE_DEADLINE) });
+    let hanging =
+        || call_with(&upstream, "hang", "{}", RequestOptions { cancel: cancel.clone(), ..options(PAUSABLE_DEADLINE) });
     let third = async {
         let called = call(&upstream, "echo").await;
         cancel.cancel();

@@ -184,7 +184,8 @@ async fn everything_a_server_announces_is_passed_on() {
             assert_eq!(text(said), "said");
             let mut heard = Vec::new();
             for _ in 0..5 {
-                let announcement = tokio::time::timeout(PAUSABLE_DEADLINE, announcements.recv()).await.unwrap().unwrap();
+                let announcement =
+                    tokio::time::timeout(PAUSABLE_DEADLINE, announcements.recv()).await.unwrap().unwrap();
                 heard.push(match announcement {
                     Announcement::ToolsChanged => "tools".to_owned(),
                     Announcement::PromptsChanged => "prompts".to_owned(),
@@ -258,5 +259,7 @@ async fn a_client_with_its_own_connection_hears_what_changes_there() {
     assert!(modern.watch_on_own_connection(&ada, "a://1", Instant::now() + PAUSABLE_DEADLINE).await.unwrap().is_none());
     let nobody = UpstreamRequester::gateway();
     let legacy = stdio("legacy");
-    assert!(legacy.watch_on_own_connection(&nobody, "a://1", Instant::now() + PAUSABLE_DEADLINE).await.unwrap().is_none());
+    assert!(
+        legacy.watch_on_own_connection(&nobody, "a://1", Instant::now() + PAUSABLE_DEADLINE).await.unwrap().is_none()
+    );
 }

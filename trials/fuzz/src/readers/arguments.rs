@@ -11,7 +11,8 @@ use servanda_contract::{
     tool::{SemanticRule, SideEffectClass, TransactionSemantics},
 };
 use servanda_gates::{
-    CompiledContract, ContractResolver, GateLimits, RegisteredContracts, Stopwatch, Trail, admit, pass_question, resolve,
+    CompiledContract, ContractResolver, GateLimits, RegisteredContracts, Stopwatch, Trail, admit, pass_question,
+    resolve,
 };
 
 use super::{NotReady, Reader, server_texts::LIMITS};

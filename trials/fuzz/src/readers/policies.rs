@@ -4,7 +4,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use servanda_contract::{Timestamp, ToolContract, document, json};
 use servanda_policy::{
-    PolicyCall, CallCircumstances, BuiltInPermits, PartyIdentity, PolicyLimits, Policies, Principal, PolicySource, ToolFacts, Vocabulary,
+    BuiltInPermits, CallCircumstances, PartyIdentity, Policies, PolicyCall, PolicyLimits, PolicySource, Principal,
+    ToolFacts, Vocabulary,
 };
 
 use super::{NotReady, Reader, server_texts::LIMITS};
@@ -43,7 +44,12 @@ pub(super) fn readers() -> Result<Vec<Reader>, NotReady> {
     let contract: ToolContract = document::read("pay.yaml", PAY)?;
     let vocabulary = Arc::new(Vocabulary::from_tools([ToolFacts::from(&contract)])?);
     let load = |text: &str, vocabulary: &Arc<Vocabulary>| {
-        Policies::load(Arc::clone(vocabulary), &[PolicySource { name: "a.cedar", text }], BuiltInPermits::On, &PolicyLimits::default())
+        Policies::load(
+            Arc::clone(vocabulary),
+            &[PolicySource { name: "a.cedar", text }],
+            BuiltInPermits::On,
+            &PolicyLimits::default(),
+        )
     };
     let policies = load(LOOKS, &vocabulary)?;
     let identity = PartyIdentity {
@@ -68,8 +74,12 @@ pub(super) fn readers() -> Result<Vec<Reader>, NotReady> {
                 question: None,
                 program_class: None,
             };
-            let call =
-                PolicyCall { principal: &principal, tool: "bank.pay", arguments: &arguments, circumstances: &circumstances };
+            let call = PolicyCall {
+                principal: &principal,
+                tool: "bank.pay",
+                arguments: &arguments,
+                circumstances: &circumstances,
+            };
             drop(policies.decide(&call));
         }),
     ])

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use servanda_identity::effects::{
-    SqlDialect, ProgramLanguage, PathRoots, UrlRules, asks_for_another_method, breaks_out_of_request, classify, classify_request,
-    is_safe_method, normalise,
+    PathRoots, ProgramLanguage, SqlDialect, UrlRules, asks_for_another_method, breaks_out_of_request, classify,
+    classify_request, is_safe_method, normalise,
 };
 
 use super::Reader;

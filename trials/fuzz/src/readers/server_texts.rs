@@ -38,8 +38,9 @@ pub(super) fn readers() -> Result<Vec<Reader>, NotReady> {
 fn read_json(bytes: &[u8]) {
     let Ok(value) = json::decode(bytes, LIMITS) else { return };
     let canonical = json::canonicalize(&value);
-    let again =
-        canonical.as_ref().map(|canonical| json::decode(canonical.bytes(), JsonLimits { bytes_max: usize::MAX, ..LIMITS }));
+    let again = canonical
+        .as_ref()
+        .map(|canonical| json::decode(canonical.bytes(), JsonLimits { bytes_max: usize::MAX, ..LIMITS }));
     assert!(matches!(again, Ok(Ok(again)) if again == value), "canonical bytes mean something else");
 }
 

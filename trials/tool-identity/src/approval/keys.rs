@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{ToolAddress, ExplicitNamespace, LookupKey, PublicName, Tool};
+use crate::{ExplicitNamespace, LookupKey, PublicName, Tool, ToolAddress};
 
 /// A text that decisions are filed under. Different tools can have the same one: finding a decision by it is not yet permission.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{ApprovalKeys, BareAlias};
-use crate::{ToolAddress, LookupKey, Tool, TraceName, call::CallId};
+use crate::{LookupKey, Tool, ToolAddress, TraceName, call::CallId};
 
 /// A call that waits for a decision, and everything that is known about who is meant.
 #[derive(Debug, Clone, PartialEq)]

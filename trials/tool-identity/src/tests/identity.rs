@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::{call_of, named, names, pairs, tool, tools};
 use crate::{
-    ToolAddress, CollisionPolicy, ExplicitNamespace, Handoff, IdentityError, Loading, LookupKey, LookupTable, NameConflict,
-    NameSource, NamespaceDeclaration, PublicName, Tool, ToolKind, collisions,
+    CollisionPolicy, ExplicitNamespace, Handoff, IdentityError, Loading, LookupKey, LookupTable, NameConflict,
+    NameSource, NamespaceDeclaration, PublicName, Tool, ToolAddress, ToolKind, collisions,
     lookup::{self, Route},
 };
 

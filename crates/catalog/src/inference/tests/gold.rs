@@ -183,7 +183,8 @@ fn few_tools_of_a_browser_are_grave() {
         .filter(|tool| tool["server"] == "npm:@playwright/mcp")
         .map(|tool| {
             let inferred = infer("up", &definition(tool)).unwrap();
-            let contradicted = tool["annotations"]["readOnlyHint"] == true && inferred.reading.reach != ToolReach::ReadOnly;
+            let contradicted =
+                tool["annotations"]["readOnlyHint"] == true && inferred.reading.reach != ToolReach::ReadOnly;
             let silent = contradicted && inferred.reading.disagreements.is_empty();
             (tool["name"].as_str().unwrap(), inferred.contract.transactional.side_effect_class, silent)
         })

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs};
 use serde_json::{Value, json};
 
 use crate::{
-    schema::{CompiledSchema, SchemaProfile, SchemaError, defaults},
+    schema::{CompiledSchema, SchemaError, SchemaProfile, defaults},
     testing::shared,
 };
 

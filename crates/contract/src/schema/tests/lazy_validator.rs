@@ -85,6 +85,7 @@ fn what_a_text_cannot_hold_exactly_is_kept_as_it_is() {
     let numbers = (0..2_000).map(|number| 1.0 / f64::from(number * 7 + 3) * 1e-7);
     let schema = json!({ "type": "object", "properties": { "x": { "enum": numbers.collect::<Vec<f64>>() } } });
     let awake = CompiledSchema::compile_document(&document(&schema), SchemaProfile::Arguments).unwrap();
-    let resting = CompiledSchema::compile_document(&document(&schema), SchemaProfile::Arguments).unwrap().without_validator();
+    let resting =
+        CompiledSchema::compile_document(&document(&schema), SchemaProfile::Arguments).unwrap().without_validator();
     assert_eq!(awake.effective(), resting.effective());
 }

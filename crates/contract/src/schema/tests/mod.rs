@@ -2,16 +2,16 @@ mod closing;
 mod corpus;
 mod defaults;
 mod errors;
-mod validation_cost;
+mod lazy_validator;
 mod references;
 mod refused;
 mod repetition;
-mod lazy_validator;
 mod suite;
+mod validation_cost;
 
 use serde_json::{Map, Value};
 
-use super::{CompiledSchema, Findings, SchemaProfile, SchemaError};
+use super::{CompiledSchema, Findings, SchemaError, SchemaProfile};
 
 fn object(schema: Value) -> Map<String, Value> {
     match schema {

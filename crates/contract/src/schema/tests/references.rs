@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{compile, compiled};
-use crate::schema::{CompiledSchema, SchemaProfile, SchemaError};
+use crate::schema::{CompiledSchema, SchemaError, SchemaProfile};
 
 /// A schema whose `p` is a point, referred to in each of the ways there are.
 fn referring() -> Vec<Value> {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{compile, compiled};
 use crate::schema::{
-    CompiledSchema, SchemaProfile, SchemaError,
+    CompiledSchema, SchemaError, SchemaProfile,
     validation_cost::{CostExceeded, ValidationCost},
 };
 

@@ -13,10 +13,16 @@ use servanda_mcp::{
 };
 
 use super::{
-    super::{HttpDoor, DoorResponse, AuthenticatedRequest, deliver::AnswerStream, empty, json, leased_session, sessions::HttpSessionLease, stream},
+    super::{
+        AuthenticatedRequest, DoorResponse, HttpDoor, deliver::AnswerStream, empty, json, leased_session,
+        sessions::HttpSessionLease, stream,
+    },
     apply_notification, await_deferred,
 };
-use crate::{dispatch::DispatchReply, fault::ProtocolFault, params::Params, request::DoorRequest, running_request::RunningRequest};
+use crate::{
+    dispatch::DispatchReply, fault::ProtocolFault, params::Params, request::DoorRequest,
+    running_request::RunningRequest,
+};
 
 /// What came of a batch's messages.
 struct HttpBatchAnswers {
@@ -32,7 +38,11 @@ pub(super) fn is_batch(bytes: &[u8]) -> bool {
 }
 
 /// Answers a batch; nobody but a session of the one revision that has them may send one.
-pub(super) async fn post<G: Gateway>(door: &HttpDoor<G>, http_request: &AuthenticatedRequest, bytes: &Bytes) -> Result<DoorResponse, ProtocolFault> {
+pub(super) async fn post<G: Gateway>(
+    door: &HttpDoor<G>,
+    http_request: &AuthenticatedRequest,
+    bytes: &Bytes,
+) -> Result<DoorResponse, ProtocolFault> {
     let lease = match leased_session(door, http_request).await {
         Ok(lease) if lease.session().session.takes_batches() => lease,
         Ok(_) | Err(_) => return Err(not_a_message(bytes)),
@@ -45,7 +55,10 @@ pub(super) async fn post<G: Gateway>(door: &HttpDoor<G>, http_request: &Authenti
     let messages: Vec<&RawValue> = serde_json::from_slice(bytes).map_err(|_| not_a_message(bytes))?;
     if messages.is_empty() || messages.len() > door.batch_messages_max {
         let max = door.batch_messages_max;
-        return Err(ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, format!("a batch has 1 to {max} messages")));
+        return Err(ProtocolFault::invalid_request(
+            StatusCode::BAD_REQUEST,
+            format!("a batch has 1 to {max} messages"),
+        ));
     }
     let mut gathered = HttpBatchAnswers::new(Arc::clone(&http_request.authority));
     for message in messages {
@@ -99,13 +112,24 @@ impl HttpBatchAnswers {
         source: &Bytes,
     ) -> Result<Option<String>, ProtocolFault> {
         if method == method::INITIALIZE {
-            return Err(ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, "`initialize` must not be part of a batch"));
+            return Err(ProtocolFault::invalid_request(
+                StatusCode::BAD_REQUEST,
+                "`initialize` must not be part of a batch",
+            ));
         }
         let params = Params::parse(params)?;
         let meta = params.meta()?;
         let era = Era::Legacy;
-        let request =
-            DoorRequest { id, method: method.into(), params, meta, era, source, trace_parent: None, idempotency_key: None };
+        let request = DoorRequest {
+            id,
+            method: method.into(),
+            params,
+            meta,
+            era,
+            source,
+            trace_parent: None,
+            idempotency_key: None,
+        };
         match door.dispatcher.answer(&request, lease.session().request_context(&self.authority))? {
             DispatchReply::Result(result) => Ok(Some(result)),
             DispatchReply::Deferred(deferred) => await_deferred(door, lease.session(), deferred).await.map(Some),
@@ -113,11 +137,18 @@ impl HttpBatchAnswers {
                 self.running.push(running);
                 Ok(None)
             }
-            DispatchReply::Initialize(_) | DispatchReply::Listen(_) => Err(ProtocolFault::method_not_found(era, method)),
+            DispatchReply::Initialize(_) | DispatchReply::Listen(_) => {
+                Err(ProtocolFault::method_not_found(era, method))
+            }
         }
     }
 
-    fn deliver<G>(self, door: &HttpDoor<G>, http_request: &AuthenticatedRequest, lease: HttpSessionLease) -> DoorResponse {
+    fn deliver<G>(
+        self,
+        door: &HttpDoor<G>,
+        http_request: &AuthenticatedRequest,
+        lease: HttpSessionLease,
+    ) -> DoorResponse {
         if self.running.is_empty() {
             return match self.answers.as_slice() {
                 [] => empty(StatusCode::ACCEPTED),

@@ -265,10 +265,17 @@ mod tests {
     fn a_connection_with_a_request_under_way_stays() {
         let connections = HttpConnections::new(100, STALL_MAX);
         let connection_guards: Vec<_> = (0..10).map(|_| connections.enter(peer(1))).collect();
-        let busy: Vec<_> = connection_guards.iter().map(|connection_guard| connection_guard.connection.begin_request()).collect();
+        let busy: Vec<_> =
+            connection_guards.iter().map(|connection_guard| connection_guard.connection.begin_request()).collect();
         assert!(!connections.make_room());
         let written = PacedBody::new(AnswerBody::empty(), busy.into_iter().next().unwrap());
-        assert!(!connections.make_room() || connection_guards.iter().skip(1).any(|connection_guard| connection_guard.connection.ended.is_cancelled()));
+        assert!(
+            !connections.make_room()
+                || connection_guards
+                    .iter()
+                    .skip(1)
+                    .any(|connection_guard| connection_guard.connection.ended.is_cancelled())
+        );
         drop(written);
         assert!(connections.make_room());
     }
@@ -284,7 +291,8 @@ mod tests {
         drop(answered);
         let connections = HttpConnections::new(100, STALL_MAX);
         let connection_guard = connections.enter(peer(1));
-        let (first, second) = (connection_guard.connection.begin_request(), connection_guard.connection.begin_request());
+        let (first, second) =
+            (connection_guard.connection.begin_request(), connection_guard.connection.begin_request());
         first.release_connection();
         assert!(!connections.make_room(), "the other request keeps it");
         drop(second);
@@ -295,7 +303,13 @@ mod tests {
     fn one_peers_waiting_connections_hold_at_most_half_of_the_places() {
         let connections = HttpConnections::new(20, STALL_MAX);
         let connection_guards: Vec<_> = (0..20).map(|_| connections.enter(peer(1))).collect();
-        assert_eq!(connection_guards.iter().filter(|connection_guard| connection_guard.connection.ended.is_cancelled()).count(), 10);
+        assert_eq!(
+            connection_guards
+                .iter()
+                .filter(|connection_guard| connection_guard.connection.ended.is_cancelled())
+                .count(),
+            10
+        );
         drop(connection_guards);
         assert!(connections.open().by_number.is_empty());
     }

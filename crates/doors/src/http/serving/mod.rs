@@ -5,12 +5,20 @@
 //! One task accepts, so that limits hold over all threads. What it accepts is served on one thread to its end.
 
 mod connections;
-mod shared_timer;
-mod progress;
-mod threads;
 mod paced_body;
+mod progress;
+mod shared_timer;
+mod threads;
 
-use std::{convert::Infallible, future::pending, io, net::IpAddr, pin::pin, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    future::pending,
+    io,
+    net::{IpAddr, Ipv4Addr},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use http::{HeaderValue, Version, header};
 use hyper::{body::Incoming, service::service_fn};
@@ -20,6 +28,7 @@ use hyper_util::{
 };
 use servanda_engine::Gateway;
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinSet,
@@ -29,10 +38,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 pub(super) use self::shared_timer::SharedTimer;
 pub use self::threads::DoorThreads;
 use self::{
-    connections::{HttpConnections, ConnectionGuard},
+    connections::{ConnectionGuard, HttpConnections},
     paced_body::PacedBody,
 };
-use super::{DoorRequestHead, DoorResponse, Router, AuthOutcome, health};
+use super::{AuthOutcome, DoorRequestHead, DoorResponse, Router, health};
 
 /// How long a connection whose place is needed may take to write its last answer.
 const LAST_ANSWER_MAX: Duration = Duration::from_secs(1);
@@ -147,6 +156,20 @@ pub async fn serve_with<G: Gateway>(
     }
 }
 
+/// Serves one connection whose bytes come another way than over a socket of this door, to its end or until `shutdown` is cancelled and
+/// its request has finished.
+pub async fn serve_stream<G: Gateway>(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router<G>,
+    shutdown: CancellationToken,
+    serving: ServingOptions,
+) {
+    let draining = DrainSignals { closing: shutdown, give_up: CancellationToken::new() };
+    let servers = ConnectionServers::new(&router, &serving, &draining, &CancellationToken::new());
+    let connection_guard = servers.here.connections.enter(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    servers.here.talk(stream, &connection_guard).await;
+}
+
 impl Default for ServingOptions {
     fn default() -> Self {
         Self {
@@ -191,7 +214,12 @@ impl<G: Gateway> ConnectionServers<G> {
     }
 
     /// Has a connection served to its end, on a thread if there is one.
-    fn hand_over(&self, connections: &TaskTracker, threads: &DoorThreads, ((connection, connection_guard), place): AcceptedConnection) {
+    fn hand_over(
+        &self,
+        connections: &TaskTracker,
+        threads: &DoorThreads,
+        ((connection, connection_guard), place): AcceptedConnection,
+    ) {
         let Some(thread) = threads.take_slot() else {
             let host = Arc::clone(&self.here);
             connections.spawn(async move {
@@ -325,12 +353,18 @@ impl<G: Gateway> ConnectionServer<G> {
         if let Err(error) = connection.set_nodelay(true) {
             tracing::debug!(%error, "a connection goes without TCP_NODELAY");
         }
+        self.talk(connection, seat).await;
+    }
+
+    /// The same, whatever carries the bytes.
+    async fn talk(self: &Arc<Self>, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, seat: &Seat) {
         let asked = CancellationToken::new();
         let service = service_fn(|request: hyper::Request<Incoming>| {
             if !asked.is_cancelled() {
                 asked.cancel();
             }
-            let (host, peer, busy) = (Arc::clone(self), connection_guard.connection.peer, connection_guard.connection.begin_request());
+            let (host, peer, busy) =
+                (Arc::clone(self), connection_guard.connection.peer, connection_guard.connection.begin_request());
             async move {
                 let (answer, standing) = host.answer(request, peer).await;
                 // Who was not let in must not keep a place by leaving the answer unread.
@@ -340,7 +374,7 @@ impl<G: Gateway> ConnectionServer<G> {
                 Ok::<_, Infallible>(answer.map(|body| PacedBody::new(body, busy)))
             }
         });
-        let mut talk = pin!(self.protocol.serve_connection(TokioIo::new(connection), service));
+        let mut talk = pin!(self.protocol.serve_connection(TokioIo::new(stream), service));
         // Hyper's own limit begins only when it knows which HTTP is spoken, and some never say.
         let mut silent = pin!(async {
             if tokio::time::timeout(self.first_head_read_max, asked.cancelled()).await.is_ok() {

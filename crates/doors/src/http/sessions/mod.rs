@@ -3,15 +3,15 @@
 //! requests are answered is not known here.
 
 mod byte_budget;
-mod session_notes;
 mod queue;
 mod registry;
 mod replay_buffer;
 mod session_events;
+mod session_notes;
 mod table;
 
 pub(super) use self::{
     registry::HttpSessionRegistry,
-    replay_buffer::{SessionStreamConnection, EventNotReplayable, StreamPurpose, StreamNumber},
+    replay_buffer::{EventNotReplayable, SessionStreamConnection, StreamNumber, StreamPurpose},
     table::{HttpSession, HttpSessionLease, HttpSessionTable},
 };

@@ -11,9 +11,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 
 use super::{
-    session_notes::{self, HttpSessionNotes},
     session_events::SessionEvents,
-    table::{HttpSessionLookup, HttpSession, HttpSessionLease, NOTE_EVERY_MS, HttpSessionAddError, HttpSessionTable},
+    session_notes::{self, HttpSessionNotes},
+    table::{HttpSession, HttpSessionAddError, HttpSessionLease, HttpSessionLookup, HttpSessionTable, NOTE_EVERY_MS},
 };
 use crate::{dispatch::ClientInitialization, fault::ProtocolFault, session::LegacyClientSession};
 
@@ -47,8 +47,10 @@ impl<G: Gateway> HttpSessionRegistry<G> {
         let authority = Arc::clone(authority);
         let caller = Caller { client: initialization.client, session: Some(id.clone()), ..authority.caller() };
         let affinity = Arc::from(id.as_str());
-        let requester = Requester { caller, authority, era: Era::Legacy, capabilities: initialization.capabilities, affinity };
-        let session = LegacyClientSession::new(requester, initialization.version, Arc::default(), self.sessions.limits().session);
+        let requester =
+            Requester { caller, authority, era: Era::Legacy, capabilities: initialization.capabilities, affinity };
+        let session =
+            LegacyClientSession::new(requester, initialization.version, Arc::default(), self.sessions.limits().session);
         let (lease, _) = self.sessions.add(&id, session).map_err(not_added)?;
         // First, because a client that goes away takes this request with it at any await, and a session without a session events
         // would be there and hear nothing.
@@ -58,7 +60,11 @@ impl<G: Gateway> HttpSessionRegistry<G> {
     }
 
     /// Takes a session into use: one that is here, or one that was written down.
-    pub(in crate::http) async fn lease(&self, id: &str, authority: &Arc<AuthenticatedCaller>) -> Result<HttpSessionLease, ProtocolFault> {
+    pub(in crate::http) async fn lease(
+        &self,
+        id: &str,
+        authority: &Arc<AuthenticatedCaller>,
+    ) -> Result<HttpSessionLease, ProtocolFault> {
         match self.sessions.lease(id, &authority.caller()) {
             HttpSessionLookup::Active(lease) => Ok(lease),
             HttpSessionLookup::Nothing => self.revive(id, authority).await,
@@ -92,8 +98,10 @@ impl<G: Gateway> HttpSessionRegistry<G> {
         let affinity = Arc::from(id);
         let Caller { client, session, .. } = remembered.caller;
         let (caller, capabilities) = (Caller { client, session, ..present }, remembered.capabilities);
-        let requester = Requester { caller, authority: Arc::clone(authority), era: Era::Legacy, capabilities, affinity };
-        let session = LegacyClientSession::new(requester, remembered.version, Arc::default(), self.sessions.limits().session);
+        let requester =
+            Requester { caller, authority: Arc::clone(authority), era: Era::Legacy, capabilities, affinity };
+        let session =
+            LegacyClientSession::new(requester, remembered.version, Arc::default(), self.sessions.limits().session);
         if let Some(level) = remembered.log_level {
             session.set_log_level(level);
         }

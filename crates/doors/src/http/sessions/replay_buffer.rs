@@ -16,8 +16,8 @@ use servanda_mcp::{Id, lines::on_one_line};
 use uuid::Uuid;
 
 use super::{
-    byte_budget::{SessionByteBudget, ByteCharge},
-    queue::{self, FrameSender, FrameRejected, FrameReceiver},
+    byte_budget::{ByteCharge, SessionByteBudget},
+    queue::{self, FrameReceiver, FrameRejected, FrameSender},
 };
 use crate::questions::SessionQuestion;
 
@@ -265,7 +265,8 @@ impl ReplayBuffer {
     pub(super) fn expire(&self, now_ms: u64) -> Vec<Id> {
         let mut state = self.state();
         let state = &mut *state;
-        let waited = |waiting: &BacklogQuestion| now_ms.saturating_sub(waiting.since_ms) >= self.limits.question_wait_ms;
+        let waited =
+            |waiting: &BacklogQuestion| now_ms.saturating_sub(waiting.since_ms) >= self.limits.question_wait_ms;
         let mut declined = Vec::new();
         while state.waiting.front().is_some_and(waited) {
             let Some(waiting) = state.waiting.pop_front() else { break };
@@ -280,7 +281,8 @@ impl ReplayBuffer {
             };
         }
         let keep_ms = self.limits.keep_ms;
-        let over = |stream: &SessionStream| stream.left_at_ms.is_some_and(|at_ms| now_ms.saturating_sub(at_ms) >= keep_ms);
+        let over =
+            |stream: &SessionStream| stream.left_at_ms.is_some_and(|at_ms| now_ms.saturating_sub(at_ms) >= keep_ms);
         let gone: Vec<StreamNumber> =
             state.streams.iter().filter(|(_, stream)| over(stream)).map(|(number, _)| *number).collect();
         for number in gone {
@@ -348,7 +350,9 @@ impl ReplayBuffer {
 
     /// Forgets the oldest streams nobody reads, if there are too many.
     fn forget_surplus(&self, state: &mut State) {
-        let idle = |stream: &SessionStream| stream.ended || (stream.purpose == StreamPurpose::Standalone && !stream.is_connected());
+        let idle = |stream: &SessionStream| {
+            stream.ended || (stream.purpose == StreamPurpose::Standalone && !stream.is_connected())
+        };
         let known: Vec<StreamNumber> =
             state.streams.iter().filter(|(_, stream)| idle(stream)).map(|(number, _)| *number).collect();
         let surplus = known.len().saturating_sub(self.limits.streams_max);

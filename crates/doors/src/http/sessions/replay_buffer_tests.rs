@@ -59,7 +59,10 @@ fn a_stream_is_primed_and_every_event_has_an_id_of_its_own() {
     replay_buffer.send(one, b"d".to_vec());
     assert_eq!(
         read(&mut first),
-        [(format!("{}-1-1", replay_buffer.tag), "a b".to_owned()), (format!("{}-1-2", replay_buffer.tag), "d".to_owned())]
+        [
+            (format!("{}-1-1", replay_buffer.tag), "a b".to_owned()),
+            (format!("{}-1-2", replay_buffer.tag), "d".to_owned())
+        ]
     );
     assert_eq!(data(&mut second), ["", "c"]);
 
@@ -264,7 +267,10 @@ fn all_sessions_together_keep_so_many_bytes() {
     waiting.send_standalone(vec![b'a'; 300]);
     waiting.send_standalone(vec![b'b'; 300]);
     assert_eq!(waiting.state().backlog.len(), 1, "the oldest made room");
-    assert_eq!(asking.ask(SessionQuestion { id: Id::Number(1), message: vec![b'q'; 300] }, 0), QuestionDelivery::NoRoom);
+    assert_eq!(
+        asking.ask(SessionQuestion { id: Id::Number(1), message: vec![b'q'; 300] }, 0),
+        QuestionDelivery::NoRoom
+    );
     replaying.send(number, vec![b'y'; 300]);
     assert_eq!(replaying.state().kept.len(), 1, "whoever exceeds it lets its own go");
     assert_eq!(data(&mut connected).len(), 3, "whoever is connected gets all of it");
@@ -272,5 +278,8 @@ fn all_sessions_together_keep_so_many_bytes() {
     waiting.send_standalone(vec![b'c'; 300]);
     assert_eq!(waiting.state().backlog.len(), 2);
     drop(waiting);
-    assert_eq!(asking.ask(SessionQuestion { id: Id::Number(1), message: vec![b'q'; 900] }, 0), QuestionDelivery::Queued);
+    assert_eq!(
+        asking.ask(SessionQuestion { id: Id::Number(1), message: vec![b'q'; 900] }, 0),
+        QuestionDelivery::Queued
+    );
 }

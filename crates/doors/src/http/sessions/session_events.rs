@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use servanda_engine::{Gateway, ChangeEvent, ClientMessage};
+use servanda_engine::{ChangeEvent, ClientMessage, Gateway};
 use servanda_mcp::{LogLevel, RpcError, envelope::code, fields::method};
 use tokio::{
     sync::{Notify, broadcast, mpsc},
@@ -12,11 +12,11 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    session_notes::HttpSessionNotes,
     replay_buffer::QuestionDelivery,
+    session_notes::HttpSessionNotes,
     table::{HttpSession, HttpSessionTable},
 };
-use crate::{notifications, client_messages::ClientMessageRelay};
+use crate::{client_messages::ClientMessageRelay, notifications};
 
 /// How seldom, and how often, a session is looked after.
 const LOOK_EVERY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_mins(1));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use servanda_contract::{CallerActor, Caller, Timestamp, time::Clock};
+use servanda_contract::{Caller, CallerActor, Timestamp, time::Clock};
 use servanda_engine::{Note, NoteKind, Notebook};
 use servanda_mcp::{ClientCapabilities, LogLevel, ProtocolVersion};
 

@@ -29,9 +29,9 @@ use super::{
     replay_buffer::{ReplayBuffer, ReplayLimits},
 };
 use crate::{
-    slots,
     request::{ClientDisconnectPolicy, DoorRequestContext},
     session::{LegacyClientSession, SessionLimits},
+    slots,
 };
 
 /// How often what is written down of a session in use is renewed.
@@ -150,11 +150,20 @@ impl HttpSessionTable {
     }
 
     /// Adds a session, or finds the one of that id that is already there. Whether it was added.
-    pub(super) fn add(&self, id: &str, session: LegacyClientSession) -> Result<(HttpSessionLease, bool), HttpSessionAddError> {
+    pub(super) fn add(
+        &self,
+        id: &str,
+        session: LegacyClientSession,
+    ) -> Result<(HttpSessionLease, bool), HttpSessionAddError> {
         self.add_at(self.now_ms(), id, session)
     }
 
-    fn add_at(&self, now_ms: u64, id: &str, session: LegacyClientSession) -> Result<(HttpSessionLease, bool), HttpSessionAddError> {
+    fn add_at(
+        &self,
+        now_ms: u64,
+        id: &str,
+        session: LegacyClientSession,
+    ) -> Result<(HttpSessionLease, bool), HttpSessionAddError> {
         let mut table = self.table();
         if table.ending.contains(id) {
             return Err(HttpSessionAddError::Ended);
@@ -165,7 +174,11 @@ impl HttpSessionTable {
         self.make_room(&mut table, now_ms, &session.requester)?;
         let added = Arc::new(HttpSession {
             id: id.to_owned(),
-            replay_buffer: ReplayBuffer::new(self.limits.replay, session.version >= PRIMED_FROM, Arc::clone(&self.budget)),
+            replay_buffer: ReplayBuffer::new(
+                self.limits.replay,
+                session.version >= PRIMED_FROM,
+                Arc::clone(&self.budget),
+            ),
             session: Arc::new(session),
             streams: Arc::new(Semaphore::new(self.limits.streams_per_session_max)),
             stream_wanted: Notify::new(),
@@ -238,7 +251,12 @@ impl HttpSessionTable {
     }
 
     /// Sees to it that there is room for a newcomer. Its principal's own idle sessions go before those of others.
-    fn make_room(&self, table: &mut HttpSessionEntries, now_ms: u64, newcomer: &Requester) -> Result<(), HttpSessionAddError> {
+    fn make_room(
+        &self,
+        table: &mut HttpSessionEntries,
+        now_ms: u64,
+        newcomer: &Requester,
+    ) -> Result<(), HttpSessionAddError> {
         let is_own = |session: &HttpSession| session.session.requester.caller.is_same_user(&newcomer.caller);
         let may_go = |session: &HttpSession| session.idle_ms(now_ms) >= self.limits.room_idle_ms_min;
         let own = table.sessions.values().filter(|session| is_own(session)).count();

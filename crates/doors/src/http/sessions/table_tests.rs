@@ -156,7 +156,11 @@ fn keyed(tenant: &str, principal: &str) -> Requester {
     Requester { caller: authority.caller(), authority: Arc::new(authority), ..Requester::local() }
 }
 
-fn begin_as(sessions: &HttpSessionTable, now_ms: u64, requester: &Requester) -> Result<HttpSessionLease, HttpSessionAddError> {
+fn begin_as(
+    sessions: &HttpSessionTable,
+    now_ms: u64,
+    requester: &Requester,
+) -> Result<HttpSessionLease, HttpSessionAddError> {
     let limits = SessionLimits { questions_max: 1, watches_max: 1 };
     let session = LegacyClientSession::new(requester.clone(), ProtocolVersion::NEWEST_LEGACY, Arc::default(), limits);
     let id = Uuid::new_v4().to_string();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use servanda_contract::tool::SideEffectClass as Class;
 
-use crate::budget::{Account, BudgetDimension, Period, BudgetScope};
+use crate::budget::{Account, BudgetDimension, BudgetScope, Period};
 
 #[test]
 fn every_class_is_counted_as_one_thing() {

@@ -3,7 +3,10 @@
 use proptest::prelude::*;
 
 use super::{Books, HOUR_MS, NOW_MS, account, draw};
-use crate::budget::{Account, EntryReply, Chunks, BudgetDimension, Draw, AccountEntry, ExhaustedAccount, Period, TakeOutcome, UnitTicket, chunk_size};
+use crate::budget::{
+    Account, AccountEntry, BudgetDimension, Chunks, Draw, EntryReply, ExhaustedAccount, Period, TakeOutcome,
+    UnitTicket, chunk_size,
+};
 
 fn reads() -> Account {
     account(BudgetDimension::Read, Period::Hour)
@@ -14,7 +17,12 @@ fn one_read(limit: u64) -> Vec<Draw> {
 }
 
 /// What a shell does: asks the books for what is missing.
-fn take(chunks: &mut Chunks, books: &mut Books, draws: &[Draw], now_ms: u64) -> Result<UnitTicket, Box<ExhaustedAccount>> {
+fn take(
+    chunks: &mut Chunks,
+    books: &mut Books,
+    draws: &[Draw],
+    now_ms: u64,
+) -> Result<UnitTicket, Box<ExhaustedAccount>> {
     take_apart(chunks, books, draws, (now_ms, now_ms))
 }
 

@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 
 use super::{Books, HOUR_MS, NOW_MS, account, draw, give_back, id, lease, refund, reserve, settle};
-use crate::budget::{Account, EntryReply, ClosedBy, BudgetDimension, AccountEntry, BudgetHoldKind, Period, BudgetHoldStage};
+use crate::budget::{
+    Account, AccountEntry, BudgetDimension, BudgetHoldKind, BudgetHoldStage, ClosedBy, EntryReply, Period,
+};
 
 const LIMIT: u64 = 20;
 

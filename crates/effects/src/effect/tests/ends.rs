@@ -8,8 +8,8 @@ use super::{
     Unknown, answer, at, began, effect, follows, gone, word,
 };
 use crate::effect::{
-    EffectWaitReason, EffectContext, Claim, Effect, EffectState, DispatchEnd, EffectEvent, OwnerId, EffectReply, EffectRule, EffectRules, StoredAnswer, knowledge_of_key,
-    step,
+    Claim, DispatchEnd, Effect, EffectContext, EffectEvent, EffectReply, EffectRule, EffectRules, EffectState,
+    EffectWaitReason, OwnerId, StoredAnswer, knowledge_of_key, step,
 };
 
 const ALL: [EffectClass; 4] = [R, K, Q, N];
@@ -85,7 +85,8 @@ fn what_a_status_tool_does_not_find_is_absent_when_its_time_is_over() {
     for asked in [sent, unknown] {
         assert_eq!(follows(&asked, &absent, &at(over_ms - 1)), (asked.state, "running"));
         assert_eq!(follows(&asked, &absent, &at(over_ms)), (FailedRetryable, "settled"));
-        let early = EffectContext { rules: EffectRules::IN_FORCE.without(EffectRule::AbsentAfterItsTime), ..at(over_ms - 1) };
+        let early =
+            EffectContext { rules: EffectRules::IN_FORCE.without(EffectRule::AbsentAfterItsTime), ..at(over_ms - 1) };
         assert_eq!(follows(&asked, &absent, &early), (FailedRetryable, "settled"), "the rule alone holds it back");
         let found = EffectEvent::Settle(asked.claim(), DispatchEnd::Completed(answer()));
         assert_eq!(follows(&asked, &found, &at(NOW_MS + 2)), (Completed, "settled"));
@@ -118,7 +119,8 @@ fn an_answer_of_an_earlier_epoch_is_evidence() {
         let first = effect(class, Dispatching);
         let taken = step(Some(&first), &began(class), &gone(NOW_MS + LEASE_MS)).change.unwrap();
         assert_eq!((taken.state, taken.epoch), (Dispatching, first.epoch + 1));
-        for (end, then) in [(DispatchEnd::Completed(answer()), Completed), (DispatchEnd::Failed(answer()), FailedFinal)] {
+        for (end, then) in [(DispatchEnd::Completed(answer()), Completed), (DispatchEnd::Failed(answer()), FailedFinal)]
+        {
             assert_eq!(settle(&taken, first.epoch, &end), (then, "settled", false), "{class:?}");
             let lost = EffectEvent::Settle(taken.claim(), DispatchEnd::Unknown("reset".to_owned()));
             let unknown = step(Some(&taken), &lost, &at(NOW_MS)).change.unwrap();
@@ -181,7 +183,8 @@ fn an_answer_takes_the_place_of_what_was_only_known() {
     let asked = effect(Q, Dispatching);
     let found = DispatchEnd::Completed(StoredAnswer::Known("the status tool found it".to_owned()));
     let known = step(Some(&asked), &EffectEvent::Settle(asked.claim(), found), &at(NOW_MS)).change.unwrap();
-    let after = step(Some(&known), &EffectEvent::Settle(asked.claim(), DispatchEnd::Completed(answer())), &at(NOW_MS + 1));
+    let after =
+        step(Some(&known), &EffectEvent::Settle(asked.claim(), DispatchEnd::Completed(answer())), &at(NOW_MS + 1));
     assert_eq!(after.reply, EffectReply::Settled);
     assert_eq!(after.change.unwrap().answer, Some(answer()));
     let over = step(Some(&known), &EffectEvent::Expire, &at(NOW_MS + HOUR_MS)).change.unwrap();

@@ -8,7 +8,10 @@ use super::{
     Claimed, Completed, Dispatching, Expired, FailedFinal, FailedRetryable, HOUR_MS, K, N, NOW_MS, Unknown, answer, at,
     begin,
 };
-use crate::effect::{BeginRequest, ManualSettlement, EffectContext, Claim, Effect, EffectState, DispatchEnd, EffectEvent, BeginMode, OwnerId, EffectReply, step};
+use crate::effect::{
+    BeginMode, BeginRequest, Claim, DispatchEnd, Effect, EffectContext, EffectEvent, EffectReply, EffectState,
+    ManualSettlement, OwnerId, step,
+};
 
 /// What can happen to one key, with two owners, a network and a clock.
 #[derive(Debug, Clone)]

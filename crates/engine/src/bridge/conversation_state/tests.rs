@@ -3,7 +3,10 @@
 use serde_json::{json, value::RawValue};
 use servanda_mcp::{ClientCapabilities, Era, RpcError};
 
-use super::{ConversationAction, ConversationState, ConversationOutcome, ConversationEvent, QuestionTarget, ROUNDS_MAX, read_input_responses};
+use super::{
+    ConversationAction, ConversationEvent, ConversationOutcome, ConversationState, QuestionTarget, ROUNDS_MAX,
+    read_input_responses,
+};
 use crate::questions::{ClientQuestion, QUESTIONS_MAX, read_input_requests};
 
 const FORM: &str = "elicitation/create";
@@ -59,7 +62,9 @@ fn word(action: &ConversationAction) -> String {
         ConversationAction::End(ConversationOutcome::Answer) => "end: answer".to_owned(),
         ConversationAction::End(ConversationOutcome::Input) => "end: input".to_owned(),
         ConversationAction::End(ConversationOutcome::Undeclared(required)) => format!("end: undeclared {required}"),
-        ConversationAction::End(ConversationOutcome::NotGiven(what)) => format!("end: {} not given, {}", what.method, what.why),
+        ConversationAction::End(ConversationOutcome::NotGiven(what)) => {
+            format!("end: {} not given, {}", what.method, what.why)
+        }
     }
 }
 
@@ -136,7 +141,8 @@ fn legacy_requester_modern_server_what_is_not_given_ends_it() {
             (ConversationEvent::Lapsed, &["end: input not given, nobody answered in time"]),
         ],
     );
-    let mut conversation_state = ConversationState::new(QuestionTarget { can_be_asked: false, ..question_target(Era::Legacy) });
+    let mut conversation_state =
+        ConversationState::new(QuestionTarget { can_be_asked: false, ..question_target(Era::Legacy) });
     let (_, actions) = conversation_state.step(wants(&[("a", FORM)], None));
     assert!(word(&actions[0]).starts_with("end: elicitation/create not given"), "there is nowhere to ask");
     conversation_state = ConversationState::new(question_target(Era::Legacy));
@@ -165,7 +171,10 @@ fn modern_requester_legacy_server_questions_wait_for_the_requester() {
             (asked(FORM), &["keep ask-1", "gather"]),
             (asked("roots/list"), &["keep ask-2"]),
             (asked(MODEL), &["refuse"]),
-            (ConversationEvent::Gathered, &[&format!(r#"tell {one},"ask-2":{{"method":"roots/list","params":{{"m":1}}}}}}"#)]),
+            (
+                ConversationEvent::Gathered,
+                &[&format!(r#"tell {one},"ask-2":{{"method":"roots/list","params":{{"m":1}}}}}}"#)],
+            ),
             // Partial: what is open is asked again; what nobody asked is ignored.
             (
                 came(&json!({"ask-2": {"roots": []}, "ask-9": 7})),

@@ -1,10 +1,10 @@
 //! Only what was sealed here, for this bearer and this request, within its time, is opened.
 
 use proptest::prelude::*;
-use servanda_contract::{CallerActor, CallId, Caller, Digest, Timestamp, digest::DigestDomain};
+use servanda_contract::{CallId, Caller, CallerActor, Digest, Timestamp, digest::DigestDomain};
 use servanda_effects::{InMemoryNotebook, NoteKind, Notebook as _};
 
-use super::{StateAudience, RequestStatePayload, InvalidRequestState, StatePurpose, Seal};
+use super::{InvalidRequestState, RequestStatePayload, Seal, StateAudience, StatePurpose};
 use crate::secrets::NotebookSecret;
 
 const NOW: Timestamp = Timestamp::from_unix_ms(1_000);
@@ -19,7 +19,12 @@ fn round(state: Option<&str>) -> StatePurpose {
 }
 
 fn carried(caller: &Caller, purpose: StatePurpose) -> RequestStatePayload {
-    RequestStatePayload::new(StateAudience { caller, request: request("a") }, LATER, Some(CallId::from("call_1".to_owned())), purpose)
+    RequestStatePayload::new(
+        StateAudience { caller, request: request("a") },
+        LATER,
+        Some(CallId::from("call_1".to_owned())),
+        purpose,
+    )
 }
 
 async fn seal() -> Seal {
@@ -29,7 +34,9 @@ async fn seal() -> Seal {
 #[tokio::test]
 async fn what_was_sealed_comes_back() {
     let (seal, caller) = (seal().await, Caller::local());
-    for purpose in [round(None), round(Some("")), round(Some("über \"x\"")), StatePurpose::Parked { id: "p".to_owned() }] {
+    for purpose in
+        [round(None), round(Some("")), round(Some("über \"x\"")), StatePurpose::Parked { id: "p".to_owned() }]
+    {
         let carried = carried(&caller, purpose);
         let text = seal.sign(&carried);
         assert_eq!(seal.verify(&text, StateAudience { caller: &caller, request: request("a") }, NOW), Ok(carried));

@@ -113,7 +113,11 @@ async fn a_corrected_contract_keeps_the_key_and_steps_need_the_secret() {
     };
     assert_eq!(one.key_for(&permit(operation)).await.unwrap(), one.key_for(&permit(corrected)).await.unwrap());
     let step: Change = |proposal, _| said(proposal).step_id = Some("a".to_owned());
-    assert_eq!(one.key_for(&permit(step)).await.unwrap(), other.key_for(&permit(step)).await.unwrap(), "after a restart");
+    assert_eq!(
+        one.key_for(&permit(step)).await.unwrap(),
+        other.key_for(&permit(step)).await.unwrap(),
+        "after a restart"
+    );
     let stranger = ClientKeyFactory::new(Arc::new(InMemoryNotebook::default()));
     assert_ne!(one.key_for(&permit(step)).await.unwrap(), stranger.key_for(&permit(step)).await.unwrap());
 }

@@ -20,8 +20,11 @@ use super::Calls;
 use crate::{
     clock::within_ms,
     core::Core,
-    probes::{ProbeVerdictInput, ProbeComparison, ProbeReport, ProbeResult, Quiescence, ProbeSnapshot, ProbeVerdict, compare, compare_again, judge, may_have_left},
-    quarantine::{QuarantineEvent, GATEWAY, ObservedChange, UpstreamToolKey, QuarantineEventKind},
+    probes::{
+        ProbeComparison, ProbeReport, ProbeResult, ProbeSnapshot, ProbeVerdict, ProbeVerdictInput, Quiescence, compare,
+        compare_again, judge, may_have_left,
+    },
+    quarantine::{GATEWAY, ObservedChange, QuarantineEvent, QuarantineEventKind, UpstreamToolKey},
     world::WorldSnapshot,
 };
 
@@ -127,7 +130,8 @@ impl ProbedCall {
         let after = looking.take_all(within_ms(LOOK_MS_MAX)).await;
         let alone = is_still();
         let (reads_only, completed) = (self.reads_only(), outcome == Outcome::Completed);
-        let mut found: Vec<ProbeComparison> = self.before.iter().zip(&after).map(|(one, other)| compare(one, other)).collect();
+        let mut found: Vec<ProbeComparison> =
+            self.before.iter().zip(&after).map(|(one, other)| compare(one, other)).collect();
         let mut verdict = judge(&ProbeVerdictInput { reads_only, completed, alone, found: &found });
         let mut again = Vec::new();
         if verdict == ProbeVerdict::Violation {
@@ -220,7 +224,8 @@ fn log_report(observed: &ProbeReport) {
     }
     match verdict {
         ProbeVerdict::Inconclusive => {
-            let [changed, volatile] = [ProbeComparison::Changed, ProbeComparison::Volatile].map(|found| observed.names(found).join(", "));
+            let [changed, volatile] =
+                [ProbeComparison::Changed, ProbeComparison::Volatile].map(|found| observed.names(found).join(", "));
             tracing::warn!(
                 %call_id, tool, changed, volatile,
                 "something changed around a call that only reads, and it cannot be told that it was this call; see \

@@ -7,7 +7,7 @@ use std::sync::{
 
 use serde_json::Value;
 use servanda_contract::{Caller, Digest, digest::DigestDomain, json};
-use servanda_gates::{ProbeQuery, ProbeSubject, CompiledProbe, CompiledProbes};
+use servanda_gates::{CompiledProbe, CompiledProbes, ProbeQuery, ProbeSubject};
 use tokio::time::Instant;
 
 use crate::{
@@ -55,8 +55,9 @@ impl ProbeRun<'_> {
         }
         let arguments = inquiry.arguments(self.arguments, contract)?;
         let asking = InternalCall { tool, arguments, caller: self.caller.clone() };
-        let answer =
-            internal_call::ask_content(&self.calls.core, self.snapshot, asking, until).await.map_err(InternalCallError::into_words)?;
+        let answer = internal_call::ask_content(&self.calls.core, self.snapshot, asking, until)
+            .await
+            .map_err(InternalCallError::into_words)?;
         let part = match &inquiry.at {
             Some(at) => answer.pointer(at),
             None => Some(&answer),

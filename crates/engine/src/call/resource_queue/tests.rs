@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use servanda_effects::effect::{ClientKey, EffectKey};
 use tokio::time::Instant;
 
-use super::{QueuedChange, QueueFull, TURNS_MAX, ResourceTurn, ResourceQueue};
+use super::{QueueFull, QueuedChange, ResourceQueue, ResourceTurn, TURNS_MAX};
 
 fn changes(tenant: &str, key: &str, resources: &[&str]) -> QueuedChange {
     let key = EffectKey {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use servanda_contract::{ToolContract, time::Clock as _, tool::TimeoutClass};
 use servanda_effects::effect::EffectEnding;
 use servanda_mcp::Era;
-use servanda_upstream::{WebhookClient, WebhookAddress};
+use servanda_upstream::{WebhookAddress, WebhookClient};
 use sha2::Sha256;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -21,15 +21,16 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::super::{Callback, Callbacks, CallbackRetryPolicy, SigningSecret, CallbackSubscription, deliveries};
+use super::super::{Callback, CallbackRetryPolicy, CallbackSubscription, Callbacks, SigningSecret, deliveries};
 use crate::{
-    Engine, Gateway as _, Requester, SystemClock, RequestTerms,
+    Engine, Gateway as _, RequestTerms, Requester, SystemClock,
     deferred::deliver,
     testing::{EngineHarness, ScriptedServer, call, draft, said, snapshot_of},
 };
 
 const KEY: &[u8] = b"123456789012345678901234";
-const QUICK: CallbackRetryPolicy = CallbackRetryPolicy { attempts_max: 4, whole_ms_max: 60_000, first_wait_ms: 1, wait_ms_max: 5 };
+const QUICK: CallbackRetryPolicy =
+    CallbackRetryPolicy { attempts_max: 4, whole_ms_max: 60_000, first_wait_ms: 1, wait_ms_max: 5 };
 
 /// What the receiver got.
 #[derive(Debug, Clone, PartialEq)]

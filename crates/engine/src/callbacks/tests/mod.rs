@@ -3,13 +3,15 @@
 mod loopback;
 
 use proptest::prelude::*;
-use servanda_contract::{CallRecord, Digest, Proposal, TaxonomyClass, Timestamp, digest::DigestDomain, record::Outcome};
+use servanda_contract::{
+    CallRecord, Digest, Proposal, TaxonomyClass, Timestamp, digest::DigestDomain, record::Outcome,
+};
 use servanda_effects::{NoteKind, effect::OwnerId};
-use servanda_upstream::{WebhookSendError, WebhookResponse};
+use servanda_upstream::{WebhookResponse, WebhookSendError};
 
 use super::{
-    SigningSecretError, SigningSecret,
-    delivery::{CallbackDelivery, DeliveryStep, CallbackRetryPolicy, DeliveryTurn, after_attempt},
+    SigningSecret, SigningSecretError,
+    delivery::{CallbackDelivery, CallbackRetryPolicy, DeliveryStep, DeliveryTurn, after_attempt},
     event, matches,
 };
 
@@ -126,7 +128,11 @@ fn the_event_is_golden_and_has_neither_arguments_nor_answer() {
         assert!(!made.id.contains('.'), "{}", made.id);
         shown.extend([made.id.as_str(), "\n", &made.body, "\n"]);
     }
-    let at = event::from_record(&record(Outcome::NotExecuted), servanda_effects::effect::EffectEnding::Unknown, later(100_000));
+    let at = event::from_record(
+        &record(Outcome::NotExecuted),
+        servanda_effects::effect::EffectEnding::Unknown,
+        later(100_000),
+    );
     shown.extend([at.id.as_str(), "\n", &at.body, "\n"]);
     assert!(!shown.contains("secret argument"));
     let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/src/callbacks/golden/events.txt");
@@ -207,12 +213,17 @@ fn what_follows_on_an_attempt() {
 fn the_day_counts_from_the_first_attempt() {
     const DAY_MS: u64 = 86_400_000;
     let failed = Err(WebhookSendError("connection refused".to_owned()));
-    let DeliveryStep::Later(tried) = after_attempt(delivery(0), &failed, later(7 * DAY_MS), 0, CallbackRetryPolicy::default()) else {
+    let DeliveryStep::Later(tried) =
+        after_attempt(delivery(0), &failed, later(7 * DAY_MS), 0, CallbackRetryPolicy::default())
+    else {
         panic!("it was never tried")
     };
     let within = after_attempt(tried.clone(), &failed, later(8 * DAY_MS - 1), 0, CallbackRetryPolicy::default());
     assert!(matches!(within, DeliveryStep::Later(_)));
-    assert!(matches!(after_attempt(tried, &failed, later(8 * DAY_MS), 0, CallbackRetryPolicy::default()), DeliveryStep::GivenUp(_)));
+    assert!(matches!(
+        after_attempt(tried, &failed, later(8 * DAY_MS), 0, CallbackRetryPolicy::default()),
+        DeliveryStep::GivenUp(_)
+    ));
 }
 
 #[test]

@@ -88,7 +88,8 @@ impl RecoveryLanes {
         for (upstream, load) in self.loads(long_running, &snapshot).await {
             let lane = Arc::clone(self.by_upstream.entry(upstream.clone()).or_default());
             let Ok(working) = Arc::clone(&lane.working).try_lock_owned() else { continue };
-            let (long_running, snapshot, all) = (Arc::clone(long_running), Arc::clone(&snapshot), Arc::clone(&self.all));
+            let (long_running, snapshot, all) =
+                (Arc::clone(long_running), Arc::clone(&snapshot), Arc::clone(&self.all));
             self.running.spawn(async move {
                 let after = load.last.clone().filter(|_| load.listed >= EACH_MAX);
                 let round = LaneRound { long_running, snapshot, lane: Arc::clone(&lane), all };

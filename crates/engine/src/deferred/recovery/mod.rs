@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Duration};
 use servanda_contract::{
     CallId, CallRecord, Caller, OperationKeys, Proposal, record::Outcome, refusal::EffectKnowledge, tool::EffectClass,
 };
-use servanda_effects::effect::{Effect, EffectId, EffectState, EffectReply, owner_silence_ms_max};
+use servanda_effects::effect::{Effect, EffectId, EffectReply, EffectState, owner_silence_ms_max};
 use servanda_gates::{Fenced, Recovery, recover};
 use servanda_upstream::RequestOptions;
 use tokio::time::Instant;
@@ -171,7 +171,13 @@ async fn follow_on(long_running: &LongWorkContext, snapshot: &WorldSnapshot, eff
 }
 
 /// Follows long work that was taken over to its end, and settles it.
-async fn settle_followed(core: &Arc<Core>, snapshot: &WorldSnapshot, ready: &InternalTool, adopted: &AdoptedWork, mut record: CallRecord) {
+async fn settle_followed(
+    core: &Arc<Core>,
+    snapshot: &WorldSnapshot,
+    ready: &InternalTool,
+    adopted: &AdoptedWork,
+    mut record: CallRecord,
+) {
     let effect = &adopted.effect;
     let claim = effect.claim();
     let held = Some(core.in_flight_effects.hold(&effect.id));
@@ -264,7 +270,8 @@ async fn resend(
     let timeout_ms = contract.contract().timeout_ms();
     let ms_max = if contract.contract().is_long() { LONG_RESEND_MS_MAX } else { RESEND_MS_MAX };
     let deadline = within_ms(timeout_ms.min(ms_max));
-    let attempt = DeliveryAttempt { deadline, messages: None, continuation: servanda_upstream::Continuation::default() };
+    let attempt =
+        DeliveryAttempt { deadline, messages: None, continuation: servanda_upstream::Continuation::default() };
     record.dispatched_at = Some(core.clock.now());
     let param_headers = param_headers::headers_for(&contract.contract().affordance.input_schema, fenced.arguments());
     let delivery = RequestOptions { param_headers, ..template.delivery(attempt) };

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 use servanda_contract::{Caller, tool::StatusQuery};
-use servanda_effects::effect::{AppliedChange, EffectChange, Claim, Effect, DispatchEnd, EffectEvent, EffectReply, StoredAnswer, EffectTarget};
+use servanda_effects::effect::{
+    AppliedChange, Claim, DispatchEnd, Effect, EffectChange, EffectEvent, EffectReply, EffectTarget, StoredAnswer,
+};
 use servanda_gates::CompiledContract;
 use tokio::time::Instant;
 
@@ -39,7 +41,8 @@ pub(crate) async fn ask_and_settle(
     let event = EffectEvent::Settle(claim, end);
     let notices = core.callback_notices(snapshot).for_effect(effect);
     let is_told = !notices.is_empty();
-    let change = EffectChange { target: EffectTarget::Id(effect.id.clone()), event, record: None, quarantine: None, notices };
+    let change =
+        EffectChange { target: EffectTarget::Id(effect.id.clone()), event, record: None, quarantine: None, notices };
     let reply = match core.effects.apply(change).await {
         Ok(AppliedChange { reply, effect }) => {
             if let (EffectReply::Settled, Some(settled)) = (&reply, &effect) {
@@ -72,7 +75,9 @@ async fn ask(core: &Core, snapshot: &WorldSnapshot, effect: &Effect, deadline: I
     let asking = InternalCall { tool: &query.tool, arguments: Bytes::from(arguments.to_string()), caller };
     match internal_call::ask(core, snapshot, asking, deadline).await {
         Ok(result) => Ok(judge(&contract, query, &result).unwrap_or_else(DispatchEnd::Unknown)),
-        Err(InternalCallError::Unusable(why)) => Ok(DispatchEnd::Unknown(format!("the status tool could not tell: {why}"))),
+        Err(InternalCallError::Unusable(why)) => {
+            Ok(DispatchEnd::Unknown(format!("the status tool could not tell: {why}")))
+        }
         Err(InternalCallError::NotAsked(why)) => Err(why),
     }
 }

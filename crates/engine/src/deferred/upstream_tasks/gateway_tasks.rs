@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use servanda_mcp::{Era, RawObject, capabilities::TASKS_EXTENSION, fields::method};
-use servanda_upstream::{Answer, Continuation, UpstreamRequester, RequestOptions, UpstreamOffer, PerformFailure};
+use servanda_upstream::{Answer, Continuation, PerformFailure, RequestOptions, UpstreamOffer, UpstreamRequester};
 use tokio::time::Instant;
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     clock::within_ms,
     delivery_template::DeliveryAttempt,
     task_shape::{CreatedTask, TaskStatus, task_question, with_related_task},
-    world::{UpstreamMember, ToolTaskSupport, has},
+    world::{ToolTaskSupport, UpstreamMember, has},
 };
 
 /// How often a task is asked about: what the server suggests, within these.
@@ -30,13 +30,23 @@ pub(crate) fn plain_request() -> Box<RawValue> {
 
 /// Whether a server takes a tool only as a task: by its capabilities, and by the tool's definition. Asked for once; what
 /// cannot be asked counts as no.
-pub(crate) async fn is_required(member: &UpstreamMember, upstream_requester: &UpstreamRequester, tool: &str, deadline: Instant) -> bool {
+pub(crate) async fn is_required(
+    member: &UpstreamMember,
+    upstream_requester: &UpstreamRequester,
+    tool: &str,
+    deadline: Instant,
+) -> bool {
     support(member, upstream_requester, deadline).await.is_some_and(|support| support.required.contains(tool))
 }
 
 /// The era in which a server offers to work on a tool as a task, if it does: a legacy one by the tool's definition, a modern
 /// one by its own.
-pub(crate) async fn task_era(member: &UpstreamMember, upstream_requester: &UpstreamRequester, tool: &str, deadline: Instant) -> Option<Era> {
+pub(crate) async fn task_era(
+    member: &UpstreamMember,
+    upstream_requester: &UpstreamRequester,
+    tool: &str,
+    deadline: Instant,
+) -> Option<Era> {
     let offer = member.server.offer_to(upstream_requester, deadline).await.ok()?;
     if offer.era == Era::Modern {
         return has(&offer.capabilities, &["extensions", TASKS_EXTENSION]).then_some(Era::Modern);
@@ -45,7 +55,11 @@ pub(crate) async fn task_era(member: &UpstreamMember, upstream_requester: &Upstr
     (support.required.contains(tool) || support.optional.contains(tool)).then_some(Era::Legacy)
 }
 
-async fn support(member: &UpstreamMember, upstream_requester: &UpstreamRequester, deadline: Instant) -> Option<Arc<ToolTaskSupport>> {
+async fn support(
+    member: &UpstreamMember,
+    upstream_requester: &UpstreamRequester,
+    deadline: Instant,
+) -> Option<Arc<ToolTaskSupport>> {
     // A modern server says itself that it makes a task, and a server of both eras is one to some clients.
     let offer = member.server.offer_to(upstream_requester, deadline).await.ok()?;
     if offer.era == Era::Modern {
@@ -109,8 +123,10 @@ pub(crate) async fn drive(
     };
     ended.await.map_err(|failure| {
         if !matches!(failure, PerformFailure::Rejected { .. }) {
-            let delivery =
-                RequestOptions { requester: delivery(terms()).requester, ..RequestOptions::for_gateway(within_ms(CANCEL_MS_MAX)) };
+            let delivery = RequestOptions {
+                requester: delivery(terms()).requester,
+                ..RequestOptions::for_gateway(within_ms(CANCEL_MS_MAX))
+            };
             cancel(Arc::clone(member), created.theirs.clone(), delivery);
         }
         // Once there is a task, nothing proves any more that nothing was executed.
@@ -118,7 +134,11 @@ pub(crate) async fn drive(
     })
 }
 
-async fn await_end(member: &UpstreamMember, created: &CreatedTask, delivery: impl Fn() -> RequestOptions) -> Result<(), PerformFailure> {
+async fn await_end(
+    member: &UpstreamMember,
+    created: &CreatedTask,
+    delivery: impl Fn() -> RequestOptions,
+) -> Result<(), PerformFailure> {
     let mut poll_ms = created.poll_ms;
     loop {
         let RequestOptions { deadline, cancel, .. } = delivery();
@@ -137,7 +157,8 @@ async fn await_end(member: &UpstreamMember, created: &CreatedTask, delivery: imp
         let task: RawObject<'_> = serde_json::from_slice(&answer.result)
             .map_err(|error| PerformFailure::Malformed { why: error.to_string() })?;
         // A task that wants input gets it while its result is waited for.
-        if TaskStatus::from_task(&task).is_none_or(|status| status.is_terminal() || status == TaskStatus::InputRequired) {
+        if TaskStatus::from_task(&task).is_none_or(|status| status.is_terminal() || status == TaskStatus::InputRequired)
+        {
             return Ok(());
         }
         poll_ms = task.get("pollInterval").and_then(|raw| serde_json::from_str(raw.get()).ok()).or(poll_ms);

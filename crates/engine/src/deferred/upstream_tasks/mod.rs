@@ -20,7 +20,7 @@ use servanda_upstream::Answer;
 use tokio::time::Instant;
 
 pub(crate) use self::{
-    gateway_tasks::{drive, is_required, task_era, plain_request},
+    gateway_tasks::{drive, is_required, plain_request, task_era},
     index::TaskIndex,
     note::{TaskNote, find},
     presentation::{change_event, present, with_status},
@@ -127,7 +127,11 @@ pub(crate) async fn capabilities(
 }
 
 /// Those of some tasks that a requester may ask about.
-pub(crate) async fn visible_to(deferred: &DeferredContext, requester: &Requester, task_ids: Vec<String>) -> Vec<String> {
+pub(crate) async fn visible_to(
+    deferred: &DeferredContext,
+    requester: &Requester,
+    task_ids: Vec<String>,
+) -> Vec<String> {
     let mut known = Vec::new();
     for task_id in task_ids {
         let is_known = note::find(deferred, requester, &task_id).await.is_ok()

@@ -10,8 +10,8 @@ use servanda_effects::{
 use servanda_mcp::{Era, RpcError};
 
 use crate::{
-    answers::refusals::invalid_params, call_visibility::PastCall, client::Requester, core::Core, deferred::DeferredContext,
-    questions::QUESTIONS_MAX, task_shape::CreatedTask,
+    answers::refusals::invalid_params, call_visibility::PastCall, client::Requester, core::Core,
+    deferred::DeferredContext, questions::QUESTIONS_MAX, task_shape::CreatedTask,
 };
 
 /// How long a task is kept whose server names no time, and at the most.
@@ -29,6 +29,7 @@ pub(crate) struct TaskNote {
     pub(crate) upstream_era: Era,
     /// The era of the requester that it was made for.
     #[serde(with = "era")]
+    #[serde(rename = "guest_era")]
     pub(crate) requester_era: Era,
     /// The contract's name.
     pub(super) contract: String,
@@ -59,7 +60,13 @@ pub(super) struct EffectNote {
 const VERSION: u32 = 1;
 
 impl TaskNote {
-    pub(super) fn new(upstream: &str, created: &CreatedTask, requester_era: Era, record: CallRecord, now: Timestamp) -> Self {
+    pub(super) fn new(
+        upstream: &str,
+        created: &CreatedTask,
+        requester_era: Era,
+        record: CallRecord,
+        now: Timestamp,
+    ) -> Self {
         let kept_ms = created.ttl_ms.map_or(KEPT_MS_MAX, |ttl_ms| ttl_ms.saturating_add(GRACE_MS)).min(KEPT_MS_MAX);
         Self {
             version: VERSION,

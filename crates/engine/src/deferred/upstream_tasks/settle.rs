@@ -8,7 +8,7 @@ use servanda_contract::{
     digest::DigestDomain,
     record::{Decision, Outcome, QuestionRecord, Verdict},
 };
-use servanda_effects::effect::{SettlementStatus, DispatchEnd};
+use servanda_effects::effect::{DispatchEnd, SettlementStatus};
 use servanda_gates::CompiledContract;
 use servanda_mcp::{
     RawObject, RpcError,
@@ -162,7 +162,9 @@ async fn settle(
             records::write_record(core, record, durable, quarantine).await;
             SettlementStatus::Accepted
         }
-        Some(claim) => records::settle(core, EffectSettlement { claim, end, record, quarantine, held: None }).await.concluded,
+        Some(claim) => {
+            records::settle(core, EffectSettlement { claim, end, record, quarantine, held: None }).await.concluded
+        }
     };
     if concluded == SettlementStatus::NotYet {
         return concluded;

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use serde_json::{Value, json};
 use servanda_contract::{CallRecord, GateName, TaxonomyClass, record::Decision};
 use servanda_effects::{
-    budget::{BudgetStore as _, BudgetDimension, OPEN_MS_MAX, SweepReport},
-    effect::{ManualSettlement, EffectChange, EffectState, EffectStore as _, EffectEvent, EffectTarget},
+    budget::{BudgetDimension, BudgetStore as _, OPEN_MS_MAX, SweepReport},
+    effect::{EffectChange, EffectEvent, EffectState, EffectStore as _, EffectTarget, ManualSettlement},
 };
 use servanda_mcp::Era;
 use servanda_upstream::{Answer, PerformFailure};
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::{COST_MICROS, Stands, bank, costly, counted, critical, keyless, money, reading, stands};
 use crate::{
     CallRequest, RequestTerms,
-    testing::{again, call, requester, rejected, said, text},
+    testing::{again, call, rejected, requester, said, text},
     tests::{
         conversations::{input, result},
         effects::{Bank, died, keyed, refusal},
@@ -54,7 +54,8 @@ fn ways() -> [(&'static str, Way, Stands, Stands, u64); 8] {
 #[tokio::test]
 async fn what_a_call_draws_is_settled_by_how_it_ended() {
     for (name, way, of_write, of_read, units) in ways() {
-        let allowed = [money(10 * COST_MICROS), counted(BudgetDimension::Write, 6_400), counted(BudgetDimension::Read, 6_400)];
+        let allowed =
+            [money(10 * COST_MICROS), counted(BudgetDimension::Write, 6_400), counted(BudgetDimension::Read, 6_400)];
         let keyless_bank = bank(costly(), &allowed, move |_| async move { way() });
         keyless_bank.call(keyless("hello")).await;
         assert_eq!(stands(&keyless_bank.harness, BudgetDimension::Financial).await, of_write, "write: {name}");
@@ -236,8 +237,10 @@ async fn what_goes_on_after_a_question_is_drawn_once() {
         }
     });
     let asked_requester = requester(Era::Modern, &json!({"elicitation": {}}));
-    let asked =
-        input(bank.call(CallRequest { keys: keyed("k").keys, ..call(&asked_requester, "write", RequestTerms::default()) }).await);
+    let asked = input(
+        bank.call(CallRequest { keys: keyed("k").keys, ..call(&asked_requester, "write", RequestTerms::default()) })
+            .await,
+    );
     assert_eq!(stands(&bank.harness, BudgetDimension::Financial).await, KEPT);
     let terms = again(&asked["requestState"], &json!({"name": {"action": "accept", "content": {}}}));
     let request = CallRequest { keys: keyed("k").keys, ..call(&asked_requester, "write", terms) };

@@ -11,7 +11,7 @@ use std::{
 use serde_json::{Value, json};
 use servanda_contract::{GateName, ToolContract, refusal::EffectKnowledge};
 use servanda_effects::{
-    budget::{BudgetStore as _, BudgetDimension, OPEN_MS_MAX},
+    budget::{BudgetDimension, BudgetStore as _, OPEN_MS_MAX},
     effect::EffectState,
 };
 use servanda_mcp::Era;
@@ -74,7 +74,11 @@ async fn a_process_that_dies_after_sending_leaves_it_to_the_effect() {
         let (bank, restarted) = Box::pin(crashed(contracts, keyed("k"))).await;
         assert_eq!(stands(&bank.harness, BudgetDimension::Financial).await, (0, COST_MICROS, 0));
         look(&restarted).await;
-        assert_eq!(stands(&bank.harness, BudgetDimension::Financial).await, (0, COST_MICROS, 0), "it may still be sent");
+        assert_eq!(
+            stands(&bank.harness, BudgetDimension::Financial).await,
+            (0, COST_MICROS, 0),
+            "it may still be sent"
+        );
         bank.clock.pass_ms(60_000);
         look(&restarted).await;
         assert_eq!(bank.states().await, [state]);

@@ -6,16 +6,16 @@ use serde_json::json;
 use servanda_authority::{
     Actor, AuthenticatedCaller, Secret,
     capability::{Delegation, RootKeys},
-    rights::{RightsDimension as Counted, Narrowing},
+    rights::{Narrowing, RightsDimension as Counted},
 };
 use servanda_contract::{GateName, OperationKeys, TaxonomyClass, Timestamp, time::Clock as _};
-use servanda_effects::budget::{BudgetStore as _, BudgetDimension, Period, BalanceQuery, chunk_size};
+use servanda_effects::budget::{BalanceQuery, BudgetDimension, BudgetStore as _, Period, chunk_size};
 use servanda_gates::budget::{AllowanceFilter, AllowanceScope};
 use servanda_mcp::Era;
 
 use super::{COST_MICROS, bank, costly, counted, critical, is_refused, keyless, money, reading, stands};
 use crate::{
-    CallRequest, Requester, RequestTerms,
+    CallRequest, RequestTerms, Requester,
     testing::{EngineTestClock, call, draft, requester_of, text},
     tests::effects::{keyed, refusal, write},
 };
@@ -89,8 +89,14 @@ async fn each_account_has_its_own() {
                 (of("b", "x", None), true),
             ],
         ),
-        (AllowanceScope::Tenant, vec![(of("a", "x", None), true), (of("a", "y", None), false), (of("b", "x", None), true)]),
-        (AllowanceScope::Tool, vec![(of("a", "x", None), true), (of("a", "y", None), false), (of("b", "x", None), true)]),
+        (
+            AllowanceScope::Tenant,
+            vec![(of("a", "x", None), true), (of("a", "y", None), false), (of("b", "x", None), true)],
+        ),
+        (
+            AllowanceScope::Tool,
+            vec![(of("a", "x", None), true), (of("a", "y", None), false), (of("b", "x", None), true)],
+        ),
         (
             AllowanceScope::Run,
             vec![
@@ -151,7 +157,8 @@ async fn what_children_of_a_credential_draw_is_drawn_under_it_too() {
     let parent = handed_on(&AuthenticatedCaller::local(), 3, now);
     let children = [2, 2].map(|writes| handed_on(&parent, writes, now));
     let of = |authority: &AuthenticatedCaller, text: &str| {
-        let requester = Requester { caller: authority.caller(), authority: Arc::new(authority.clone()), ..Requester::local() };
+        let requester =
+            Requester { caller: authority.caller(), authority: Arc::new(authority.clone()), ..Requester::local() };
         CallRequest { requester, ..write(&json!({ "text": text }), OperationKeys::default()) }
     };
     let table = [(0, true), (0, true), (0, false), (1, true), (1, false)];
@@ -172,8 +179,11 @@ async fn leased_calls_cost_no_store() {
     const CALLS: usize = 100;
     let limit = 6_400;
     assert_eq!(chunk_size(limit), 100);
-    let table =
-        [(vec![], 0), (vec![counted(BudgetDimension::Write, 9), money(1)], 0), (vec![counted(BudgetDimension::Read, limit)], 1)];
+    let table = [
+        (vec![], 0),
+        (vec![counted(BudgetDimension::Write, 9), money(1)], 0),
+        (vec![counted(BudgetDimension::Read, limit)], 1),
+    ];
     for (allowed, entries) in table {
         let bank = bank(vec![draft("up", "echo", false)], &allowed, |_| async { Ok(text(Era::Modern, "read")) });
         for _ in 0..CALLS {

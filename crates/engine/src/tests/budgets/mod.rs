@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use serde_json::json;
 use servanda_contract::{OperationKeys, ToolContract, tool::SideEffectClass};
-use servanda_effects::budget::{BudgetStore as _, BudgetDimension, Period, BalanceQuery};
+use servanda_effects::budget::{BalanceQuery, BudgetDimension, BudgetStore as _, Period};
 use servanda_gates::budget::{Allowance, AllowanceFilter, AllowanceScope};
 use servanda_mcp::Era;
 use servanda_upstream::{Answer, PerformFailure};
 
 use super::effects::{Bank, write};
 use crate::{
-    CallAnswer, CallRequest, Requester, RequestTerms,
-    testing::{EngineTestClock, ScriptedRequest, EngineHarness, ScriptedServer, call, draft, snapshot_of},
+    CallAnswer, CallRequest, RequestTerms, Requester,
+    testing::{EngineHarness, EngineTestClock, ScriptedRequest, ScriptedServer, call, draft, snapshot_of},
 };
 
 /// What `write` and `echo` cost here.
@@ -31,7 +31,14 @@ fn money(amount_micros: u64) -> Allowance {
 }
 
 fn counted(dimension: BudgetDimension, amount: u64) -> Allowance {
-    Allowance { per: AllowanceScope::Caller, only: AllowanceFilter::default(), dimension, currency: None, amount, period: Period::Day }
+    Allowance {
+        per: AllowanceScope::Caller,
+        only: AllowanceFilter::default(),
+        dimension,
+        currency: None,
+        amount,
+        period: Period::Day,
+    }
 }
 
 /// `write` and `echo`, of which a call costs money.

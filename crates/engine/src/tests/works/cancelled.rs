@@ -78,7 +78,8 @@ async fn a_caller_that_gives_up_before_the_fence_leaves_nothing_behind() {
     contract.preconditions = serde_json::from_value(condition).unwrap();
     let bank = Bank::new(server, vec![contract, draft("up", "echo", false)]);
     let cancel = CancellationToken::new();
-    let calling = bank.call(call(&takes_tasks(), "write", RequestTerms { cancel: cancel.clone(), ..RequestTerms::default() }));
+    let calling =
+        bank.call(call(&takes_tasks(), "write", RequestTerms { cancel: cancel.clone(), ..RequestTerms::default() }));
     let giving_up = async {
         while asked.load(Ordering::SeqCst) == 0 {
             tokio::task::yield_now().await;

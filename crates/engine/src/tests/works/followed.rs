@@ -19,8 +19,8 @@ use super::{
     MINUTE_MS, TwoLives, about, keyed, legacy, of_class, plain, status, takes_tasks, task, until_status, with_task,
 };
 use crate::{
-    CallAnswer, Gateway as _, ClientMessage, InquirySubject, RequestTerms,
-    testing::{ScriptedRequest, RecordingEffects, ScriptedServer, call, parse, rejected, said, text},
+    CallAnswer, ClientMessage, Gateway as _, InquirySubject, RequestTerms,
+    testing::{RecordingEffects, ScriptedRequest, ScriptedServer, call, parse, rejected, said, text},
 };
 
 /// What nobody waits for.
@@ -220,7 +220,8 @@ fn what_was_only_noted_is_followed_too() {
     let handle = lives.live(async |harness| {
         store.set(harness.effects.clone()).unwrap();
         harness.effects.heartbeat(harness.engine.core().owner.clone()).await.unwrap();
-        let handle = refusal(harness.engine.call(call(&plain(), "write", RequestTerms::default())).await).handle.unwrap();
+        let handle =
+            refusal(harness.engine.call(call(&plain(), "write", RequestTerms::default())).await).handle.unwrap();
         let effect = harness.effects.find(EffectTarget::Id(handle.clone().into())).await.unwrap().unwrap();
         assert_eq!(effect.awaits, None);
         json!(handle)

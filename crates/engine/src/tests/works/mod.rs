@@ -24,9 +24,12 @@ use tokio::{runtime::Runtime, sync::Semaphore};
 
 use super::effects::Bank;
 use crate::{
-    CallAnswer, CallRequest, Gateway as _, Requester, InquiryAnswer, InquirySubject, RequestTerms,
+    CallAnswer, CallRequest, Gateway as _, InquiryAnswer, InquirySubject, RequestTerms, Requester,
     deferred::recovery::run_once,
-    testing::{EngineTestClock, ScriptedRequest, EngineHarness, ScriptedServer, call, draft, requester, inquiry, parse, snapshot_of},
+    testing::{
+        EngineHarness, EngineTestClock, ScriptedRequest, ScriptedServer, call, draft, inquiry, parse, requester,
+        snapshot_of,
+    },
 };
 
 pub(super) const MINUTE_MS: u64 = 60_000;
@@ -124,7 +127,12 @@ pub(super) fn task(answer: CallAnswer) -> Value {
     }
 }
 
-pub(super) async fn about(harness: &EngineHarness, requester: &Requester, subject: InquirySubject, params: Value) -> Result<Value, RpcError> {
+pub(super) async fn about(
+    harness: &EngineHarness,
+    requester: &Requester,
+    subject: InquirySubject,
+    params: Value,
+) -> Result<Value, RpcError> {
     match harness.engine.inquire(inquiry(requester, subject, &params, RequestTerms::default())).await? {
         InquiryAnswer::Complete(json) => Ok(parse(&json)),
         other @ InquiryAnswer::InputRequired(_) => panic!("{other:?}"),

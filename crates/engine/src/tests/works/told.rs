@@ -18,7 +18,7 @@ use super::{
     about, fetch, keyed, legacy, long_read, long_write, plain, slow, status, takes_tasks, task, until_status, with_task,
 };
 use crate::{
-    CallAnswer, CallRequest, Gateway as _, ChangeEvent, InquirySubject, RequestTerms,
+    CallAnswer, CallRequest, ChangeEvent, Gateway as _, InquirySubject, RequestTerms,
     testing::{ScriptedRequest, ScriptedServer, call, draft, parse, snapshot_of, text},
 };
 
@@ -43,7 +43,10 @@ async fn a_requester_that_takes_tasks_is_told_of_one_once_the_effect_is_fenced()
     assert_eq!(status(&bank.harness, &takes_tasks(), id).await["status"], "working");
     let mut stranger = takes_tasks();
     stranger.caller.principal = "other".to_owned();
-    assert_eq!(about(&bank.harness, &stranger, InquirySubject::Task, json!({"taskId": id})).await.unwrap_err().code, -32602);
+    assert_eq!(
+        about(&bank.harness, &stranger, InquirySubject::Task, json!({"taskId": id})).await.unwrap_err().code,
+        -32602
+    );
     slow.go.add_permits(1);
     let ended = until_status(&bank.harness, &takes_tasks(), id, "completed").await;
     assert_eq!(ended["result"]["content"][0]["text"], "done");
@@ -111,7 +114,8 @@ async fn a_requester_that_takes_no_tasks_gets_the_answer_or_a_handle() {
         [("write", EffectKnowledge::Unknown, None, 25), ("echo", EffectKnowledge::None, Some(4_000), 4)]
     {
         let began = Instant::now();
-        let answered = bank.call(call(&plain(), tool, RequestTerms { caller_wait_ms: wait_ms, ..RequestTerms::default() })).await;
+        let answered =
+            bank.call(call(&plain(), tool, RequestTerms { caller_wait_ms: wait_ms, ..RequestTerms::default() })).await;
         let waited = began.elapsed().as_secs_f64().ceil();
         assert!((waited - f64::from(seconds)).abs() < 1.0, "{tool}: {waited}");
         let handed = refusal(answered);
@@ -243,7 +247,8 @@ async fn the_shapes_of_both_eras() {
     ] {
         let slow = slow(&[r#"{"progress":1,"total":2}"#]);
         let bank = Bank::new(slow.server.clone(), vec![long_write()]);
-        let CallAnswer::Task(json) = bank.call(with_task(call(&requester, "write", RequestTerms::default()))).await else {
+        let CallAnswer::Task(json) = bank.call(with_task(call(&requester, "write", RequestTerms::default()))).await
+        else {
             panic!("no task")
         };
         let id = bank.effects().await[0].id.to_string();
@@ -256,8 +261,13 @@ async fn the_shapes_of_both_eras() {
         let end = servanda_effects::effect::DispatchEnd::Unknown("gone".to_owned());
         let event = servanda_effects::effect::EffectEvent::Settle(claim, end);
         let target = EffectTarget::Id(id.clone().into());
-        let change =
-            servanda_effects::effect::EffectChange { target, event, record: None, quarantine: None, notices: Vec::new() };
+        let change = servanda_effects::effect::EffectChange {
+            target,
+            event,
+            record: None,
+            quarantine: None,
+            notices: Vec::new(),
+        };
         bank.harness.effects.apply(change).await.unwrap();
         let mut members: Vec<String> =
             status(&bank.harness, &requester, &json!(id)).await.as_object().unwrap().keys().cloned().collect();

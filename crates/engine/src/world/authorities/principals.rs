@@ -11,7 +11,7 @@ use servanda_authority::{
     Actor, AuthenticatedCaller,
     rights::{Scope, Scopes},
 };
-use servanda_contract::{CallerActor, Caller};
+use servanda_contract::{Caller, CallerActor};
 use servanda_policy::{PartyIdentity, Principal, PrincipalError, Vocabulary};
 
 /// Callers whose principals are kept. When there are more, all are forgotten and worked out again as they come.

@@ -13,7 +13,7 @@ use servanda_authority::rights::ToolPatterns;
 use servanda_catalog::{Catalog, ListedTool, Listing};
 use servanda_contract::{Timestamp, tool::SideEffectClass};
 use servanda_gates::CompiledContract;
-use servanda_policy::{CallCircumstances, Policies, Principal, ListDecision};
+use servanda_policy::{CallCircumstances, ListDecision, Policies, Principal};
 
 use crate::client::Requester;
 

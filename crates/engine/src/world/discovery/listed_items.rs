@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, value::RawValue};
 use servanda_catalog::pins::{Definition, ListedKind};
 use servanda_mcp::fields::{member, method};
-use servanda_upstream::{RequestOptions, PerformFailure, UpstreamInquiry, Upstream};
+use servanda_upstream::{PerformFailure, RequestOptions, Upstream, UpstreamInquiry};
 use tokio::time::Instant;
 
 use crate::clock::within_ms;
@@ -48,7 +48,8 @@ async fn items(upstream: &Upstream, kind: ListedKind, deadline: Instant) -> Resu
     let (mut all, mut cursor) = (Vec::new(), None::<Box<RawValue>>);
     for _ in 0..PAGES_MAX {
         let params = cursor.iter().map(|cursor| ("cursor".to_owned(), cursor.clone())).collect();
-        let answer = upstream.ask(UpstreamInquiry { method, name: None, params }, RequestOptions::for_gateway(deadline)).await?;
+        let answer =
+            upstream.ask(UpstreamInquiry { method, name: None, params }, RequestOptions::for_gateway(deadline)).await?;
         let mut page: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(&answer.result).map_err(malformed)?;
         let items = page.remove(name).map(|raw| serde_json::from_str::<Vec<Box<RawValue>>>(raw.get()));
         all.extend(items.transpose().map_err(malformed)?.unwrap_or_default());

@@ -2,7 +2,7 @@
 //! wrote made visible and kept short.
 
 use servanda_catalog::{
-    StandingChange, ToolHold, Inventory, ToolStanding,
+    Inventory, StandingChange, ToolHold, ToolStanding,
     negotiation::SchemaGap,
     pins::{Difference, DifferenceSeverity},
 };

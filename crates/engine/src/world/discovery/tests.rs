@@ -9,7 +9,7 @@ use servanda_contract::{CallId, Caller, Proposal, Timestamp};
 use servanda_effects::InMemoryNotebook;
 use servanda_gates::{RegisteredContracts, admit};
 use servanda_mcp::ClientCapabilities;
-use servanda_upstream::{UpstreamLimits, Transport, Upstream, UpstreamName, UpstreamSpec};
+use servanda_upstream::{Transport, Upstream, UpstreamLimits, UpstreamName, UpstreamSpec};
 use tokio_util::sync::CancellationToken;
 
 use super::Discovery;

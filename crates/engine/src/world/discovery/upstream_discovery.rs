@@ -10,7 +10,7 @@ use std::{
 use servanda_catalog::{Catalog, Inventory, RejectedDefinition, ToolStanding, Viewer, pins::Definition};
 use servanda_contract::{Digest, digest::DigestDomain, shared::Shared};
 use servanda_mcp::Era;
-use servanda_upstream::{UpstreamRequester, PerformFailure, ToolList, Upstream, UpstreamError, UpstreamStatus};
+use servanda_upstream::{PerformFailure, ToolList, Upstream, UpstreamError, UpstreamRequester, UpstreamStatus};
 use tokio::{sync::watch, time::Instant};
 
 use super::{RETRY_MS, fully_capable_client, logged_objections::LoggedObjections, operator_log};
@@ -64,7 +64,12 @@ pub enum UpstreamReachability {
 }
 
 impl UpstreamDiscovery {
-    pub(super) fn new(id: String, upstream: Upstream, catalog: Arc<Catalog>, logged_objections: Arc<LoggedObjections>) -> Self {
+    pub(super) fn new(
+        id: String,
+        upstream: Upstream,
+        catalog: Arc<Catalog>,
+        logged_objections: Arc<LoggedObjections>,
+    ) -> Self {
         let changes = upstream.changes();
         Self {
             id,
@@ -287,7 +292,11 @@ impl UpstreamDiscovery {
             self.catalog.forget_profiles(&self.id, Era::Modern);
         }
         // A server that did not take the legacy handshake after all was asked in the modern era.
-        let known = if self.is_modern() { self.effective_upstream_requester(upstream_requester) } else { upstream_requester.clone() };
+        let known = if self.is_modern() {
+            self.effective_upstream_requester(upstream_requester)
+        } else {
+            upstream_requester.clone()
+        };
         let viewer = Viewer { era: known.era, capabilities: &known.capabilities };
         let turned = self.catalog.observe(&self.id, viewer, &inventory);
         for change in &turned {

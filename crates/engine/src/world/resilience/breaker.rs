@@ -71,7 +71,7 @@ impl Breaker {
 
 #[cfg(test)]
 mod tests {
-    use super::{Breaker, FAILURES_MAX, BreakerEvent::*, OPEN_MS, BreakerOpen};
+    use super::{Breaker, BreakerEvent::*, BreakerOpen, FAILURES_MAX, OPEN_MS};
 
     fn failing(times: u32) -> Breaker {
         let mut breaker = Breaker::default();

@@ -2,8 +2,8 @@
 //! while it does nothing but fail. Three pure machines, and a shell per server around them.
 
 mod breaker;
-mod retry_budget;
 mod retry;
+mod retry_budget;
 
 use std::sync::{Mutex, PoisonError};
 

@@ -134,7 +134,8 @@ mod tests {
     #[test]
     fn as_often_as_the_contract_says_and_never_beyond_the_deadline() {
         let failure = died();
-        let with = |made, retries_max, left_ms| decide(&FailedAttempt { made, retries_max, left_ms, ..attempt(K, &failure) });
+        let with =
+            |made, retries_max, left_ms| decide(&FailedAttempt { made, retries_max, left_ms, ..attempt(K, &failure) });
         assert_eq!(with(1, 0, 60_000), RetryDecision::Stop);
         assert!(matches!(with(2, 2, 60_000), RetryDecision::Again { .. }));
         assert_eq!(with(3, 2, 60_000), RetryDecision::Stop);

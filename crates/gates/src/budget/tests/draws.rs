@@ -103,7 +103,15 @@ fn allowance(per: AllowanceScope, dimension: BudgetDimension, amount: u64, perio
 }
 
 fn call(class: SideEffectClass, price: &Price) -> BudgetedCall<'_> {
-    BudgetedCall { tenant: "acme", principal: "ada", tool: "bank.pay", run: Some("r-1"), credentials: &[], class, price }
+    BudgetedCall {
+        tenant: "acme",
+        principal: "ada",
+        tool: "bank.pay",
+        run: Some("r-1"),
+        credentials: &[],
+        class,
+        price,
+    }
 }
 
 #[test]

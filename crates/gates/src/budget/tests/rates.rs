@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use servanda_contract::tool::RateLimits;
 
-use crate::budget::{ToolRateExceeded, Rate, ToolRateLimiter};
+use crate::budget::{Rate, ToolRateExceeded, ToolRateLimiter};
 
 /// In the middle of an hour of 15 November 2026.
 const NOW_MS: u64 = 1_794_735_332_007;

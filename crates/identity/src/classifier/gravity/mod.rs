@@ -12,7 +12,7 @@ use servanda_contract::tool::Action;
 use super::{
     action::ActionJudgement,
     caution::{Caution, CautionRule},
-    lexicon::{self, VerbClass, Verb},
+    lexicon::{self, Verb, VerbClass},
     reading::{DescriptorReading, SentenceReading, singular},
     words,
 };
@@ -38,7 +38,11 @@ const SENTENCES_MAX: usize = 4;
 const OBJECT_WORDS_MAX: usize = 12;
 
 /// How grave a change by this tool is, and the reason where one family decided.
-pub(super) fn assess(reading: &DescriptorReading, action_judgement: &ActionJudgement, cautions: &[Caution]) -> (Gravity, Option<String>) {
+pub(super) fn assess(
+    reading: &DescriptorReading,
+    action_judgement: &ActionJudgement,
+    cautions: &[Caution],
+) -> (Gravity, Option<String>) {
     let about = ChangeDescription::new(reading, action_judgement);
     let found = [
         (Gravity::Critical, about.program(cautions)),
@@ -55,7 +59,11 @@ pub(super) fn assess(reading: &DescriptorReading, action_judgement: &ActionJudge
 }
 
 /// Whether what an argument's program does is all that the tool does: it runs the program, and no other family of words is in it.
-pub(super) fn acts_only_through_program(reading: &DescriptorReading, action_judgement: &ActionJudgement, cautions: &[Caution]) -> bool {
+pub(super) fn acts_only_through_program(
+    reading: &DescriptorReading,
+    action_judgement: &ActionJudgement,
+    cautions: &[Caution],
+) -> bool {
     let about = ChangeDescription::new(reading, action_judgement);
     let runs = about.verb(nouns::RUNS).or_else(|| about.verb("query write read")).is_some();
     let more = about.money().or_else(|| about.rights()).or_else(|| about.deploys()).is_some();
@@ -183,8 +191,9 @@ impl<'a> ChangeDescription<'a> {
         if let Some(work) = begun.filter(|_| !self.speaks_of(nouns::ABOUT_MONEY)) {
             return Some(format!("`{work}` is gone when it ends"));
         }
-        let practice =
-            self.thing(nouns::PRACTICE).filter(|_| !cautions.iter().any(|caution| caution.rule == CautionRule::Program));
+        let practice = self
+            .thing(nouns::PRACTICE)
+            .filter(|_| !cautions.iter().any(|caution| caution.rule == CautionRule::Program));
         practice.map(|machine| format!("`{machine}` is a machine to try things on"))
     }
 
@@ -320,7 +329,8 @@ impl<'a> ChangeDescription<'a> {
         if let Some(verb) = marked.or(read) {
             return (Gravity::Minor, Some(format!("`{verb}` is a small change")));
         }
-        let changes = |caution: &Caution| caution.rule != CautionRule::Destination && caution.rule != CautionRule::Silent;
+        let changes =
+            |caution: &Caution| caution.rule != CautionRule::Destination && caution.rule != CautionRule::Silent;
         let only_file =
             !cautions.iter().any(changes) && cautions.iter().any(|caution| caution.rule == CautionRule::Destination);
         let of_machine = self.thing(nouns::RENTED).is_some() || self.thing("database volume").is_some();

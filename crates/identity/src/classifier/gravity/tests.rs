@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::Gravity;
-use crate::classifier::{Descriptor, ClassifierOptions, classify};
+use crate::classifier::{ClassifierOptions, Descriptor, classify};
 
 /// A name, a description, arguments, and how grave it is.
 type Case = (&'static str, &'static str, &'static [&'static str], Gravity);
@@ -73,6 +73,10 @@ fn power_switches_are_changes() {
     ] {
         let descriptor: Descriptor =
             serde_json::from_value(json!({ "name": name, "description": description })).unwrap();
-        assert_eq!(classify(&descriptor, ClassifierOptions::default()).behaviour.mutability.word(), "MUTATES", "{name}");
+        assert_eq!(
+            classify(&descriptor, ClassifierOptions::default()).behaviour.mutability.word(),
+            "MUTATES",
+            "{name}"
+        );
     }
 }

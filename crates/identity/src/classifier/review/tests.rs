@@ -1,8 +1,9 @@
 use servanda_contract::tool::{Action, Behaviour, Mutability, OutputDomain};
 
-use super::{CONFIDENCE_MIN, DeclaredBehaviour, ReviewOutcome, ObjectionSource, review};
+use super::{CONFIDENCE_MIN, DeclaredBehaviour, ObjectionSource, ReviewOutcome, review};
 use crate::classifier::{
-    Annotations, Classification, Confidence, Descriptor, ClassificationEvidence, Gravity, ClassifierOptions, ClassificationReason, EvidenceSource, classify,
+    Annotations, Classification, ClassificationEvidence, ClassificationReason, ClassifierOptions, Confidence,
+    Descriptor, EvidenceSource, Gravity, classify,
 };
 
 fn found(mutability: Mutability, action: Action, sure: f64, of_action: f64) -> Classification {

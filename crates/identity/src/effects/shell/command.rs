@@ -2,7 +2,7 @@
 
 use super::{
     ShellWord, find,
-    table::{self, ReadOnlyCommand, CommandOperands, OptionValueStyle},
+    table::{self, CommandOperands, OptionValueStyle, ReadOnlyCommand},
 };
 use crate::effects::{EffectFinding, shown};
 
@@ -129,7 +129,9 @@ impl CommandReading<'_> {
             return match (is_last, self.listed.values) {
                 (true, _) => self.value(rest.next()),
                 (false, OptionValueStyle::Apart) => self.unknown("with a value in the same word as its option"),
-                (false, OptionValueStyle::Number) => self.number(letters.get(at + letter.len_utf8()..).unwrap_or_default()),
+                (false, OptionValueStyle::Number) => {
+                    self.number(letters.get(at + letter.len_utf8()..).unwrap_or_default())
+                }
                 (false, OptionValueStyle::Anywhere) => Ok(()),
             };
         }

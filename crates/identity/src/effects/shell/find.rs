@@ -19,7 +19,9 @@ pub(super) fn judge(arguments: &[&ShellWord]) -> Result<(), EffectFinding> {
     }
     while let Some(word) = rest.next() {
         if word.has_glob && !can_only_be_a_file(word) {
-            return Err(EffectFinding::unknown("`find` with a glob outside quotes, where a file's name could be an action"));
+            return Err(EffectFinding::unknown(
+                "`find` with a glob outside quotes, where a file's name could be an action",
+            ));
         }
         let text = word.text.as_str();
         if is_of(VALUED, text) {

@@ -12,7 +12,7 @@ mod lexer;
 mod scripts;
 mod table;
 
-use crate::effects::{ProgramEffect, EffectFinding, ProgramLimits, StatementRef, ProgramVerdict, shown};
+use crate::effects::{EffectFinding, ProgramEffect, ProgramLimits, ProgramVerdict, StatementRef, shown};
 use lexer::{ShellToken, ShellWord};
 
 /// Longer shell text is `unknown`: shell text that only reads is short.
@@ -21,7 +21,10 @@ const SHELL_BYTES_MAX: usize = 32 * 1024;
 /// Whether `text` provably only reads.
 pub(super) fn classify(text: &str, limits: &ProgramLimits) -> ProgramVerdict {
     if text.len() > SHELL_BYTES_MAX {
-        return ProgramVerdict::for_text(ProgramEffect::Unknown, format!("the shell text is longer than {SHELL_BYTES_MAX} bytes"));
+        return ProgramVerdict::for_text(
+            ProgramEffect::Unknown,
+            format!("the shell text is longer than {SHELL_BYTES_MAX} bytes"),
+        );
     }
     let tokens = match lexer::lex(text, limits.tokens_max) {
         Ok(tokens) => tokens,

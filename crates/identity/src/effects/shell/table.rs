@@ -127,7 +127,13 @@ const LISTED: &[ReadOnlyCommand] = &[
     ReadOnlyCommand { names: "tr", flags: "cCdst", long: "complement delete squeeze-repeats truncate-set1", ..READS },
     ReadOnlyCommand { names: "fold", flags: "bs", valued: "w", long: "bytes spaces width=", ..READS },
     ReadOnlyCommand { names: "fmt", flags: "cstu", valued: "wpg", long: "width= split-only", ..READS },
-    ReadOnlyCommand { names: "expand unexpand", flags: "ai", valued: "t", long: "all tabs= initial first-only", ..READS },
+    ReadOnlyCommand {
+        names: "expand unexpand",
+        flags: "ai",
+        valued: "t",
+        long: "all tabs= initial first-only",
+        ..READS
+    },
     ReadOnlyCommand { names: "paste", flags: "sz", valued: "d", long: "serial delimiters=", ..READS },
     ReadOnlyCommand {
         names: "join",
@@ -136,8 +142,19 @@ const LISTED: &[ReadOnlyCommand] = &[
         long: "header ignore-case check-order nocheck-order",
         ..READS
     },
-    ReadOnlyCommand { names: "comm", flags: "123z", long: "total output-delimiter= check-order nocheck-order", ..READS },
-    ReadOnlyCommand { names: "cmp", flags: "bls", valued: "in", long: "print-bytes verbose quiet silent bytes=", ..READS },
+    ReadOnlyCommand {
+        names: "comm",
+        flags: "123z",
+        long: "total output-delimiter= check-order nocheck-order",
+        ..READS
+    },
+    ReadOnlyCommand {
+        names: "cmp",
+        flags: "bls",
+        valued: "in",
+        long: "print-bytes verbose quiet silent bytes=",
+        ..READS
+    },
     ReadOnlyCommand {
         names: "diff",
         flags: "abBcdeEinNpqrstTuwyZ",
@@ -178,7 +195,13 @@ const LISTED: &[ReadOnlyCommand] = &[
         operands: CommandOperands::FilesBelow,
         ..READS
     },
-    ReadOnlyCommand { names: "stat", flags: "fLt", valued: "c", long: "format= printf= dereference file-system terse", ..READS },
+    ReadOnlyCommand {
+        names: "stat",
+        flags: "fLt",
+        valued: "c",
+        long: "format= printf= dereference file-system terse",
+        ..READS
+    },
     ReadOnlyCommand {
         names: "readlink",
         flags: "efmnqsvz",
@@ -225,9 +248,22 @@ const LISTED: &[ReadOnlyCommand] = &[
     ReadOnlyCommand { names: "cksum sum", flags: "", ..READS },
     ReadOnlyCommand { names: "od", flags: "abcdfhilosvx", valued: "AjNtSw", ..READS },
     ReadOnlyCommand { names: "hexdump hd", flags: "bcCdovx", valued: "ens", ..READS },
-    ReadOnlyCommand { names: "strings", flags: "af", valued: "net", long: "all bytes= radix=", harmless: false, ..READS },
+    ReadOnlyCommand {
+        names: "strings",
+        flags: "af",
+        valued: "net",
+        long: "all bytes= radix=",
+        harmless: false,
+        ..READS
+    },
     ReadOnlyCommand { names: "base64 base32", flags: "di", valued: "w", long: "decode ignore-garbage wrap=", ..READS },
-    ReadOnlyCommand { names: "column", flags: "tx", valued: "csoNR", long: "table separator= output-separator=", ..READS },
+    ReadOnlyCommand {
+        names: "column",
+        flags: "tx",
+        valued: "csoNR",
+        long: "table separator= output-separator=",
+        ..READS
+    },
     ReadOnlyCommand {
         names: "tree",
         flags: "aCdDfFghilnNpqrsStuvx",
@@ -280,7 +316,13 @@ const LISTED: &[ReadOnlyCommand] = &[
         ..READS
     },
     ReadOnlyCommand { names: "uptime", flags: "ps", long: "pretty since", operands: CommandOperands::None, ..READS },
-    ReadOnlyCommand { names: "who", flags: "abdHlmpqrstTu", long: "all boot count heading", operands: CommandOperands::None, ..READS },
+    ReadOnlyCommand {
+        names: "who",
+        flags: "abdHlmpqrstTu",
+        long: "all boot count heading",
+        operands: CommandOperands::None,
+        ..READS
+    },
     ReadOnlyCommand { names: "w", flags: "fhis", operands: CommandOperands::None, ..READS },
     ReadOnlyCommand {
         names: "free",
@@ -302,8 +344,20 @@ const LISTED: &[ReadOnlyCommand] = &[
         ..READS
     },
     ReadOnlyCommand { names: "pgrep", flags: "acflnovx", valued: "PuUg", harmless: false, ..READS },
-    ReadOnlyCommand { names: "netstat", flags: "aelnoprstuwx", operands: CommandOperands::None, harmless: false, ..READS },
-    ReadOnlyCommand { names: "ss", flags: "aeilmnoprstuwx4", operands: CommandOperands::None, harmless: false, ..READS },
+    ReadOnlyCommand {
+        names: "netstat",
+        flags: "aelnoprstuwx",
+        operands: CommandOperands::None,
+        harmless: false,
+        ..READS
+    },
+    ReadOnlyCommand {
+        names: "ss",
+        flags: "aeilmnoprstuwx4",
+        operands: CommandOperands::None,
+        harmless: false,
+        ..READS
+    },
     ReadOnlyCommand { names: "dmesg", flags: "Tkutx", operands: CommandOperands::None, harmless: false, ..READS },
     ReadOnlyCommand { names: "printenv", flags: "0", ..READS },
     ReadOnlyCommand { names: "env", operands: CommandOperands::None, harmless: false, ..READS },
@@ -330,7 +384,7 @@ const LISTED: &[ReadOnlyCommand] = &[
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{LISTED, CommandOperands};
+    use super::{CommandOperands, LISTED};
 
     #[test]
     fn every_command_is_listed_once_and_no_option_both_ways() {

@@ -3,7 +3,7 @@
 
 use crate::effects::SqlDialect;
 use crate::effects::sql::functions;
-use crate::effects::sql::lexer::{SqlTokenKind, SqlTokens, SqlToken};
+use crate::effects::sql::lexer::{SqlToken, SqlTokenKind, SqlTokens};
 
 /// Words that may stand before a string in PostgreSQL: its grammar, and its own types.
 const BEFORE_TEXT: &str = "select distinct all and or not like ilike to between in is when then else case where having on by limit offset \
@@ -96,7 +96,9 @@ fn token_ambiguity(dialect: SqlDialect, token: &SqlToken<'_>) -> Option<&'static
 fn pair_ambiguity(dialect: SqlDialect, pair: &[SqlToken<'_>]) -> Option<&'static str> {
     let [one, other] = pair else { return None };
     match (one.kind, other.kind) {
-        (SqlTokenKind::Text, SqlTokenKind::Text) => Some("strings side by side, which engines join by rules of their own"),
+        (SqlTokenKind::Text, SqlTokenKind::Text) => {
+            Some("strings side by side, which engines join by rules of their own")
+        }
         // `mytype 'x'` calls the type's own function.
         (SqlTokenKind::Word, SqlTokenKind::Text)
             if is_postgres(dialect) && !BEFORE_TEXT.split_ascii_whitespace().any(|word| one.is_word(word)) =>
@@ -117,9 +119,13 @@ fn pair_ambiguity(dialect: SqlDialect, pair: &[SqlToken<'_>]) -> Option<&'static
             Some("a blank between the name of a function and its parenthesis")
         }
         // `$1` in PostgreSQL is a number; a name behind it is another word.
-        (SqlTokenKind::Number, SqlTokenKind::Word) if one.end() == other.start => Some("a number and a name without a blank"),
+        (SqlTokenKind::Number, SqlTokenKind::Word) if one.end() == other.start => {
+            Some("a number and a name without a blank")
+        }
         // `"x"` is a string to MySQL.
-        (SqlTokenKind::Text, SqlTokenKind::Quoted) if dialect == SqlDialect::Generic => Some("a string beside a quoted name"),
+        (SqlTokenKind::Text, SqlTokenKind::Quoted) if dialect == SqlDialect::Generic => {
+            Some("a string beside a quoted name")
+        }
         _ => None,
     }
 }

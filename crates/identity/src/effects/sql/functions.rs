@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use crate::effects::{SqlDialect, EffectFinding, shown};
+use crate::effects::{EffectFinding, SqlDialect, shown};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FunctionBehaviour {
@@ -49,7 +49,9 @@ pub(super) fn judge(dialect: SqlDialect, called: FunctionCall<'_>) -> Option<Eff
     };
     match conduct {
         // Under another schema it is another function, but a namesake of one that writes is not given the benefit of the doubt.
-        Some(FunctionBehaviour::Writes) => Some(EffectFinding::write(format!("calls {}(), which changes state", shown(&name)))),
+        Some(FunctionBehaviour::Writes) => {
+            Some(EffectFinding::write(format!("calls {}(), which changes state", shown(&name))))
+        }
         Some(FunctionBehaviour::Outside) => {
             Some(EffectFinding::unknown(format!("calls {}(), which reaches outside the database", shown(&name))))
         }
@@ -73,7 +75,9 @@ pub(super) fn is_of_mysql(name: &str) -> bool {
 pub(super) fn changes(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     [&POSTGRES, &SQLITE, &MYSQL].iter().any(|table| {
-        table.get(name.as_str()).is_some_and(|conduct| !matches!(conduct, FunctionBehaviour::Harmless | FunctionBehaviour::Asks))
+        table
+            .get(name.as_str())
+            .is_some_and(|conduct| !matches!(conduct, FunctionBehaviour::Harmless | FunctionBehaviour::Asks))
     })
 }
 
@@ -90,7 +94,8 @@ pub(super) fn is_acting_table_of_sqlite(name: &str) -> bool {
 fn worst(name: &str) -> Option<FunctionBehaviour> {
     let mut found = None;
     for table in [&POSTGRES, &SQLITE, &MYSQL] {
-        if let (Some(conduct), None | Some(FunctionBehaviour::Harmless | FunctionBehaviour::Asks)) = (table.get(name).copied(), found)
+        if let (Some(conduct), None | Some(FunctionBehaviour::Harmless | FunctionBehaviour::Asks)) =
+            (table.get(name).copied(), found)
             && (found.is_none() || conduct != FunctionBehaviour::Harmless)
         {
             found = Some(conduct);

@@ -102,7 +102,9 @@ impl SqlLexer<'_> {
             b'`' if self.dialect != SqlDialect::Postgres => self.quoted(0, b'`', SqlTokenKind::Quoted, false),
             b'[' if self.dialect == SqlDialect::Sqlite => self.bracketed(),
             b'$' if self.dialect == SqlDialect::Postgres => self.dollar(),
-            b'0'..=b'9' => self.take(SqlTokenKind::Number, |byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.'),
+            b'0'..=b'9' => {
+                self.take(SqlTokenKind::Number, |byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.')
+            }
             b'.' if self.peek(1).is_ascii_digit() && !self.after_name() => {
                 self.take(SqlTokenKind::Number, |byte| byte.is_ascii_alphanumeric() || byte == b'.');
             }
@@ -146,7 +148,9 @@ impl SqlLexer<'_> {
         let quote = self.peek(1);
         match (prefix, quote, self.dialect) {
             (b'e', b'\'', SqlDialect::Postgres) => return self.quoted(1, b'\'', SqlTokenKind::Text, true),
-            (b'b' | b'x' | b'n', b'\'', _) => return self.quoted(1, b'\'', SqlTokenKind::Text, self.dialect == SqlDialect::MySql),
+            (b'b' | b'x' | b'n', b'\'', _) => {
+                return self.quoted(1, b'\'', SqlTokenKind::Text, self.dialect == SqlDialect::MySql);
+            }
             (b'u', b'&', SqlDialect::Postgres) if self.peek(2) == b'\'' => {
                 return self.quoted(2, b'\'', SqlTokenKind::Text, false);
             }

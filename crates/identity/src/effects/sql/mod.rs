@@ -3,24 +3,24 @@
 //! and a query by its tree (`tree`). Everything else is `unknown`. If the contract names no engine, the text must be harmless to every
 //! engine.
 
-mod functions;
-mod statement_kinds;
-mod lexer;
 mod ambiguity;
+mod functions;
+mod lexer;
 mod pragma;
 mod rows_of_functions;
-mod tokenizer_check;
 mod settings;
 mod show;
 mod skipped_words;
+mod statement_kinds;
+mod tokenizer_check;
 mod tree;
 mod types;
 mod words;
 
 use std::borrow::Cow;
 
-use crate::effects::{SqlDialect, ProgramEffect, EffectFinding, ProgramLimits, StatementRef, ProgramVerdict};
-use lexer::{SqlTokenKind, SqlTokens, SqlToken};
+use crate::effects::{EffectFinding, ProgramEffect, ProgramLimits, ProgramVerdict, SqlDialect, StatementRef};
+use lexer::{SqlToken, SqlTokenKind, SqlTokens};
 
 /// How deep parentheses may go for the parser, which tries several readings of each.
 const PARENTHESES_DEPTH_MAX: usize = 24;
@@ -71,9 +71,13 @@ fn classify_for_any(text: &str, limits: &ProgramLimits) -> ProgramVerdict {
 fn classify_for(dialect: SqlDialect, lexical: SqlDialect, text: &str, limits: &ProgramLimits) -> ProgramVerdict {
     let lexed = lexer::lex(text, lexical, limits.tokens_max);
     if lexed.overflow {
-        return ProgramVerdict::for_text(ProgramEffect::Unknown, format!("the text has more than {} words", limits.tokens_max));
+        return ProgramVerdict::for_text(
+            ProgramEffect::Unknown,
+            format!("the text has more than {} words", limits.tokens_max),
+        );
     }
-    let doubt = ambiguity::find_ambiguity(dialect, text, &lexed).map(|why| ProgramVerdict::for_text(ProgramEffect::Unknown, why));
+    let doubt = ambiguity::find_ambiguity(dialect, text, &lexed)
+        .map(|why| ProgramVerdict::for_text(ProgramEffect::Unknown, why));
     let verdict = read_again(dialect, text, &lexed, classify_lexed(dialect, text, &lexed, limits));
     match doubt {
         Some(doubt) => verdict.or_heavier(doubt),
@@ -86,13 +90,17 @@ fn read_again(dialect: SqlDialect, text: &str, lexed: &SqlTokens<'_>, verdict: P
     if verdict.effect != ProgramEffect::Read || tokenizer_check::agrees(tree::grammar(dialect), text, lexed) {
         return verdict;
     }
-    ProgramVerdict::for_text(ProgramEffect::Unknown, "two readers of it disagree on what is a string and what a comment")
+    ProgramVerdict::for_text(
+        ProgramEffect::Unknown,
+        "two readers of it disagree on what is a string and what a comment",
+    )
 }
 
 fn classify_lexed(dialect: SqlDialect, text: &str, lexed: &SqlTokens<'_>, limits: &ProgramLimits) -> ProgramVerdict {
     let cleaned = without_comments(text, &lexed.comments);
     let mut heaviest: Option<ProgramVerdict> = None;
-    let statements = lexed.tokens.split(|token| token.kind == SqlTokenKind::Semicolon).filter(|tokens| !tokens.is_empty());
+    let statements =
+        lexed.tokens.split(|token| token.kind == SqlTokenKind::Semicolon).filter(|tokens| !tokens.is_empty());
     for (index, tokens) in statements.enumerate() {
         if index >= limits.statements_max {
             let many = ProgramVerdict::for_text(
@@ -103,7 +111,8 @@ fn classify_lexed(dialect: SqlDialect, text: &str, lexed: &SqlTokens<'_>, limits
         }
         let judged = statement_kinds::judge(SqlStatement { dialect, text: &cleaned, tokens });
         let kind = statement_kinds::name(tokens);
-        let verdict = ProgramVerdict { effect: judged.effect, why: judged.why, statement: Some(StatementRef { index, kind }) };
+        let verdict =
+            ProgramVerdict { effect: judged.effect, why: judged.why, statement: Some(StatementRef { index, kind }) };
         heaviest = Some(match heaviest {
             Some(heaviest) => heaviest.or_heavier(verdict),
             None => verdict,

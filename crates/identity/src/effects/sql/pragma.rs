@@ -1,7 +1,7 @@
 //! SQLite's PRAGMAs: which ask, which change the database, which take a protection away. It follows what SQLite itself answers
 //! (`sqlite3_stmt_readonly`), and is stricter where a setting weakens a later statement's checks.
 
-use crate::effects::sql::lexer::{SqlTokenKind, SqlToken};
+use crate::effects::sql::lexer::{SqlToken, SqlTokenKind};
 use crate::effects::{EffectFinding, shown};
 
 /// Ask only, whatever their argument.
@@ -34,7 +34,9 @@ pub(super) fn judge(tokens: &[SqlToken<'_>]) -> EffectFinding {
     match (listed(ASKS), listed(SETS), listed(OF_THE_CONNECTION), value) {
         (true, ..) if is_question(value) => EffectFinding::read(format!("PRAGMA {lower} asks")),
         (_, true, _, []) | (_, _, true, []) => EffectFinding::read(format!("PRAGMA {lower} without a value asks")),
-        (_, true, ..) => EffectFinding::write(format!("PRAGMA {lower} with a value changes the database or its checks")),
+        (_, true, ..) => {
+            EffectFinding::write(format!("PRAGMA {lower} with a value changes the database or its checks"))
+        }
         (_, _, true, _) => EffectFinding::unknown(format!("PRAGMA {lower} with a value changes the connection")),
         _ => EffectFinding::unknown(format!("PRAGMA {} is not known", shown(name.text))),
     }
@@ -42,7 +44,9 @@ pub(super) fn judge(tokens: &[SqlToken<'_>]) -> EffectFinding {
 
 /// Whether the value is empty, or one name, text or number in parentheses or behind `=`.
 fn is_question(value: &[SqlToken<'_>]) -> bool {
-    let is_one = |token: &SqlToken<'_>| matches!(token.kind, SqlTokenKind::Word | SqlTokenKind::Quoted | SqlTokenKind::Text | SqlTokenKind::Number);
+    let is_one = |token: &SqlToken<'_>| {
+        matches!(token.kind, SqlTokenKind::Word | SqlTokenKind::Quoted | SqlTokenKind::Text | SqlTokenKind::Number)
+    };
     match value {
         [] => true,
         [open, one, close] => open.kind == SqlTokenKind::Open && close.kind == SqlTokenKind::Close && is_one(one),

@@ -3,7 +3,7 @@
 
 use crate::effects::sql::SqlStatement;
 use crate::effects::sql::lexer::SqlTokenKind;
-use crate::effects::{ProgramEffect, EffectFinding, shown};
+use crate::effects::{EffectFinding, ProgramEffect, shown};
 
 /// Settings of a session that change neither the rows nor the stored data of later statements. `timezone` and `datestyle` are not here,
 /// because they change what a text means as a time; nor `bytea_output` and `group_concat_max_len`, because they change a value's text;
@@ -24,7 +24,9 @@ pub(super) fn judge(statement: SqlStatement<'_>) -> EffectFinding {
     let lower = name.text.to_ascii_lowercase();
     match lower.as_str() {
         "password" => return EffectFinding::new(ProgramEffect::Ddl, "SET PASSWORD changes an account"),
-        "global" | "persist" | "persist_only" => return EffectFinding::write("SET GLOBAL changes the server for everybody"),
+        "global" | "persist" | "persist_only" => {
+            return EffectFinding::write("SET GLOBAL changes the server for everybody");
+        }
         "role" | "authorization" => return EffectFinding::write("SET ROLE changes who the session is"),
         "transaction" | "characteristics" if has("write") => {
             return EffectFinding::write("SET TRANSACTION READ WRITE takes a protection away");
@@ -41,7 +43,8 @@ pub(super) fn judge(statement: SqlStatement<'_>) -> EffectFinding {
         [assign, value @ ..] if assign.text == "=" || assign.is_word("to") => value,
         _ => &[],
     };
-    let simple = matches!(value, [one] if matches!(one.kind, SqlTokenKind::Word | SqlTokenKind::Text | SqlTokenKind::Number));
+    let simple =
+        matches!(value, [one] if matches!(one.kind, SqlTokenKind::Word | SqlTokenKind::Text | SqlTokenKind::Number));
     let known = lower.starts_with("enable_") || HARMLESS.split_ascii_whitespace().any(|known| known == lower);
     if known && simple && name.kind == SqlTokenKind::Word {
         return EffectFinding::read(format!("SET {lower} is the session's own"));

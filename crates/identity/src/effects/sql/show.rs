@@ -1,8 +1,8 @@
 //! `SHOW`: settings of PostgreSQL, and the lists and definitions of MySQL and MariaDB. In MariaDB `SHOW` also reads the tables of plugins by
 //! their names, and reading some of them sets counters back, so only listed words may follow it there.
 
-use crate::effects::sql::lexer::{SqlTokenKind, SqlToken};
-use crate::effects::{SqlDialect, EffectFinding};
+use crate::effects::sql::lexer::{SqlToken, SqlTokenKind};
+use crate::effects::{EffectFinding, SqlDialect};
 
 /// Words that may stand between `SHOW` and what is shown.
 const SCOPES: &str = "full extended global session local open storage count";

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::effects::SqlDialect;
 use crate::effects::sql::SqlStatement;
-use crate::effects::sql::lexer::{self, SqlTokenKind, SqlToken};
+use crate::effects::sql::lexer::{self, SqlToken, SqlTokenKind};
 
 /// Words that a tree need not repeat: they change nothing, or the tree writes them differently.
 const IMPLIED: &str = " all as asc inner outer at is not ";
@@ -42,6 +42,11 @@ fn counted_as(token: &SqlToken<'_>) -> String {
         SqlTokenKind::Word => token.text.to_ascii_lowercase(),
         SqlTokenKind::Quoted | SqlTokenKind::Text => "'text'".to_owned(),
         SqlTokenKind::Number => "0".to_owned(),
-        SqlTokenKind::Semicolon | SqlTokenKind::Open | SqlTokenKind::Close | SqlTokenKind::Dot | SqlTokenKind::Comma | SqlTokenKind::Sign => String::new(),
+        SqlTokenKind::Semicolon
+        | SqlTokenKind::Open
+        | SqlTokenKind::Close
+        | SqlTokenKind::Dot
+        | SqlTokenKind::Comma
+        | SqlTokenKind::Sign => String::new(),
     }
 }

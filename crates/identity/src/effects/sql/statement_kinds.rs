@@ -4,9 +4,9 @@
 
 use std::borrow::Cow;
 
-use crate::effects::sql::lexer::{SqlTokenKind, SqlToken};
+use crate::effects::sql::lexer::{SqlToken, SqlTokenKind};
 use crate::effects::sql::{SqlStatement, pragma, settings, show};
-use crate::effects::{SqlDialect, ProgramEffect, EffectFinding, shown};
+use crate::effects::{EffectFinding, ProgramEffect, SqlDialect, shown};
 
 /// The first word of a statement, and what it does. Kinds that need a look at the rest are not here.
 const BEGINNINGS: &[(&str, ProgramEffect, &str)] = &[
@@ -85,7 +85,9 @@ const BEGINNINGS: &[(&str, ProgramEffect, &str)] = &[
 
 /// The kind of a statement for a reader: its first word, and the second where that tells more.
 pub(super) fn name(tokens: &[SqlToken<'_>]) -> Cow<'static, str> {
-    let Some(first) = tokens.iter().find(|token| token.kind != SqlTokenKind::Open) else { return Cow::Borrowed("nothing") };
+    let Some(first) = tokens.iter().find(|token| token.kind != SqlTokenKind::Open) else {
+        return Cow::Borrowed("nothing");
+    };
     if first.kind != SqlTokenKind::Word {
         return Cow::Borrowed("not a statement");
     }
@@ -113,7 +115,9 @@ pub(super) fn judge(statement: SqlStatement<'_>) -> EffectFinding {
         "EXPLAIN" | "DESCRIBE" | "DESC" => judge_explain(statement),
         "COPY" => judge_copy(statement),
         "SHOW" => show::judge(statement.dialect, statement.tokens),
-        "PRAGMA" if matches!(statement.dialect, SqlDialect::Sqlite | SqlDialect::Generic) => pragma::judge(statement.tokens),
+        "PRAGMA" if matches!(statement.dialect, SqlDialect::Sqlite | SqlDialect::Generic) => {
+            pragma::judge(statement.tokens)
+        }
         "SET" => settings::judge(statement),
         "BEGIN" | "START" => judge_begin(statement.tokens),
         word => match BEGINNINGS.iter().find(|(beginning, ..)| *beginning == word) {
@@ -140,7 +144,8 @@ fn judge_explain(statement: SqlStatement<'_>) -> EffectFinding {
     let is_option = |token: &SqlToken<'_>| {
         token.kind == SqlTokenKind::Comma
             || token.text == "="
-            || (token.kind == SqlTokenKind::Word && PLAN_WORDS.split(' ').any(|word| token.text.eq_ignore_ascii_case(word)))
+            || (token.kind == SqlTokenKind::Word
+                && PLAN_WORDS.split(' ').any(|word| token.text.eq_ignore_ascii_case(word)))
     };
     let mut at = 1;
     if let Some(open) = tokens.get(1).filter(|token| token.kind == SqlTokenKind::Open) {
@@ -195,7 +200,9 @@ fn is_query_word(token: &SqlToken<'_>) -> bool {
 
 fn is_plain_names(tokens: &[SqlToken<'_>]) -> bool {
     tokens.len() <= 5
-        && tokens.iter().all(|token| matches!(token.kind, SqlTokenKind::Word | SqlTokenKind::Quoted | SqlTokenKind::Dot | SqlTokenKind::Text))
+        && tokens.iter().all(|token| {
+            matches!(token.kind, SqlTokenKind::Word | SqlTokenKind::Quoted | SqlTokenKind::Dot | SqlTokenKind::Text)
+        })
 }
 
 fn judge_copy(statement: SqlStatement<'_>) -> EffectFinding {

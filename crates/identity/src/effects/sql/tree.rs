@@ -21,7 +21,7 @@ use crate::effects::sql::{
     rows_of_functions::{FunctionRowSources, rows_of_functions},
     skipped_words, types,
 };
-use crate::effects::{SqlDialect, ProgramEffect, EffectFinding, shown};
+use crate::effects::{EffectFinding, ProgramEffect, SqlDialect, shown};
 
 /// How deep the parser may go by its own count: a subquery counts three or four times.
 const PARSER_DEPTH_MAX: usize = 50;
@@ -187,7 +187,9 @@ impl SqlTreeWalk {
             "a view of MySQL's that does something when it is read",
         )?;
         let is_function = match name.0.last() {
-            Some(ObjectNamePart::Identifier(last)) if matches!(self.dialect, SqlDialect::Sqlite | SqlDialect::Generic) => {
+            Some(ObjectNamePart::Identifier(last))
+                if matches!(self.dialect, SqlDialect::Sqlite | SqlDialect::Generic) =>
+            {
                 functions::is_acting_table_of_sqlite(&last.value)
             }
             _ => false,

@@ -2,8 +2,8 @@
 //! operators that are not the engine's own. It never says that a query only reads.
 
 use crate::effects::sql::functions;
-use crate::effects::sql::lexer::{SqlTokenKind, SqlToken};
-use crate::effects::{SqlDialect, ProgramEffect, EffectFinding};
+use crate::effects::sql::lexer::{SqlToken, SqlTokenKind};
+use crate::effects::{EffectFinding, ProgramEffect, SqlDialect};
 
 /// What in this query certainly changes something, found without a grammar.
 pub(super) fn hazard(dialect: SqlDialect, tokens: &[SqlToken<'_>]) -> Option<EffectFinding> {
@@ -86,8 +86,7 @@ pub(super) fn foreign_operator(dialect: SqlDialect, tokens: &[SqlToken<'_>]) -> 
     if !matches!(dialect, SqlDialect::Postgres | SqlDialect::Generic) {
         return None;
     }
-    let is_spelled_out =
-        |pair: &[SqlToken<'_>]| matches!(pair, [word, open] if word.is_word("operator") && open.kind == SqlTokenKind::Open);
+    let is_spelled_out = |pair: &[SqlToken<'_>]| matches!(pair, [word, open] if word.is_word("operator") && open.kind == SqlTokenKind::Open);
     if tokens.windows(2).any(is_spelled_out) {
         return Some(EffectFinding::unknown("OPERATOR(…) names an operator that may be user-defined"));
     }

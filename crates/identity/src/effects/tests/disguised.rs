@@ -140,9 +140,12 @@ const GENERIC: &[&str] = &[
 
 #[test]
 fn a_program_in_the_clothes_of_a_query_is_no_read() {
-    for (dialect, texts) in
-        [(SqlDialect::Postgres, POSTGRES), (SqlDialect::MySql, MYSQL), (SqlDialect::Sqlite, SQLITE), (SqlDialect::Generic, GENERIC)]
-    {
+    for (dialect, texts) in [
+        (SqlDialect::Postgres, POSTGRES),
+        (SqlDialect::MySql, MYSQL),
+        (SqlDialect::Sqlite, SQLITE),
+        (SqlDialect::Generic, GENERIC),
+    ] {
         for text in texts {
             assert_ne!(sql(dialect, text).effect, Read, "{dialect:?}: {text}");
         }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use servanda_contract::tool::{Action, Behaviour, Mutability, OutputDomain};
 
-use super::{Conduct, ConfusionCandidate, DistinguishingField, ConfusionSeverity, confusions};
+use super::{Conduct, ConfusionCandidate, ConfusionSeverity, DistinguishingField, confusions};
 
 fn behaviour(mutability: Mutability, action: Action) -> Conduct {
     Behaviour::new(mutability, action, OutputDomain::Data).into()
@@ -81,7 +81,10 @@ fn what_separates_them_is_told() {
     let schema = json!({ "type": "object", "properties": { "id": { "type": "string" } } });
     let (read, update) = (behaviour(Mutability::Pure, Action::Read), behaviour(Mutability::Mutates, Action::Update));
     let tools = by_id(&schema, &[read, update]);
-    assert_eq!(confusions(&tools)[0].separated_by, [DistinguishingField::Mutability, DistinguishingField::Action, DistinguishingField::Name]);
+    assert_eq!(
+        confusions(&tools)[0].separated_by,
+        [DistinguishingField::Mutability, DistinguishingField::Action, DistinguishingField::Name]
+    );
     let tools = by_id(&schema, &[read, read]);
     let found = confusions(&tools);
     assert_eq!(found[0].separated_by, [DistinguishingField::Name]);

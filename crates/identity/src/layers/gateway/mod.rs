@@ -6,8 +6,8 @@
 
 mod approval;
 mod naming;
-mod suggestion;
 mod profile;
+mod suggestion;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -15,7 +15,7 @@ mod tool;
 
 pub use approval::ApprovalSubject;
 pub use naming::{ExposedName, NamePolicy, NamingScheme};
-pub use suggestion::near_names;
 pub use profile::NameLimitProfile;
-pub use table::{Generation, NameTableUpdate, NameTableEntry, NameTable, Resolution};
+pub use suggestion::near_names;
+pub use table::{Generation, NameTable, NameTableEntry, NameTableUpdate, Resolution};
 pub use tool::{UpstreamId, UpstreamTool};

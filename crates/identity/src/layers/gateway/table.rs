@@ -124,7 +124,11 @@ impl NameTable {
     pub fn entries(&self) -> impl Iterator<Item = NameTableEntry> + '_ {
         let present = self.tools.iter().map(|(name, tool)| (name, tool, None));
         let retired = self.retired.iter().map(|(name, retired)| (name, &retired.tool, Some(retired.since)));
-        present.chain(retired).map(|(name, tool, since)| NameTableEntry { name: name.to_string(), tool: tool.clone(), since })
+        present.chain(retired).map(|(name, tool, since)| NameTableEntry {
+            name: name.to_string(),
+            tool: tool.clone(),
+            since,
+        })
     }
 
     /// Remembers what another table knows and this one does not, such as that of another gateway with the same store. What
@@ -141,7 +145,11 @@ impl NameTable {
 
     /// Replaces the policy and the list at once, as a changed configuration does. A tool whose name is one that the new policy
     /// could have given it keeps it.
-    pub fn replace_policy_and_tools(&mut self, policy: NamePolicy, tools: impl IntoIterator<Item = UpstreamTool>) -> NameTableUpdate {
+    pub fn replace_policy_and_tools(
+        &mut self,
+        policy: NamePolicy,
+        tools: impl IntoIterator<Item = UpstreamTool>,
+    ) -> NameTableUpdate {
         self.policy = policy;
         self.replace_tools(tools)
     }

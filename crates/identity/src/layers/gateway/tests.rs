@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use servanda_contract::digest::{Digest, DigestDomain};
 
 use super::{
-    ApprovalSubject, ExposedName, NamePolicy, NameTable, NamingScheme, NameLimitProfile, Resolution, UpstreamId, UpstreamTool,
+    ApprovalSubject, ExposedName, NameLimitProfile, NamePolicy, NameTable, NamingScheme, Resolution, UpstreamId,
+    UpstreamTool,
 };
 
 fn tool(upstream: &str, name: &str) -> UpstreamTool {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::layers::{ToolAddress, ExplicitNamespace, PublicName};
+use crate::layers::{ExplicitNamespace, PublicName, ToolAddress};
 
 /// The longest id of an upstream.
 const UPSTREAM_CHARS_MAX: usize = 32;

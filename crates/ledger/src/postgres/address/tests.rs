@@ -1,9 +1,10 @@
 //! What is read of the text that says where PostgreSQL is.
 
-use super::{PostgresAddress, CertificateChecks, ClientIdentity, TlsTrustedRoots, TlsRequirements};
+use super::{CertificateChecks, ClientIdentity, PostgresAddress, TlsRequirements, TlsTrustedRoots};
 use crate::LedgerError;
 
-const CHECKED: TlsRequirements = TlsRequirements { checks: CertificateChecks::IssuerAndName, roots: TlsTrustedRoots::System, identity: None };
+const CHECKED: TlsRequirements =
+    TlsRequirements { checks: CertificateChecks::IssuerAndName, roots: TlsTrustedRoots::System, identity: None };
 
 #[test]
 fn between_machines_tls_is_used_and_checked_and_only_on_this_one_it_need_not_be() {

@@ -18,7 +18,10 @@ impl TlsFailure {
     }
 
     /// What an attempt to connect failed of, if that was TLS.
-    pub(in crate::postgres) fn from_connect_error(error: &tokio_postgres::Error, terms: &TlsRequirements) -> Option<Self> {
+    pub(in crate::postgres) fn from_connect_error(
+        error: &tokio_postgres::Error,
+        terms: &TlsRequirements,
+    ) -> Option<Self> {
         let client_certificate =
             |error: &&tokio_postgres::error::DbError| error.message().contains("client certificate");
         if let Some(said) = error.as_db_error().filter(client_certificate) {

@@ -12,27 +12,35 @@ use rusqlite::TransactionBehavior;
 use super::super::{
     backup,
     examine::{SqliteExamination, examine},
-    identity,
-    process_lock::LedgerProcessLock,
-    migrate, now, open_read_only, open_up_to_date,
     file_permissions::{self, beside},
+    identity, migrate, now, open_read_only, open_up_to_date,
+    process_lock::LedgerProcessLock,
 };
 use crate::{
-    Adoption, AdoptionRequest, LedgerGuard, LedgerError, LedgerSchemaPolicy,
+    Adoption, AdoptionRequest, LedgerError, LedgerGuard, LedgerSchemaPolicy,
     identity::{FoundLedger, PositionWitness, install},
     report::LedgerRestoration,
     time::StoreTime,
 };
 
 /// Accepts what is there; none if it is the ledger that was known.
-pub(crate) fn adopt(path: &Path, guard: &LedgerGuard, terms: &AdoptionRequest) -> Result<LedgerRestoration, LedgerError> {
+pub(crate) fn adopt(
+    path: &Path,
+    guard: &LedgerGuard,
+    terms: &AdoptionRequest,
+) -> Result<LedgerRestoration, LedgerError> {
     let _alone = alone(path)?;
     let examined = examine(path, guard, true)?;
     accept(path, guard, &examined, (terms, &[]))
 }
 
 /// Puts a copy in place and accepts it.
-pub(crate) fn restore(path: &Path, guard: &LedgerGuard, from: &Path, terms: &AdoptionRequest) -> Result<LedgerRestoration, LedgerError> {
+pub(crate) fn restore(
+    path: &Path,
+    guard: &LedgerGuard,
+    from: &Path,
+    terms: &AdoptionRequest,
+) -> Result<LedgerRestoration, LedgerError> {
     let _alone = alone(path)?;
     let part = beside(path, ".restoring");
     remove(&part)?;

@@ -5,8 +5,8 @@ use std::{fs, path::Path, sync::mpsc, thread, time::Duration};
 
 use rusqlite::{Connection, ErrorCode, params};
 
-use super::super::{open_read_only, file_permissions::beside};
-use crate::{LedgerGuard, LedgerError, codec::signed, report::Soundness};
+use super::super::{file_permissions::beside, open_read_only};
+use crate::{LedgerError, LedgerGuard, codec::signed, report::Soundness};
 
 /// What has to fit beside the ledger, at the least.
 const PROBE_FILE_BYTES: usize = 1 << 20;

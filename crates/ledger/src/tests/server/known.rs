@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use servanda_effects::effect::{EffectStore as _, OwnerId, EffectReply};
+use servanda_effects::effect::{EffectReply, EffectStore as _, OwnerId};
 
 use super::super::{
     cluster::Cluster,
     samples::{begin, begin_keyless, begun},
 };
-use crate::{AdoptionRequest, LedgerDamage, LedgerGuard, Ledger, LedgerError, LedgerSchemaPolicy, LossSettlement, Upkeep};
+use crate::{
+    AdoptionRequest, Ledger, LedgerDamage, LedgerError, LedgerGuard, LedgerSchemaPolicy, LossSettlement, Upkeep,
+};
 
 fn guard(position_file: &Path) -> LedgerGuard {
     LedgerGuard { position_file: Some(position_file.to_owned()), schema: LedgerSchemaPolicy::Migrate }

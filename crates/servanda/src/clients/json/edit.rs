@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::{JsoncError, JsoncMember, JsoncNode, parse, line_and_column};
+use super::{JsoncError, JsoncMember, JsoncNode, line_and_column, parse};
 
 /// Where nothing says how far to indent.
 const INDENT: &str = "  ";
@@ -27,7 +27,12 @@ pub(crate) fn take_out(text: &str, container: &str, key: &str, container_too: bo
     if empty && container_too { remove(&edited, &[], container) } else { Ok(edited) }
 }
 
-fn put_in(text: &str, container: &str, key: &str, render: impl Fn(&JsoncStyle<'_>) -> String) -> Result<String, JsoncError> {
+fn put_in(
+    text: &str,
+    container: &str,
+    key: &str,
+    render: impl Fn(&JsoncStyle<'_>) -> String,
+) -> Result<String, JsoncError> {
     let text = if text.trim().is_empty() { "{}\n" } else { text };
     if object(text, &[container])?.is_none() {
         let with_container = insert(text, &[], container, |_| "{}".to_owned())?;
@@ -36,7 +41,12 @@ fn put_in(text: &str, container: &str, key: &str, render: impl Fn(&JsoncStyle<'_
     insert(text, &[container], key, render)
 }
 
-fn insert(text: &str, path: &[&str], key: &str, render: impl Fn(&JsoncStyle<'_>) -> String) -> Result<String, JsoncError> {
+fn insert(
+    text: &str,
+    path: &[&str],
+    key: &str,
+    render: impl Fn(&JsoncStyle<'_>) -> String,
+) -> Result<String, JsoncError> {
     let Some(node) = object(text, path)? else { return Ok(text.to_owned()) };
     let style = JsoncStyle::detect(text, &node);
     if let Some(member) = node.member(key) {

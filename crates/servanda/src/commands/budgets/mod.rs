@@ -10,7 +10,7 @@ use std::path::Path;
 use servanda_contract::{Timestamp, time::Clock as _};
 use servanda_effects::{
     JournalError,
-    budget::{BudgetStore, BudgetDimension, BudgetHold, AccountBalance, BalanceQuery},
+    budget::{AccountBalance, BalanceQuery, BudgetDimension, BudgetHold, BudgetStore},
 };
 use servanda_engine::SystemClock;
 

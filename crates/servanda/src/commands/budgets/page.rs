@@ -3,7 +3,7 @@
 use servanda_contract::{Timestamp, cost::decimal};
 use servanda_effects::budget::{BudgetDimension, BudgetHold};
 
-use super::{BudgetReport, AccountReport};
+use super::{AccountReport, BudgetReport};
 use crate::screen::{TextStyle, lines, paint, table};
 
 /// How accounts stand, and what is kept back.

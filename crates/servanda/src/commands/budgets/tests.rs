@@ -5,13 +5,13 @@ use std::sync::Arc;
 use servanda_contract::{Timestamp, time::Clock};
 use servanda_effects::{
     budget::{
-        Account, BudgetStore as _, ClosedBy, BudgetDimension, Draw, AccountEntry, InMemoryBudgets, BudgetHoldId, ChunkLease, Period, Reservation,
-        BudgetScope,
+        Account, AccountEntry, BudgetDimension, BudgetHoldId, BudgetScope, BudgetStore as _, ChunkLease, ClosedBy,
+        Draw, InMemoryBudgets, Period, Reservation,
     },
     effect::{EffectId, InMemoryEffects},
 };
 
-use super::{read_report, page};
+use super::{page, read_report};
 use crate::cli::BudgetsArgs;
 
 const NOW: Timestamp = Timestamp::from_unix_ms(1_794_735_332_007);
@@ -41,14 +41,24 @@ async fn books() -> InMemoryBudgets {
         AccountEntry::Reserve(Reservation { id: BudgetHoldId::from(id.to_owned()), effect, draws })
     };
     let reads = account(BudgetScope::Tenant("other".to_owned()), BudgetDimension::Read, Period::Hour);
-    let run = BudgetScope::Run { tenant: "acme".to_owned(), principal: "ada".to_owned(), run: "r-1\u{1b}[2J".to_owned() };
+    let run =
+        BudgetScope::Run { tenant: "acme".to_owned(), principal: "ada".to_owned(), run: "r-1\u{1b}[2J".to_owned() };
     let critical = vec![Draw { account: account(run, BudgetDimension::Critical, Period::Total), limit: 1, amount: 1 }];
     for entry in [
         pay("call_1", 12_340_000),
         pay("call_2", 5),
         AccountEntry::Settle { id: BudgetHoldId::from("call_1".to_owned()), cost_micros: None, by: ClosedBy::Caller },
-        AccountEntry::Lease(ChunkLease { id: BudgetHoldId::from("lea_1".to_owned()), account: reads, limit: 1_000, wanted: 15 }),
-        AccountEntry::Reserve(Reservation { id: BudgetHoldId::from("call_3".to_owned()), effect: None, draws: critical }),
+        AccountEntry::Lease(ChunkLease {
+            id: BudgetHoldId::from("lea_1".to_owned()),
+            account: reads,
+            limit: 1_000,
+            wanted: 15,
+        }),
+        AccountEntry::Reserve(Reservation {
+            id: BudgetHoldId::from("call_3".to_owned()),
+            effect: None,
+            draws: critical,
+        }),
     ] {
         budgets.apply_entry(entry).await.unwrap();
     }

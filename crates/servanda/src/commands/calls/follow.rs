@@ -66,7 +66,11 @@ pub(super) async fn run(
 }
 
 /// Asks the store, over a new connection where the last one broke.
-async fn look(place: &LedgerPlace, reader: &mut Option<LedgerReader>, filter: &CallFilter) -> Result<CallList, LedgerError> {
+async fn look(
+    place: &LedgerPlace,
+    reader: &mut Option<LedgerReader>,
+    filter: &CallFilter,
+) -> Result<CallList, LedgerError> {
     if reader.is_none() {
         *reader = Some(place.read().await?);
     }

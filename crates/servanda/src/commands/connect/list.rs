@@ -7,14 +7,14 @@ use serde::Serialize;
 use crate::{
     cli::ConnectArgs,
     clients::{
-        KnownClient, ClientFileScope, ClientFolders,
+        ClientFileScope, ClientFolders, KnownClient,
         connections::{ClientFileConnection, ClientFileConnections},
         entry::GatewayLocation,
         file::ClientFile,
     },
     config::LoadedConfig,
     failure::CommandFailure,
-    screen::{TextStyle, Screen, lines, paint, table},
+    screen::{Screen, TextStyle, lines, paint, table},
 };
 
 /// One client, looked at.
@@ -28,7 +28,12 @@ struct Row {
     scope: &'static str,
 }
 
-pub(super) fn run(config: &Path, args: &ConnectArgs, around: &ClientFolders, screen: Screen) -> Result<(), CommandFailure> {
+pub(super) fn run(
+    config: &Path,
+    args: &ConnectArgs,
+    around: &ClientFolders,
+    screen: Screen,
+) -> Result<(), CommandFailure> {
     let asked = args.replace || args.yes || args.dry_run || args.stdio || args.http || args.name.is_some();
     if asked {
         return Err(CommandFailure::bad_input("which client is to be connected?")
@@ -70,7 +75,8 @@ fn status(row: &Row) -> String {
 
 /// A file of no client that we know, or in no place that we know.
 fn named_row(there: &ClientFileConnection, around: &ClientFolders) -> Option<Row> {
-    let known = KnownClient::all().iter().any(|client| client.files(around).iter().any(|(_, file)| *file == there.file));
+    let known =
+        KnownClient::all().iter().any(|client| client.files(around).iter().any(|(_, file)| *file == there.file));
     (!known).then(|| Row {
         client: there.client.clone().unwrap_or_else(|| "(--file)".to_owned()),
         title: "",

@@ -16,8 +16,8 @@ use self::plan::{ConnectPlan, ConnectRequest};
 use crate::{
     cli::ConnectArgs,
     clients::{
-        KnownClient, ClientName, ClientFolders,
-        connections::{PriorFileState, ClientFileConnection, ClientFileConnections, RemovedServer},
+        ClientFolders, ClientName, KnownClient,
+        connections::{ClientFileConnection, ClientFileConnections, PriorFileState, RemovedServer},
         entry::{Door, GatewayLocation},
         file::{ClientFile, digest, shown},
         notation::Notation,
@@ -45,7 +45,8 @@ pub(crate) async fn run(config: &Path, args: &ConnectArgs, screen: Screen) -> Re
     let text = file.text.as_deref().unwrap_or_default();
     let notation = client.map_or_else(|| Notation::detect(&file.path, text), |client| client.notation);
     let listen = loaded.listen()?;
-    let running = if args.stdio { ListeningGateway::NoGateway } else { running_gateway::ask(listen, &loaded.file).await };
+    let running =
+        if args.stdio { ListeningGateway::NoGateway } else { running_gateway::ask(listen, &loaded.file).await };
     let request = ConnectRequest {
         client: client.or_else(|| notation.client()),
         notation,
@@ -81,7 +82,8 @@ pub(crate) async fn run(config: &Path, args: &ConnectArgs, screen: Screen) -> Re
 
 /// Where we are.
 pub(super) fn client_folders() -> Result<ClientFolders, CommandFailure> {
-    ClientFolders::from_environment().ok_or_else(|| CommandFailure::failed("HOME is not set, so clients' files cannot be found"))
+    ClientFolders::from_environment()
+        .ok_or_else(|| CommandFailure::failed("HOME is not set, so clients' files cannot be found"))
 }
 
 fn needs_configuration(failure: CommandFailure) -> CommandFailure {
@@ -109,7 +111,8 @@ fn path(args: &ConnectArgs, client: Option<&KnownClient>) -> Result<PathBuf, Com
     let around = &client_folders()?;
     client.file(args.scope, around).map(|(_, file)| file).ok_or_else(|| {
         let scopes = client.files(around).into_iter().map(|(scope, _)| scope.word()).collect::<Vec<_>>().join(" or ");
-        CommandFailure::bad_input(format!("{} has no file of that scope", client.title)).hint(format!("--scope {scopes}"))
+        CommandFailure::bad_input(format!("{} has no file of that scope", client.title))
+            .hint(format!("--scope {scopes}"))
     })
 }
 
@@ -119,8 +122,10 @@ fn checked_name(name: Option<&str>) -> Result<Option<&str>, CommandFailure> {
         !name.is_empty() && name.len() <= NAME_CHARS_MAX && name.chars().all(word)
     };
     match name {
-        Some(name) if !plain(name) => Err(CommandFailure::bad_input(format!("`{name}` is not a name every client takes"))
-            .hint(format!("letters, digits, - and _, at most {NAME_CHARS_MAX} of them"))),
+        Some(name) if !plain(name) => {
+            Err(CommandFailure::bad_input(format!("`{name}` is not a name every client takes"))
+                .hint(format!("letters, digits, - and _, at most {NAME_CHARS_MAX} of them")))
+        }
         name => Ok(name),
     }
 }
@@ -176,7 +181,8 @@ fn record_connection(
         let taken = plan.taken_out.iter().map(|name| RemovedServer { name: name.clone(), backup: backup.to_owned() });
         taken_out.extend(taken);
     }
-    let kept = |backup: &Path| PriorFileState::Kept { backup: backup.to_owned(), sha256: file.digest().unwrap_or_default() };
+    let kept =
+        |backup: &Path| PriorFileState::Kept { backup: backup.to_owned(), sha256: file.digest().unwrap_or_default() };
     let before = match earlier {
         None => Some(backup.map_or(PriorFileState::Absent, kept)),
         Some(earlier) if file.digest().as_deref() == Some(&earlier.after_sha256) => earlier.before.clone(),
@@ -206,7 +212,11 @@ fn already(
 ) -> Result<(), CommandFailure> {
     if connections.for_file(&file.path).is_none() && !args.dry_run {
         let since = SystemClock.now().to_string();
-        connections.record(ClientFileConnection { since, before: None, ..record_connection(file, plan, args, None, None) });
+        connections.record(ClientFileConnection {
+            since,
+            before: None,
+            ..record_connection(file, plan, args, None, None)
+        });
         connections.write(&loaded.folder)?;
     }
     if screen.json {
@@ -228,7 +238,13 @@ enum ConnectOutcome<'a> {
     Wrote { backup: Option<&'a Path> },
 }
 
-fn show(file: &ClientFile, plan: &ConnectPlan, diff: &str, done: ConnectOutcome<'_>, screen: Screen) -> Result<(), CommandFailure> {
+fn show(
+    file: &ClientFile,
+    plan: &ConnectPlan,
+    diff: &str,
+    done: ConnectOutcome<'_>,
+    screen: Screen,
+) -> Result<(), CommandFailure> {
     if screen.json {
         let (changed, backup) = match done {
             ConnectOutcome::Nothing => (false, None),

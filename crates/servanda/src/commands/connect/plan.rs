@@ -8,7 +8,7 @@ use servanda_catalog::names;
 
 use crate::{
     clients::{
-        KnownClient, HttpStyle,
+        HttpStyle, KnownClient,
         entry::{Door, GatewayLocation, value_behind},
         file::ClientFile,
         notation::Notation,
@@ -63,7 +63,8 @@ pub(super) fn plan(request: &ConnectRequest<'_>) -> Result<ConnectPlan, CommandF
     }
     let mut notes = Vec::new();
     let door = door(request, there_door, &mut notes)?;
-    let replaced = if request.replace { replaced(request, &document, &name, &mut notes)? } else { ReplacedServers::default() };
+    let replaced =
+        if request.replace { replaced(request, &document, &name, &mut notes)? } else { ReplacedServers::default() };
     if !request.replace {
         note_others(request, &servers, &name, &mut notes);
     }
@@ -113,8 +114,10 @@ fn unusable(request: &ConnectRequest<'_>, why: &str) -> CommandFailure {
 
 fn only_commands(request: &ConnectRequest<'_>) -> CommandFailure {
     let title = request.client.map_or("this client", |client| client.title);
-    CommandFailure::bad_input(format!("{title} starts its servers as commands and reaches none at an address of this machine"))
-        .hint("leave out --http")
+    CommandFailure::bad_input(format!(
+        "{title} starts its servers as commands and reaches none at an address of this machine"
+    ))
+    .hint("leave out --http")
 }
 
 /// How the client will reach the gateway, and why that way.
@@ -184,7 +187,12 @@ struct ReplacedServers {
 
 /// Which servers can be taken out: those that are behind the gateway. One that could be there and is not is an error, one
 /// that cannot be there stays.
-fn replaced(request: &ConnectRequest<'_>, document: &Value, own: &str, notes: &mut Vec<String>) -> Result<ReplacedServers, CommandFailure> {
+fn replaced(
+    request: &ConnectRequest<'_>,
+    document: &Value,
+    own: &str,
+    notes: &mut Vec<String>,
+) -> Result<ReplacedServers, CommandFailure> {
     let mut replaced = ReplacedServers::default();
     let mut missing = Vec::new();
     for (name, server) in import::listed(&request.file.path, document) {

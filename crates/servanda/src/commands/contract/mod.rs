@@ -20,7 +20,8 @@ pub(crate) fn run(config: &Path, args: &ContractArgs, screen: Screen) -> Result<
     let loaded = LoadedConfig::read(config)?;
     let written = named(&loaded, tool)?;
     let digest = written.contract.digest().map_err(|error| CommandFailure::failed(error.to_string()))?;
-    let contract = serde_json::to_value(&written.contract).map_err(|error| CommandFailure::failed(error.to_string()))?;
+    let contract =
+        serde_json::to_value(&written.contract).map_err(|error| CommandFailure::failed(error.to_string()))?;
     if screen.json {
         let layers = written.composed.as_ref().map(|composed| {
             let layers = composed.origins.iter().map(|(pointer, layer)| (pointer, place(layer, &written, &loaded)));

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use servanda_authority::{
     Actor, Narrowing, Secret,
-    capability::{Delegation, ROOT_KEY_BYTES_MIN, RootKeys, DelegatingUser},
+    capability::{DelegatingUser, Delegation, ROOT_KEY_BYTES_MIN, RootKeys},
 };
 use servanda_contract::time::Clock as _;
 use servanda_engine::{Requester, SystemClock};
@@ -36,9 +36,8 @@ impl DemoCaller {
     pub(super) fn requester(self) -> Result<Requester, CommandFailure> {
         match self {
             Self::LocalUser => Ok(local_requester(CLIENT)),
-            Self::ReadingAgent => {
-                reading_agent().map_err(|why| CommandFailure::failed(format!("no credential of an agent can be made: {why}")))
-            }
+            Self::ReadingAgent => reading_agent()
+                .map_err(|why| CommandFailure::failed(format!("no credential of an agent can be made: {why}"))),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::Path};
 
 use super::{folder::DemoFolder, page};
-use crate::screen::{TextStyle, Screen, paint_stderr};
+use crate::screen::{Screen, TextStyle, paint_stderr};
 
 /// Where what is to be typed begins.
 const INDENT: usize = 16;

@@ -63,7 +63,12 @@ pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), CommandFa
 }
 
 /// Plays every step, then proves from the company's own count and from the ledger that only what was allowed happened.
-async fn tour(loaded: &LoadedConfig, gateway: &AssembledGateway, stays: bool, screen: Screen) -> Result<(), CommandFailure> {
+async fn tour(
+    loaded: &LoadedConfig,
+    gateway: &AssembledGateway,
+    stays: bool,
+    screen: Screen,
+) -> Result<(), CommandFailure> {
     start(gateway, screen).await?;
     let page = DemoPage::new(screen);
     page.headline(gateway.engine.catalog().entries().count());

@@ -7,10 +7,10 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct as _};
 use serde_json::Value;
 use servanda_contract::{GateName, Observation, Refusal, TaxonomyClass};
-use servanda_engine::{Aims, CallAnswer, CallRequest, AnswerDetail, Engine, Gateway as _, OperationKeys, RequestTerms};
+use servanda_engine::{Aims, AnswerDetail, CallAnswer, CallRequest, Engine, Gateway as _, OperationKeys, RequestTerms};
 use servanda_mcp::fields::meta;
 
-use super::tour::{DemoExpectation, RUN, DemoStep};
+use super::tour::{DemoExpectation, DemoStep, RUN};
 use crate::failure::CommandFailure;
 
 /// The whole tour is one conversation of one agent; repairs are counted within it.
@@ -56,8 +56,9 @@ pub(super) async fn play(engine: &Engine, step: &'static DemoStep) -> Result<Pla
         CallAnswer::InputRequired(_) | CallAnswer::Task(_) | CallAnswer::Failed(_) => {
             return Err(CommandFailure::failed(format!("`{}` answered with what no tour shows", step.tool)));
         }
-        CallAnswer::Result(result) => read(&result.json)
-            .map_err(|error| CommandFailure::failed(format!("the answer of `{}` cannot be read: {error}", step.tool)))?,
+        CallAnswer::Result(result) => read(&result.json).map_err(|error| {
+            CommandFailure::failed(format!("the answer of `{}` cannot be read: {error}", step.tool))
+        })?,
     };
     Ok(PlayedStep { step, call_id, took_ms, ending })
 }

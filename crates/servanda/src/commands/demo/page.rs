@@ -12,7 +12,7 @@ use super::{
 use crate::{
     commands::explain,
     failure::CommandFailure,
-    screen::{TextStyle, Screen, paint, paint_stderr},
+    screen::{Screen, TextStyle, paint, paint_stderr},
 };
 
 /// Columns of a page that is not read on a terminal.

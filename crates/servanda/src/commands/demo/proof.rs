@@ -37,12 +37,15 @@ pub(super) struct DemoProof {
 
 impl DemoProof {
     /// Asks the company and the ledger.
-    pub(super) async fn gather(engine: &Engine, ledger: &LedgerPlace, played: &[PlayedStep]) -> Result<Self, CommandFailure> {
+    pub(super) async fn gather(
+        engine: &Engine,
+        ledger: &LedgerPlace,
+        played: &[PlayedStep],
+    ) -> Result<Self, CommandFailure> {
         let counted = outcome::play(engine, &tour::COUNT).await?;
         let DemoOutcome::Passed(Value::Object(mut effects_by_kind)) = counted.ending else {
-            return Err(
-                CommandFailure::failed("the company did not count its effects").hint("`servanda demo --json` has the answer")
-            );
+            return Err(CommandFailure::failed("the company did not count its effects")
+                .hint("`servanda demo --json` has the answer"));
         };
         let effects_counted = effects_by_kind.remove("total").and_then(|total| total.as_u64()).unwrap_or(u64::MAX);
         let reader = ledger.read().await?;

@@ -49,7 +49,8 @@ pub(super) const COUNT: DemoStep = passes(0, "count_effects", "{}");
 pub(super) const CHAPTERS: [DemoChapter; 3] = [
     DemoChapter { heading: "Calls that keep their contract go through", steps: &KEPT },
     DemoChapter {
-        heading: "Calls that break it are refused, nothing is sent (why → hint for the agent)", steps: &BROKEN
+        heading: "Calls that break it are refused, nothing is sent (why → hint for the agent)",
+        steps: &BROKEN,
     },
     DemoChapter { heading: "When the company itself misbehaves, the call still ends well", steps: &MISBEHAVING },
 ];
@@ -176,7 +177,14 @@ const MISBEHAVING: [DemoStep; 4] = [
 const QUOTED_AMOUNT: &str = r#"{"invoice_id":"inv_1007","amount_cents":"478800","currency":"USD"}"#;
 
 const fn passes(effects: u64, tool: &'static str, arguments: &'static str) -> DemoStep {
-    DemoStep { tool, arguments, task: None, caller: DemoCaller::LocalUser, remark: "", expected: DemoExpectation::Passes { effects } }
+    DemoStep {
+        tool,
+        arguments,
+        task: None,
+        caller: DemoCaller::LocalUser,
+        remark: "",
+        expected: DemoExpectation::Passes { effects },
+    }
 }
 
 const fn refused(gate: GateName, class: TaxonomyClass, tool: &'static str, arguments: &'static str) -> DemoStep {

@@ -9,7 +9,7 @@ use serde_json::{Value, json, value::to_raw_value};
 use servanda_catalog::Catalog;
 use servanda_contract::{ToolContract, tool::Mutability};
 use servanda_mcp::fields::method;
-use servanda_upstream::{RequestOptions, UpstreamInquiry, Upstream};
+use servanda_upstream::{RequestOptions, Upstream, UpstreamInquiry};
 use tokio::time::Instant;
 
 use super::DoctorFindings;
@@ -94,7 +94,7 @@ async fn ask(upstream: &Upstream, tool: &str, argument: &str, statements: &[&str
 
 #[cfg(test)]
 mod tests {
-    use servanda_identity::effects::{SqlDialect, ProgramEffect, ProgramLanguage, classify};
+    use servanda_identity::effects::{ProgramEffect, ProgramLanguage, SqlDialect, classify};
 
     use super::{MYSQL, POSTGRESQL};
 

@@ -25,7 +25,8 @@ pub(super) fn exposed_ledger(loaded: &LoadedConfig) -> Vec<ModeRepair> {
         name.push(ending);
         name.into()
     });
-    let exposed = |path: std::path::PathBuf| servanda_files::open_to_others(&path).map(|mode| ModeRepair { path, mode });
+    let exposed =
+        |path: std::path::PathBuf| servanda_files::open_to_others(&path).map(|mode| ModeRepair { path, mode });
     names.into_iter().filter_map(exposed).collect()
 }
 

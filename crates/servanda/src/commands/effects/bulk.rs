@@ -2,9 +2,11 @@
 //! meanwhile is left alone, and what was settled stays so, so that the command may be run again at any time.
 
 use servanda_contract::{Timestamp, tool::EffectClass};
-use servanda_effects::effect::{Effect, EffectFilter, EffectId, EffectQuery, EffectState, EffectStore, EffectReply, EffectTarget};
+use servanda_effects::effect::{
+    Effect, EffectFilter, EffectId, EffectQuery, EffectReply, EffectState, EffectStore, EffectTarget,
+};
 
-use super::{SettlementSubscribers, store_unavailable, apply_settlement};
+use super::{SettlementSubscribers, apply_settlement, store_unavailable};
 use crate::{
     cli::SettleAs,
     commands::operator,
@@ -99,7 +101,10 @@ pub(super) async fn run(
 }
 
 /// Those that are meant, newest first, and whether there are more than one run settles.
-pub(super) async fn matching(effects: &dyn EffectStore, filter: EffectFilter) -> Result<(Vec<MatchedEffect>, bool), CommandFailure> {
+pub(super) async fn matching(
+    effects: &dyn EffectStore,
+    filter: EffectFilter,
+) -> Result<(Vec<MatchedEffect>, bool), CommandFailure> {
     let mut meant: Vec<MatchedEffect> = Vec::new();
     loop {
         let query = EffectQuery {
@@ -133,8 +138,10 @@ pub(super) async fn settle_each(
         let became = settle(effects, &meant.id, verdict, &report.by, telling).await.map_err(|error| {
             let settled = report.settled;
             let why = error.reason();
-            CommandFailure::failed(format!("{settled} of {all} were settled, then the store of effects did not answer: {why}"))
-                .hint("what was settled stays so: run the same command again for the rest")
+            CommandFailure::failed(format!(
+                "{settled} of {all} were settled, then the store of effects did not answer: {why}"
+            ))
+            .hint("what was settled stays so: run the same command again for the rest")
         })?;
         match became {
             BulkSettleResult::Settled => report.settled += 1,
@@ -158,7 +165,11 @@ async fn settle(
         return Ok(BulkSettleResult::ChangedMeanwhile);
     };
     let applied = apply_settlement(effects, &effect, verdict, by.to_owned(), telling).await?;
-    Ok(if applied.reply == EffectReply::Settled { BulkSettleResult::Settled } else { BulkSettleResult::ChangedMeanwhile })
+    Ok(if applied.reply == EffectReply::Settled {
+        BulkSettleResult::Settled
+    } else {
+        BulkSettleResult::ChangedMeanwhile
+    })
 }
 
 async fn agree(consent: BulkConsent, report: &BulkSettleReport<'_>, screen: Screen) -> Result<(), CommandFailure> {

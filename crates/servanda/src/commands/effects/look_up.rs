@@ -157,7 +157,7 @@ fn is_sensitive(name: &str, value: &Value, schema: Option<&Value>) -> bool {
 mod tests {
     use serde_json::json;
 
-    use super::{MASK, LookupSchema, masked};
+    use super::{LookupSchema, MASK, masked};
 
     #[test]
     fn what_a_schema_marks_is_masked_and_the_rest_is_shown() {

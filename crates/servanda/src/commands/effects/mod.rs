@@ -14,12 +14,13 @@ use servanda_contract::time::Clock as _;
 use servanda_effects::{
     JournalError,
     effect::{
-        AppliedChange, ManualSettlement, EffectChange, Effect, EffectId, EffectQuery, EffectState, EffectStore, EffectEvent, Notice, EffectReply, EffectTarget,
+        AppliedChange, Effect, EffectChange, EffectEvent, EffectId, EffectQuery, EffectReply, EffectState, EffectStore,
+        EffectTarget, ManualSettlement, Notice,
     },
 };
 use servanda_engine::{
     SystemClock, WorkProgress,
-    callbacks::{CallbackSubscription, CallbackNotices},
+    callbacks::{CallbackNotices, CallbackSubscription},
 };
 
 use crate::{
@@ -80,7 +81,8 @@ pub(crate) async fn run(config: &Path, args: &EffectsArgs, screen: Screen) -> Re
         }
         EffectsAction::Settle { handle, settle_as, evidence } => {
             let telling = SettlementSubscribers::load(&loaded).await?;
-            let settled = settle(effects.as_ref(), handle, settle_as, evidence, operator::user_name(), &telling).await?;
+            let settled =
+                settle(effects.as_ref(), handle, settle_as, evidence, operator::user_name(), &telling).await?;
             if screen.json {
                 return screen.json(&settled);
             }
@@ -114,7 +116,8 @@ impl SettlementSubscribers {
 
     fn notices(&self, effect: &Effect) -> Vec<Notice> {
         let subscriptions = self.subscriptions.iter().collect();
-        CallbackNotices { subscriptions, catalog: &self.catalog, owner: None, now: SystemClock.now() }.for_effect(effect)
+        CallbackNotices { subscriptions, catalog: &self.catalog, owner: None, now: SystemClock.now() }
+            .for_effect(effect)
     }
 }
 
@@ -127,11 +130,16 @@ fn requested_action(args: &EffectsArgs) -> Result<EffectsAction<'_>, CommandFail
         (Some(EffectsCommand::Settle { handle: None, conditions, settle_as, evidence, yes, dry_run, .. }), ..) => {
             let evidence = operator::checked_text("--evidence", evidence, NEEDS_EVIDENCE)?;
             let consent = BulkConsent { yes: *yes, dry_run: *dry_run };
-            EffectsAction::SettleMany { conditions, verdict: OperatorSettlement { settle_as: *settle_as, evidence }, consent }
+            EffectsAction::SettleMany {
+                conditions,
+                verdict: OperatorSettlement { settle_as: *settle_as, evidence },
+                consent,
+            }
         }
         (None, Some(handle), Some(settle_as)) => {
             let evidence = args.evidence.as_deref();
-            let evidence = evidence.ok_or_else(|| CommandFailure::bad_input("--evidence is missing").hint(NEEDS_EVIDENCE))?;
+            let evidence =
+                evidence.ok_or_else(|| CommandFailure::bad_input("--evidence is missing").hint(NEEDS_EVIDENCE))?;
             EffectsAction::Settle { handle, settle_as, evidence }
         }
         (None, None, _) => EffectsAction::List { states: &args.state, conditions: &args.conditions, limit: args.limit },
@@ -168,16 +176,15 @@ async fn find(effects: &dyn EffectStore, handle: &str) -> Result<Effect, Command
     if let Some(effect) = exact {
         return Ok(effect);
     }
-    let all = effects.list(EffectQuery { limit: SEARCHED_MAX, ..EffectQuery::default() }).await.map_err(store_unavailable)?;
+    let all =
+        effects.list(EffectQuery { limit: SEARCHED_MAX, ..EffectQuery::default() }).await.map_err(store_unavailable)?;
     let mut alike = all.into_iter().filter(|effect| !handle.is_empty() && effect.id.as_str().starts_with(handle));
     match (alike.next(), alike.next()) {
         (Some(effect), None) => Ok(effect),
         (Some(_), Some(_)) => Err(CommandFailure::bad_input(format!("more than one effect begins with `{handle}`"))
             .hint("give more of the handle; `servanda effects` lists the latest")),
-        (None, _) => {
-            Err(CommandFailure::bad_input(format!("there is no effect `{handle}`"))
-                .hint("`servanda effects` lists the latest"))
-        }
+        (None, _) => Err(CommandFailure::bad_input(format!("there is no effect `{handle}`"))
+            .hint("`servanda effects` lists the latest")),
     }
 }
 
@@ -191,7 +198,9 @@ async fn settle(
 ) -> Result<Effect, CommandFailure> {
     let evidence = operator::checked_text("--evidence", evidence, NEEDS_EVIDENCE)?;
     let effect = find(effects, handle).await?;
-    let applied = apply_settlement(effects, &effect, OperatorSettlement { settle_as, evidence }, by, telling).await.map_err(store_unavailable)?;
+    let applied = apply_settlement(effects, &effect, OperatorSettlement { settle_as, evidence }, by, telling)
+        .await
+        .map_err(store_unavailable)?;
     match (applied.reply, applied.effect) {
         (EffectReply::Settled, Some(settled)) => Ok(Arc::unwrap_or_clone(settled)),
         (_, found) => Err(not_unknown(found.as_deref().unwrap_or(&effect))),

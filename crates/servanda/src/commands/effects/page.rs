@@ -1,7 +1,7 @@
 //! Effects as people read them.
 
 use servanda_contract::Timestamp;
-use servanda_effects::effect::{EffectWaitReason, ClientKey, Effect, EffectState, StoredAnswer};
+use servanda_effects::effect::{ClientKey, Effect, EffectState, EffectWaitReason, StoredAnswer};
 use servanda_engine::WorkProgress;
 
 use super::look_up::EffectLookup;

@@ -6,11 +6,12 @@ use bytes::Bytes;
 use clap::Parser as _;
 use servanda_contract::{CallId, Digest, Timestamp, digest::DigestDomain, time::Clock, tool::EffectClass};
 use servanda_effects::effect::{
-    BeginRequest, ManualSettlement, EffectChange, ClientKey, Effect, EffectFilter, EffectId, EffectKey, EffectQuery, EffectState, EffectStore,
-    DispatchEnd, EffectEvent, InMemoryEffects, BeginMode, DispatchOrder, OwnerId, StoredAnswer, EffectTarget,
+    BeginMode, BeginRequest, ClientKey, DispatchEnd, DispatchOrder, Effect, EffectChange, EffectEvent, EffectFilter,
+    EffectId, EffectKey, EffectQuery, EffectState, EffectStore, EffectTarget, InMemoryEffects, ManualSettlement,
+    OwnerId, StoredAnswer,
 };
 
-use super::{SettlementSubscribers, OperatorSettlement, EffectsAction, bulk, find, page, settle, requested_action};
+use super::{EffectsAction, OperatorSettlement, SettlementSubscribers, bulk, find, page, requested_action, settle};
 use crate::cli::{Cli, Command, SettleAs};
 
 #[derive(Debug)]
@@ -62,8 +63,9 @@ async fn effect(effects: &InMemoryEffects, id: &str, end: Option<DispatchEnd>) {
         mode: BeginMode::Dispatch,
         continues: None,
     };
-    let apply =
-        |target, event| effects.apply(EffectChange { target, event, record: None, quarantine: None, notices: Vec::new() });
+    let apply = |target, event| {
+        effects.apply(EffectChange { target, event, record: None, quarantine: None, notices: Vec::new() })
+    };
     let begun = apply(EffectTarget::Key(key), EffectEvent::Begin(Box::new(wanted))).await.unwrap().effect.unwrap();
     if let Some(end) = end {
         apply(EffectTarget::Id(begun.id.clone()), EffectEvent::Settle(begun.claim(), end)).await.unwrap();
@@ -73,7 +75,8 @@ async fn effect(effects: &InMemoryEffects, id: &str, end: Option<DispatchEnd>) {
 async fn bank() -> InMemoryEffects {
     let effects = InMemoryEffects::new(Arc::new(Still(Mutex::new(NOW_MS))));
     effect(&effects, "eff_1", Some(DispatchEnd::Completed(StoredAnswer::Result(Bytes::from_static(b"{}"))))).await;
-    effect(&effects, "eff_2", Some(DispatchEnd::Unknown("the upstream was lost before it answered: reset".to_owned()))).await;
+    effect(&effects, "eff_2", Some(DispatchEnd::Unknown("the upstream was lost before it answered: reset".to_owned())))
+        .await;
     effect(&effects, "eff_3", None).await;
     effects
 }
@@ -104,11 +107,16 @@ async fn screens() {
 async fn what_contradicts_the_ledger_is_shown() {
     let effects = bank().await;
     let absent = shown(&effects, "eff_3").await;
-    for end in [DispatchEnd::NotExecuted("refused".to_owned()), DispatchEnd::Completed(StoredAnswer::Result(Bytes::from_static(b"{}")))]
-    {
+    for end in [
+        DispatchEnd::NotExecuted("refused".to_owned()),
+        DispatchEnd::Completed(StoredAnswer::Result(Bytes::from_static(b"{}"))),
+    ] {
         let event = EffectEvent::Settle(absent.claim(), end);
         let target = EffectTarget::Id(absent.id.clone());
-        effects.apply(EffectChange { target, event, record: None, quarantine: None, notices: Vec::new() }).await.unwrap();
+        effects
+            .apply(EffectChange { target, event, record: None, quarantine: None, notices: Vec::new() })
+            .await
+            .unwrap();
     }
     let contradicted = shown(&effects, "eff_3").await;
     insta::assert_snapshot!("effects_conflict", page::page(&contradicted, None, None));
@@ -147,7 +155,9 @@ fn both_ways_to_say_it_mean_the_same() {
                 if filter.is_empty() { format!("list {states:?}") } else { format!("list {states:?} {filter:?}") }
             }
             EffectsAction::Show(handle) => format!("show {handle}"),
-            EffectsAction::Settle { handle, settle_as, evidence } => format!("settle {handle} {settle_as:?} {evidence}"),
+            EffectsAction::Settle { handle, settle_as, evidence } => {
+                format!("settle {handle} {settle_as:?} {evidence}")
+            }
             EffectsAction::SettleMany { conditions, verdict, consent } => {
                 let filter = conditions.filter(Timestamp::from_unix_ms(NOW_MS)).unwrap();
                 format!("settle {filter:?} {:?} {} {}", verdict.settle_as, verdict.evidence, consent.yes)

@@ -20,7 +20,7 @@ use crate::{
     cli::ExplainArgs,
     config::{LoadedConfig, ledger_place::LedgerPlace},
     failure::CommandFailure,
-    screen::{TextStyle, Screen, paint},
+    screen::{Screen, TextStyle, paint},
 };
 
 /// What a record says that was never finished, and what to do about it.
@@ -57,7 +57,9 @@ pub(crate) async fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Re
         }
         (None, _) => {
             let Some(id) = call_id else { return Err(calls::nothing_yet(&place)) };
-            return Err(CommandFailure::bad_input(format!("there is no call `{id}`")).hint("`servanda calls` lists them"));
+            return Err(
+                CommandFailure::bad_input(format!("there is no call `{id}`")).hint("`servanda calls` lists them")
+            );
         }
     };
     if args.quarantined {
@@ -95,7 +97,8 @@ struct ExplainedCall<'a> {
 
 async fn quarantined(reader: &LedgerReader, record: &CallRecord, screen: Screen) -> Result<(), CommandFailure> {
     let kept = reader.quarantined(record.call_id.as_str()).await?.ok_or_else(|| {
-        CommandFailure::bad_input("no answer of that call was kept back").hint(format!("servanda explain {}", record.call_id))
+        CommandFailure::bad_input("no answer of that call was kept back")
+            .hint(format!("servanda explain {}", record.call_id))
     })?;
     if screen.json {
         let answer = String::from_utf8_lossy(&kept.body);

@@ -11,14 +11,14 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use servanda_contract::tool::Mutability;
-use servanda_identity::classifier::{Classification, Descriptor, ClassifierOptions, classify};
+use servanda_identity::classifier::{Classification, ClassifierOptions, Descriptor, classify};
 use tokio::task::JoinHandle;
 
 use super::{
     lines::{self, LineAnswer},
     model_config,
     models::ModelPanel,
-    opinion::{ModelAgreement, COMPARED, OpinionWords, Opinion, OpinionTally, agreement},
+    opinion::{COMPARED, ModelAgreement, Opinion, OpinionTally, OpinionWords, agreement},
 };
 use crate::{
     failure::CommandFailure,
@@ -34,7 +34,12 @@ struct ClassifierInput {
     descriptor: Descriptor,
 }
 
-pub(super) async fn run(file: &Path, options: ClassifierOptions, models: Option<&Path>, screen: Screen) -> Result<(), CommandFailure> {
+pub(super) async fn run(
+    file: &Path,
+    options: ClassifierOptions,
+    models: Option<&Path>,
+    screen: Screen,
+) -> Result<(), CommandFailure> {
     match models {
         None => lines::answer_each(file, screen, |line| answer(line, options)),
         Some(models) => second_opinions(file, options, models, screen).await,
@@ -72,7 +77,12 @@ fn classified(tool: ClassifierInput, options: ClassifierOptions) -> (Value, Opin
 }
 
 /// Reads the whole file before anything is sent: how much is sent is known by then.
-async fn second_opinions(file: &Path, options: ClassifierOptions, models: &Path, screen: Screen) -> Result<(), CommandFailure> {
+async fn second_opinions(
+    file: &Path,
+    options: ClassifierOptions,
+    models: &Path,
+    screen: Screen,
+) -> Result<(), CommandFailure> {
     let (models, limits) = model_config::read(models)?;
     let mut tools: Vec<Result<ClassifierInput, String>> = Vec::new();
     let mut left_out = 0_usize;
@@ -137,7 +147,8 @@ async fn ask_all(
                 let opinions = opinions.await.map_err(|error| CommandFailure::failed(error.to_string()))?;
                 let (line, found) = classified(tool, options);
                 tally.add(&opinions, found);
-                with_opinions(line, found, &opinions, panel).map_err(|error| CommandFailure::failed(error.to_string()))?
+                with_opinions(line, found, &opinions, panel)
+                    .map_err(|error| CommandFailure::failed(error.to_string()))?
             }
         };
         match writeln!(io::stdout(), "{}", crate::screen::escaped_json(&line)) {
@@ -169,7 +180,12 @@ struct LabelledOpinion<'a> {
     opinion: &'a Opinion,
 }
 
-fn with_opinions(classified: Value, found: OpinionWords, opinions: &[Opinion], panel: &ModelPanel) -> serde_json::Result<String> {
+fn with_opinions(
+    classified: Value,
+    found: OpinionWords,
+    opinions: &[Opinion],
+    panel: &ModelPanel,
+) -> serde_json::Result<String> {
     let opinions_by = || panel.labels().zip(opinions);
     let warns = |opinion: &Opinion| {
         matches!(opinion, Opinion::Given(judged) if judged.mutability == Mutability::Mutates)

@@ -5,14 +5,14 @@ use servanda_catalog::{Catalog, pins::LockFile};
 use servanda_contract::tool::Behaviour;
 use servanda_identity::{
     classifier::ReviewOutcome,
-    layers::confusions::{Confusion, DistinguishingField, ConfusionSeverity, confusions},
+    layers::confusions::{Confusion, ConfusionSeverity, DistinguishingField, confusions},
 };
 
 use super::{descriptors, words};
 use crate::{
     commands::objections,
     failure::CommandFailure,
-    screen::{TextStyle, Screen, count, paint},
+    screen::{Screen, TextStyle, count, paint},
 };
 
 /// Tools that take the same arguments.
@@ -107,7 +107,10 @@ fn page(group: &ConfusionGroup, screen: Screen) -> Result<(), CommandFailure> {
             screen.page(format_args!("  {:<width$}  {}", "", paint(objection, TextStyle::Bad)))?;
         }
     }
-    let conduct = group.separated_by.iter().filter(|field| !matches!(field, DistinguishingField::Name | DistinguishingField::Server));
+    let conduct = group
+        .separated_by
+        .iter()
+        .filter(|field| !matches!(field, DistinguishingField::Name | DistinguishingField::Server));
     let fields: Vec<&str> = conduct.map(|field| field.name()).collect();
     if !fields.is_empty() {
         screen.page(format_args!("  told apart by {}", fields.join(", ")))?;

@@ -24,7 +24,11 @@ pub(super) struct LineAnswer {
 }
 
 /// Answers every line of a file, or of stdin for `-`. Lines that could not be read make it fail in the end.
-pub(super) fn answer_each(file: &Path, screen: Screen, answer: impl Fn(&[u8]) -> LineAnswer) -> Result<(), CommandFailure> {
+pub(super) fn answer_each(
+    file: &Path,
+    screen: Screen,
+    answer: impl Fn(&[u8]) -> LineAnswer,
+) -> Result<(), CommandFailure> {
     let mut input: BufReader<Box<dyn io::Read>> = BufReader::new(open(file)?);
     let mut output = BufWriter::new(io::stdout().lock());
     match transcribe(&mut input, &mut output, screen, answer) {

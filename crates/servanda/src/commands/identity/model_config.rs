@@ -126,8 +126,9 @@ fn authorization(variable: &str) -> Result<HeaderValue, CommandFailure> {
         CommandFailure::bad_input(format!("`key_env`: the variable `{variable}` is not set"))
             .hint(format!("`export {variable}=...` where servanda is started; the key itself belongs into no file"))
     })?;
-    let mut value = HeaderValue::from_str(&format!("Bearer {}", key.trim()))
-        .map_err(|_| CommandFailure::bad_input(format!("`key_env`: what is in `{variable}` cannot be sent as a key")))?;
+    let mut value = HeaderValue::from_str(&format!("Bearer {}", key.trim())).map_err(|_| {
+        CommandFailure::bad_input(format!("`key_env`: what is in `{variable}` cannot be sent as a key"))
+    })?;
     value.set_sensitive(true);
     Ok(value)
 }

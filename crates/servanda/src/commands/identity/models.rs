@@ -13,12 +13,12 @@ use reqwest::{
     Client, Response,
     header::{AUTHORIZATION, CONTENT_TYPE},
 };
-use servanda_identity::classifier::{Descriptor, ClassifierOptions};
+use servanda_identity::classifier::{ClassifierOptions, Descriptor};
 use servanda_upstream::retry_after_ms;
 use tokio::{sync::Semaphore, task::JoinSet};
 
 use super::{
-    model_config::{ModelLimits, LanguageModel},
+    model_config::{LanguageModel, ModelLimits},
     opinion::{self, Opinion},
 };
 use crate::failure::CommandFailure;
@@ -99,7 +99,13 @@ impl ModelPanel {
 }
 
 impl PanelModel {
-    async fn ask(&self, client: &Client, limits: ModelLimits, descriptor: &Descriptor, options: ClassifierOptions) -> Opinion {
+    async fn ask(
+        &self,
+        client: &Client,
+        limits: ModelLimits,
+        descriptor: &Descriptor,
+        options: ClassifierOptions,
+    ) -> Opinion {
         let unanswered = |why: String| Opinion::Unanswered { unanswered: why };
         let mut tried = 0;
         loop {
@@ -155,9 +161,14 @@ impl PanelModel {
 /// The body of an answer, as far as it may be long.
 async fn body_of(mut answer: Response, limits: ModelLimits) -> Result<Vec<u8>, ModelAttemptError> {
     let mut body = Vec::new();
-    while let Some(chunk) = answer.chunk().await.map_err(|error| ModelAttemptError::Failed(describe_error(error, limits)))? {
+    while let Some(chunk) =
+        answer.chunk().await.map_err(|error| ModelAttemptError::Failed(describe_error(error, limits)))?
+    {
         if body.len().saturating_add(chunk.len()) > limits.answer_bytes_max {
-            return Err(ModelAttemptError::Failed(format!("the answer is longer than {} bytes", limits.answer_bytes_max)));
+            return Err(ModelAttemptError::Failed(format!(
+                "the answer is longer than {} bytes",
+                limits.answer_bytes_max
+            )));
         }
         body.extend_from_slice(&chunk);
     }

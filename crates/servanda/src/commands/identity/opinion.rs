@@ -15,7 +15,7 @@ use servanda_contract::{
     json::{self as strict, JsonLimits},
     tool::{Action, Behaviour, ContentType, Mutability, OutputDomain},
 };
-use servanda_identity::classifier::{Descriptor, ClassifierOptions};
+use servanda_identity::classifier::{ClassifierOptions, Descriptor};
 
 /// What a model is told before it sees a tool.
 const SYSTEM_PROMPT: &str = "\
@@ -175,8 +175,12 @@ pub(super) fn agreement(opinions: &[Opinion], compared: &str) -> ModelAgreement 
     }
     let most = said.into_iter().max_by_key(|(_, count)| *count);
     match most {
-        Some((value, count)) if count == opinions.len() => ModelAgreement { level: ModelAgreementLevel::Strict, value: Some(value) },
-        Some((value, count)) if count * 2 > opinions.len() => ModelAgreement { level: ModelAgreementLevel::Majority, value: Some(value) },
+        Some((value, count)) if count == opinions.len() => {
+            ModelAgreement { level: ModelAgreementLevel::Strict, value: Some(value) }
+        }
+        Some((value, count)) if count * 2 > opinions.len() => {
+            ModelAgreement { level: ModelAgreementLevel::Majority, value: Some(value) }
+        }
         _ => ModelAgreement { level: ModelAgreementLevel::None, value: None },
     }
 }

@@ -10,9 +10,9 @@ use servanda_identity::{
 
 use super::{descriptors, words};
 use crate::{
-    commands::{objections, next_step},
+    commands::{next_step, objections},
     failure::CommandFailure,
-    screen::{TextStyle, Screen, paint},
+    screen::{Screen, TextStyle, paint},
 };
 
 #[derive(Serialize)]
@@ -102,7 +102,11 @@ fn similar_tools(catalog: &Catalog, tool: &str) -> Vec<SimilarTool> {
     let mut others: Vec<SimilarTool> = members
         .iter()
         .filter(|one| one.id != tool)
-        .map(|one| SimilarTool { tool: one.id.clone(), words: words_of(catalog, one), separated_by: separation(this, one) })
+        .map(|one| SimilarTool {
+            tool: one.id.clone(),
+            words: words_of(catalog, one),
+            separated_by: separation(this, one),
+        })
         .collect();
     others.sort_by_key(|other| other.separated_by.len());
     others
@@ -114,10 +118,16 @@ fn words_of(catalog: &Catalog, descriptor: &ConfusionCandidate) -> String {
 
 /// What tells two tools apart by what they do.
 fn separation(one: &ConfusionCandidate, other: &ConfusionCandidate) -> Vec<DistinguishingField> {
-    let bare = |descriptor: &ConfusionCandidate| ConfusionCandidate { input_schema: serde_json::Value::Null, ..descriptor.clone() };
+    let bare = |descriptor: &ConfusionCandidate| ConfusionCandidate {
+        input_schema: serde_json::Value::Null,
+        ..descriptor.clone()
+    };
     let pair = [bare(one), bare(other)];
     let apart = confusions(&pair).first().map(|group| group.separated_by.clone()).unwrap_or_default();
-    apart.into_iter().filter(|field| !matches!(field, DistinguishingField::Name | DistinguishingField::Server)).collect()
+    apart
+        .into_iter()
+        .filter(|field| !matches!(field, DistinguishingField::Name | DistinguishingField::Server))
+        .collect()
 }
 
 /// Only what somebody objects to, or has answered: that all is well needs no line.

@@ -53,7 +53,13 @@ type NamedUpstreamConfig<'a> = (&'a String, &'a UpstreamConfig);
 
 /// Shows the servers. A person who is asked sees every value of the file, because any of them may be code that a command runs. Output
 /// without a question may be kept, so secrets are left out of it, and it says where they can be read.
-fn show_all(started: &[NamedUpstreamConfig<'_>], reached: &[NamedUpstreamConfig<'_>], asked: InitConsentRequest<'_>, is_asked: bool, screen: Screen) {
+fn show_all(
+    started: &[NamedUpstreamConfig<'_>],
+    reached: &[NamedUpstreamConfig<'_>],
+    asked: InitConsentRequest<'_>,
+    is_asked: bool,
+    screen: Screen,
+) {
     let from = asked.from.display();
     let values = if is_asked { ShownValues::All } else { ShownValues::ButSecrets };
     let commands = format!("to learn their tools, these commands of {from} are started on this machine:");
@@ -65,7 +71,12 @@ fn show_all(started: &[NamedUpstreamConfig<'_>], reached: &[NamedUpstreamConfig<
     }
 }
 
-fn show(heading: &str, servers: &[NamedUpstreamConfig<'_>], (held, values): (&ImportedSecrets, ShownValues), screen: Screen) {
+fn show(
+    heading: &str,
+    servers: &[NamedUpstreamConfig<'_>],
+    (held, values): (&ImportedSecrets, ShownValues),
+    screen: Screen,
+) {
     if servers.is_empty() {
         return;
     }

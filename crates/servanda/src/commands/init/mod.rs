@@ -24,11 +24,11 @@ use servanda_gates::{RegisteredContracts, admit};
 use self::{consent::InitConsentRequest, report::InitReport, writing::InitWriter};
 use crate::{
     cli::InitArgs,
-    clients::{KnownClient, ClientFolders},
+    clients::{ClientFolders, KnownClient},
     config::{Config, LOCK_FILE, LoadedConfig, UpstreamConfig, expansion::expand_or_keep},
     contracts,
     failure::CommandFailure,
-    import::{self, ImportedSecrets, ImportResult, ImportSource, UnpackedBundle},
+    import::{self, ImportResult, ImportSource, ImportedSecrets, UnpackedBundle},
     screen::Screen,
     wiring::survey::{self, UpstreamSurvey},
 };
@@ -68,7 +68,8 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
     // What is there is only read over when it is not to be written anew.
     let there = if args.force { None } else { there.transpose().map_err(unreadable)? };
     let folder = config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let source = ImportSource { file: &from, folder, listen: &listen, sha256: args.sha256.as_deref(), anew: args.force };
+    let source =
+        ImportSource { file: &from, folder, listen: &listen, sha256: args.sha256.as_deref(), anew: args.force };
     if args.from.is_none() && there.is_none() && !from.exists() {
         return Err(no_client_file());
     }
@@ -128,8 +129,10 @@ fn nobody_answered(asked: &UpstreamSurvey, configured: bool, from: &Path) -> Com
         .iter()
         .filter_map(|(id, offered)| offered.as_ref().err().map(|error| format!("  {id}: {error}")))
         .collect();
-    let failure =
-        CommandFailure::failed(format!("no server could be asked for its tools, so nothing was written\n{}", why.join("\n")));
+    let failure = CommandFailure::failed(format!(
+        "no server could be asked for its tools, so nothing was written\n{}",
+        why.join("\n")
+    ));
     let from = from.display();
     if configured {
         failure.hint(format!(
@@ -174,7 +177,12 @@ fn servers(loaded: &LoadedConfig, is_meant: impl Fn(&String) -> bool) -> BTreeMa
     all.filter(|(id, _)| is_meant(id)).map(|(id, server)| (id.clone(), server.clone())).collect()
 }
 
-fn plan(config: &Path, folder: &Path, there: Option<LoadedConfig>, imported: &ImportResult) -> Result<InitPlan, CommandFailure> {
+fn plan(
+    config: &Path,
+    folder: &Path,
+    there: Option<LoadedConfig>,
+    imported: &ImportResult,
+) -> Result<InitPlan, CommandFailure> {
     let Some(mut loaded) = there else {
         let upstreams = imported.upstreams.clone();
         let loaded = LoadedConfig {
@@ -227,7 +235,11 @@ fn write_all(
 
 /// Asks with secrets that were found and are not written; a variable that is not set is left to the server, as it was to
 /// the client. Serving is stricter.
-async fn ask_all(loaded: &LoadedConfig, held: &ImportedSecrets, screen: Screen) -> Result<UpstreamSurvey, CommandFailure> {
+async fn ask_all(
+    loaded: &LoadedConfig,
+    held: &ImportedSecrets,
+    screen: Screen,
+) -> Result<UpstreamSurvey, CommandFailure> {
     let fill = |text: &str| Ok(expand_or_keep(text, |name| held.variable(name)));
     let configured = loaded.config.upstreams.iter();
     let upstreams = configured
@@ -262,10 +274,11 @@ fn write_contracts(
             continue;
         }
         let inferred = infer(upstream, definition).map_err(|error| error.to_string());
-        let admitted = inferred.and_then(|inferred| match admit(inferred.contract.clone(), &RegisteredContracts::new()) {
-            Ok(_) => Ok(inferred),
-            Err(rejection) => Err(rejection.to_string()),
-        });
+        let admitted =
+            inferred.and_then(|inferred| match admit(inferred.contract.clone(), &RegisteredContracts::new()) {
+                Ok(_) => Ok(inferred),
+                Err(rejection) => Err(rejection.to_string()),
+            });
         let InferredContract { entry, reading, notes, .. } = match admitted {
             Ok(inferred) => inferred,
             Err(reason) => {

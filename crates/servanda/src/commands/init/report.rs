@@ -8,7 +8,7 @@ use crate::{
     commands::{tools, version_control},
     config::LoadedConfig,
     failure::CommandFailure,
-    screen::{TextStyle, Screen, count, lines, paint, paint_stderr, table},
+    screen::{Screen, TextStyle, count, lines, paint, paint_stderr, table},
 };
 
 /// What there is to say.

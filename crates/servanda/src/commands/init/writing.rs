@@ -179,7 +179,10 @@ impl InitWriter {
             Ok(before) if before == text.as_bytes() => return Ok(false),
             Ok(before) => {
                 keep(file, &before).map_err(|error| {
-                    CommandFailure::failed(format!("cannot keep `{}` before it is written over: {error}", file.display()))
+                    CommandFailure::failed(format!(
+                        "cannot keep `{}` before it is written over: {error}",
+                        file.display()
+                    ))
                 })?;
                 self.kept += 1;
             }

@@ -1,9 +1,9 @@
 //! Which API key a person means: by its id or the beginning of it, by its label, or by whose it is.
 
+use servanda_authn::keys;
 use servanda_authority::api_key::StoredKey;
 use servanda_contract::Timestamp;
 use servanda_effects::Notebook;
-use servanda_authn::keys;
 
 use super::trouble;
 use crate::{failure::CommandFailure, screen::distinct_chars};
@@ -18,8 +18,10 @@ pub(crate) async fn by_id(notebook: &dyn Notebook, id: &str, now: Timestamp) -> 
     let id = id.trim();
     let id = id.strip_prefix("key:").unwrap_or(id);
     if id.len() < PREFIX_CHARS_MIN {
-        return Err(CommandFailure::bad_input(format!("the beginning of an id has {PREFIX_CHARS_MIN} characters or more"))
-            .hint("`servanda keys list` shows them"));
+        return Err(CommandFailure::bad_input(format!(
+            "the beginning of an id has {PREFIX_CHARS_MIN} characters or more"
+        ))
+        .hint("`servanda keys list` shows them"));
     }
     let known = keys::list(notebook, now).await.map_err(|error| trouble(error.into()))?;
     one(known.into_iter().filter(|key| key.id.starts_with(id)), &format!("begins with `{id}`"))
@@ -61,6 +63,8 @@ fn one(alike: impl Iterator<Item = StoredKey>, how: &str) -> Result<StoredKey, C
             Err(CommandFailure::bad_input(format!("more than one key {how}"))
                 .hint(format!("name one by its id: {}; `servanda keys list` shows them", beginnings(&alike))))
         }
-        (None, _) => Err(CommandFailure::bad_input("there is no API key of that id").hint("`servanda keys list` shows them")),
+        (None, _) => {
+            Err(CommandFailure::bad_input("there is no API key of that id").hint("`servanda keys list` shows them"))
+        }
     }
 }

@@ -5,11 +5,11 @@ mod page;
 
 use std::path::Path;
 
+use servanda_authn::keys::{self, ApiKeyStoreError};
 use servanda_authority::api_key::{ApiKeySpec, CreatedApiKey, StoredKey};
 use servanda_contract::{Timestamp, time::Clock as _};
 use servanda_engine::SystemClock;
 use servanda_ledger::Ledger;
-use servanda_authn::keys::{self, ApiKeyStoreError};
 
 use crate::{
     cli::{KeyCreateArgs, KeysArgs, KeysCommand},
@@ -138,9 +138,15 @@ async fn list(loaded: &LoadedConfig, screen: Screen) -> Result<(), CommandFailur
 
 fn trouble(trouble: ApiKeyStoreError) -> CommandFailure {
     match trouble {
-        ApiKeyStoreError::NotMade(why) => CommandFailure::bad_input(why.to_string()).hint("servanda keys create --help"),
-        ApiKeyStoreError::NoSuchKey => CommandFailure::bad_input(trouble.to_string()).hint("`servanda keys list` shows them"),
-        ApiKeyStoreError::Store(error) => CommandFailure::failed(format!("the store of keys does not answer: {}", error.reason()))
-            .hint("`servanda doctor` looks at the ledger"),
+        ApiKeyStoreError::NotMade(why) => {
+            CommandFailure::bad_input(why.to_string()).hint("servanda keys create --help")
+        }
+        ApiKeyStoreError::NoSuchKey => {
+            CommandFailure::bad_input(trouble.to_string()).hint("`servanda keys list` shows them")
+        }
+        ApiKeyStoreError::Store(error) => {
+            CommandFailure::failed(format!("the store of keys does not answer: {}", error.reason()))
+                .hint("`servanda doctor` looks at the ledger")
+        }
     }
 }

@@ -43,7 +43,12 @@ pub(super) struct CreatedKeyReport<'a> {
     notes: &'a [String],
 }
 
-pub(super) fn created_report<'a>(key: &'a StoredKey, text: &'a str, now: Timestamp, notes: &'a [String]) -> CreatedKeyReport<'a> {
+pub(super) fn created_report<'a>(
+    key: &'a StoredKey,
+    text: &'a str,
+    now: Timestamp,
+    notes: &'a [String],
+) -> CreatedKeyReport<'a> {
     CreatedKeyReport { key: text, shown: report(key, now), notes }
 }
 

@@ -6,7 +6,7 @@ mod page;
 use std::path::Path;
 
 use serde_json::json;
-use servanda_ledger::{Adoption, AdoptionRequest, LedgerRestoration, Retention, LossSettlement};
+use servanda_ledger::{Adoption, AdoptionRequest, LedgerRestoration, LossSettlement, Retention};
 
 use crate::{
     cli::{LedgerArgs, LedgerCommand},

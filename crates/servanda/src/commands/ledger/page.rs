@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use servanda_contract::Timestamp;
-use servanda_ledger::{Adoption, LogReport, LedgerPosition, LedgerStatus, LedgerVerification};
+use servanda_ledger::{Adoption, LedgerPosition, LedgerStatus, LedgerVerification, LogReport};
 
 use crate::config::ledger_place::LedgerPlace;
 

@@ -48,7 +48,8 @@ impl LoopbackListener {
             }
         }
         let (port, error) = last.ok_or_else(|| CommandFailure::failed("there is no port to listen on"))?;
-        Err(CommandFailure::failed(format!("nothing can listen on port {port}: {error}")).hint("choose another with --port"))
+        Err(CommandFailure::failed(format!("nothing can listen on port {port}: {error}"))
+            .hint("choose another with --port"))
     }
 
     /// Where the browser comes back to.

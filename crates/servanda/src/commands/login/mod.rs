@@ -12,17 +12,17 @@ use servanda_effects::Notebook;
 use servanda_engine::SystemClock;
 use servanda_ledger::Ledger;
 use servanda_oauth::{
-    login_store::{LoginStore, LoginKey},
     challenge::Demand,
     discovery::DiscoveryInput,
-    flow::{ConsentSession, GrantSource, FlowPlan},
-    grant::{self, UpstreamAccess, GrantError, UpstreamAccessSource as _},
+    flow::{ConsentSession, FlowPlan, GrantSource},
+    grant::{self, GrantError, UpstreamAccess, UpstreamAccessSource as _},
     login::Login,
-    probe::ChallengeProbe,
+    login_store::{LoginKey, LoginStore},
     pkce::random_text,
+    probe::ChallengeProbe,
     scope::OauthScopes,
 };
-use servanda_upstream::{UpstreamRequester, Upstream};
+use servanda_upstream::{Upstream, UpstreamRequester};
 
 use self::loopback_listener::LoopbackListener;
 use crate::{
@@ -30,7 +30,7 @@ use crate::{
     config::{LoadedConfig, OauthConfig, OauthFlow},
     credentials::{VaultOauthTerms, login_store},
     failure::CommandFailure,
-    screen::{TextStyle, Screen, lines, paint, table},
+    screen::{Screen, TextStyle, lines, paint, table},
     wiring,
 };
 
@@ -186,9 +186,14 @@ fn plan(
 async fn probe_demand(loaded: &LoadedConfig, id: &str, screen: Screen) -> Result<Option<Demand>, CommandFailure> {
     let config = loaded.config.upstreams.get(id).ok_or_else(|| unknown(id, loaded))?;
     let probe = Arc::new(ChallengeProbe::default());
-    let upstream = Upstream::with_credentials(loaded.upstream(id, config)?, wiring::notebook_for_command(loaded)?, vec![probe.clone()]);
+    let upstream = Upstream::with_credentials(
+        loaded.upstream(id, config)?,
+        wiring::notebook_for_command(loaded)?,
+        vec![probe.clone()],
+    );
     let waiting = screen.wait(format!("asking `{id}` what it wants"));
-    let asked = tokio::time::timeout(Duration::from_millis(PROBE_MS_MAX), upstream.tools(&UpstreamRequester::gateway())).await;
+    let asked =
+        tokio::time::timeout(Duration::from_millis(PROBE_MS_MAX), upstream.tools(&UpstreamRequester::gateway())).await;
     upstream.shutdown().await;
     waiting.finish_and_clear();
     match (probe.demand(), asked) {
@@ -197,7 +202,9 @@ async fn probe_demand(loaded: &LoadedConfig, id: &str, screen: Screen) -> Result
             screen.say(format_args!("note: `{id}` lets everybody in; a login may not be needed"));
             Ok(None)
         }
-        (None, Ok(Err(error))) => Err(CommandFailure::failed(format!("`{id}`: {error}")).hint("is the server running?")),
+        (None, Ok(Err(error))) => {
+            Err(CommandFailure::failed(format!("`{id}`: {error}")).hint("is the server running?"))
+        }
         (None, Err(_)) => Err(CommandFailure::failed(format!("`{id}` does not answer")).hint("is the server running?")),
     }
 }
@@ -287,5 +294,6 @@ fn failed(error: impl std::fmt::Display) -> CommandFailure {
 }
 
 fn not_granted(upstream: &str, error: &GrantError) -> CommandFailure {
-    CommandFailure::failed(format!("`{upstream}`: {error}")).hint("docs/upstream-oauth.md says what each of these means")
+    CommandFailure::failed(format!("`{upstream}`: {error}"))
+        .hint("docs/upstream-oauth.md says what each of these means")
 }

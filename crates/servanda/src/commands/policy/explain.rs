@@ -11,7 +11,7 @@ use servanda_contract::{
     record::{Decision, PolicyRecord},
 };
 use servanda_engine::{Authorities, RecordedPolicyRequest};
-use servanda_policy::{PolicyCall, PolicyExplanation, Outlook, Policies};
+use servanda_policy::{Outlook, Policies, PolicyCall, PolicyExplanation};
 
 use super::{
     PolicyCommandContext,
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     failure::CommandFailure,
-    screen::{TextStyle, Screen, paint},
+    screen::{Screen, TextStyle, paint},
 };
 
 /// Bytes of arguments that are read.
@@ -70,7 +70,11 @@ pub(super) async fn run(
     Ok(())
 }
 
-async fn look_up(calls: &RecordedCalls, call_id: &str, given: Option<ExplainedArguments>) -> Result<(CallRecord, ExplainedArguments), CommandFailure> {
+async fn look_up(
+    calls: &RecordedCalls,
+    call_id: &str,
+    given: Option<ExplainedArguments>,
+) -> Result<(CallRecord, ExplainedArguments), CommandFailure> {
     let record = calls.by_id(call_id).await?;
     let arguments = match given {
         Some(given) => given,
@@ -92,16 +96,24 @@ fn read(file: &Path) -> Result<ExplainedArguments, CommandFailure> {
     }
     let bytes = Bytes::from(bytes.trim_ascii().to_vec());
     let canonical = canonical(&bytes).ok_or_else(|| {
-        CommandFailure::bad_input("the arguments are not a JSON object").hint("give them as the client sent them: '{...}'")
+        CommandFailure::bad_input("the arguments are not a JSON object")
+            .hint("give them as the client sent them: '{...}'")
     })?;
     Ok(ExplainedArguments::Given { bytes, canonical })
 }
 
-fn present(context: &PolicyCommandContext<'_>, policies: &Policies, record: &CallRecord, arguments: &ExplainedArguments) -> CurrentPolicyDecision {
+fn present(
+    context: &PolicyCommandContext<'_>,
+    policies: &Policies,
+    record: &CallRecord,
+    arguments: &ExplainedArguments,
+) -> CurrentPolicyDecision {
     let recalled = match RecordedPolicyRequest::from_record(record, policies.vocabulary(), context.environment()) {
         Ok(Some(recalled)) => recalled,
         Ok(None) => {
-            return CurrentPolicyDecision::NotAsked("the call never came to the policies: an earlier stage ended it".to_owned());
+            return CurrentPolicyDecision::NotAsked(
+                "the call never came to the policies: an earlier stage ended it".to_owned(),
+            );
         }
         Err(error) => return CurrentPolicyDecision::NotAsked(error.to_string()),
     };
@@ -115,21 +127,32 @@ fn present(context: &PolicyCommandContext<'_>, policies: &Policies, record: &Cal
     }
     match arguments {
         ExplainedArguments::Given { canonical: arguments, .. } | ExplainedArguments::OfEffect(arguments) => {
-            CurrentPolicyDecision::Explained(policies.explain(&PolicyCall { principal, tool, arguments, circumstances }))
+            CurrentPolicyDecision::Explained(policies.explain(&PolicyCall {
+                principal,
+                tool,
+                arguments,
+                circumstances,
+            }))
         }
         ExplainedArguments::Unknown => {
             let outlook = policies.outlook(principal, tool, circumstances);
             let is_lacking =
                 matches!(&outlook, Outlook::Certain(decision) if !decision.is_allowed() && decision.by().is_empty());
             let nothing = is_lacking.then(|| canonical(&Bytes::from_static(b"{}"))).flatten();
-            let explained = nothing
-                .map(|arguments| policies.explain(&PolicyCall { principal, tool, arguments: &arguments, circumstances }));
+            let explained = nothing.map(|arguments| {
+                policies.explain(&PolicyCall { principal, tool, arguments: &arguments, circumstances })
+            });
             CurrentPolicyDecision::Foreseen { outlook, lacking: explained.filter(|explanation| !explanation.allowed) }
         }
     }
 }
 
-fn page(authorities: &Authorities, record: &CallRecord, arguments: &ExplainedArguments, present: &CurrentPolicyDecision) -> String {
+fn page(
+    authorities: &Authorities,
+    record: &CallRecord,
+    arguments: &ExplainedArguments,
+    present: &CurrentPolicyDecision,
+) -> String {
     let mut lines = vec![format!("{}  {}", paint(record.call_id.as_str(), TextStyle::Strong), record.tool)];
     lines.extend(then(authorities, record));
     lines.push(String::new());
@@ -149,7 +172,9 @@ fn page(authorities: &Authorities, record: &CallRecord, arguments: &ExplainedArg
                 "whatever its arguments were"
             };
             lines.push(format!("  {word}, {whatever}"));
-            lines.extend(decision.by().iter().map(|by| policy_line(&by.policy, Some((&by.place, by.reason.as_deref())))));
+            lines.extend(
+                decision.by().iter().map(|by| policy_line(&by.policy, Some((&by.place, by.reason.as_deref())))),
+            );
             let looked_at = lacking
                 .iter()
                 .flat_map(|explanation| explanation.to_string().lines().map(str::to_owned).collect::<Vec<_>>());
@@ -188,7 +213,11 @@ fn policy_line_by_id(authorities: &Authorities, id: &str) -> String {
     let in_shadow = || authorities.shadow().and_then(|shadow| shadow.policies().deciding_policy(id));
     policy_line(
         id,
-        authorities.policies().deciding_policy(id).or_else(in_shadow).map(|told| (told.place.as_str(), told.reason.as_deref())),
+        authorities
+            .policies()
+            .deciding_policy(id)
+            .or_else(in_shadow)
+            .map(|told| (told.place.as_str(), told.reason.as_deref())),
     )
 }
 
@@ -224,7 +253,9 @@ fn as_json(record: &CallRecord, present: &CurrentPolicyDecision) -> serde_json::
         CurrentPolicyDecision::Foreseen { outlook: Outlook::Certain(decision), .. } => {
             json!({ "whatever_the_arguments": { "allowed": decision.is_allowed(), "by": decision.by() } })
         }
-        CurrentPolicyDecision::Foreseen { outlook: Outlook::Depends { on }, .. } => json!({ "depends_on_arguments": { "by": on } }),
+        CurrentPolicyDecision::Foreseen { outlook: Outlook::Depends { on }, .. } => {
+            json!({ "depends_on_arguments": { "by": on } })
+        }
         CurrentPolicyDecision::NotAsked(why) => json!({ "not_asked": why }),
     };
     let verdict = record.verdicts.iter().rfind(|verdict| verdict.gate == GateName::Policy);

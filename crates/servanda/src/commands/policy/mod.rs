@@ -25,7 +25,9 @@ pub(crate) async fn run(config: &Path, args: &PolicyArgs, screen: Screen) -> Res
     let loaded = LoadedConfig::read(config)?;
     match &args.command {
         PolicyCommand::Schema => schema(&loaded, screen),
-        PolicyCommand::Test { file, policies } => test::run(&PolicyCommandContext::read(&loaded)?, file, policies.as_deref(), screen),
+        PolicyCommand::Test { file, policies } => {
+            test::run(&PolicyCommandContext::read(&loaded)?, file, policies.as_deref(), screen)
+        }
         PolicyCommand::Explain { call_id, arguments } => {
             explain::run(&PolicyCommandContext::read(&loaded)?, call_id, arguments.as_deref(), screen).await
         }

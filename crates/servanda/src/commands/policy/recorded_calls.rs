@@ -41,9 +41,8 @@ impl RecordedCalls {
             (Some(record), true) => Ok(record),
             (Some(_), false) => Err(CommandFailure::bad_input(format!("more than one call begins with `{id}`"))
                 .hint("give more of the id; `servanda explain` lists the latest")),
-            (None, _) => {
-                Err(CommandFailure::bad_input(format!("there is no call `{id}`")).hint("`servanda explain` lists the latest"))
-            }
+            (None, _) => Err(CommandFailure::bad_input(format!("there is no call `{id}`"))
+                .hint("`servanda explain` lists the latest")),
         }
     }
 

@@ -5,16 +5,21 @@ use std::path::Path;
 use serde_json::Value;
 use servanda_gates::CompiledContract;
 use servanda_identity::layers::gateway::near_names;
-use servanda_policy::{PolicyCase, CaseOutcome, PolicyCases, Policies, run_cases};
+use servanda_policy::{CaseOutcome, Policies, PolicyCase, PolicyCases, run_cases};
 
 use super::PolicyCommandContext;
 use crate::{
     failure::CommandFailure,
     files,
-    screen::{TextStyle, Screen, paint, plural},
+    screen::{Screen, TextStyle, paint, plural},
 };
 
-pub(super) fn run(context: &PolicyCommandContext<'_>, file: &Path, policies: Option<&Path>, screen: Screen) -> Result<(), CommandFailure> {
+pub(super) fn run(
+    context: &PolicyCommandContext<'_>,
+    file: &Path,
+    policies: Option<&Path>,
+    screen: Screen,
+) -> Result<(), CommandFailure> {
     let policies = policies.map_or_else(|| context.written_policies(), |path| context.policies_at(path))?;
     let text = files::read_text(file, files::TEXT_BYTES_MAX).map_err(|error| {
         CommandFailure::bad_input(format!("cannot read the cases in `{}`: {error}", file.display()))

@@ -6,12 +6,12 @@ use std::{collections::BTreeMap, path::Path};
 use serde::Serialize;
 use servanda_contract::{CallRecord, GateName, Timestamp, record, time::Clock as _};
 use servanda_engine::{RecordedPolicyRequest, SystemClock};
-use servanda_policy::{PolicyCall, PolicyDecision, Outlook, Policies, ShadowPolicies};
+use servanda_policy::{Outlook, Policies, PolicyCall, PolicyDecision, ShadowPolicies};
 
 use super::{PolicyCommandContext, recorded_calls::RecordedCalls};
 use crate::{
     failure::CommandFailure,
-    screen::{TextStyle, Screen, count, lines, paint, table},
+    screen::{Screen, TextStyle, count, lines, paint, table},
 };
 
 /// Changes that are shown; all of them are in the JSON.
@@ -82,7 +82,12 @@ pub(super) async fn run(
     Ok(())
 }
 
-async fn compare(context: &PolicyCommandContext<'_>, calls: &RecordedCalls, policies: &Policies, window: &WhatIfWindow) -> Result<WhatIfReport, CommandFailure> {
+async fn compare(
+    context: &PolicyCommandContext<'_>,
+    calls: &RecordedCalls,
+    policies: &Policies,
+    window: &WhatIfWindow,
+) -> Result<WhatIfReport, CommandFailure> {
     let begin_ms = window.since_ms.map_or(0, |since_ms| SystemClock.now().unix_ms().saturating_sub(since_ms));
     let records = calls.latest(window.limit).await?;
     let mut report = WhatIfReport::default();

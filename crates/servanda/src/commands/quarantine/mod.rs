@@ -10,7 +10,7 @@ use servanda_contract::{Digest, time::Clock as _};
 use servanda_effects::JournalError;
 use servanda_engine::{
     SystemClock,
-    quarantine::{QuarantineEvent, QuarantineHistory, UpstreamToolKey, QuarantineEventKind, histories, record_event},
+    quarantine::{QuarantineEvent, QuarantineEventKind, QuarantineHistory, UpstreamToolKey, histories, record_event},
 };
 use servanda_identity::layers::gateway::near_names;
 use servanda_ledger::Ledger;

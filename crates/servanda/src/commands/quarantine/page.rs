@@ -5,7 +5,7 @@ use servanda_catalog::ToolHold;
 use servanda_contract::Timestamp;
 use servanda_engine::{
     probes::ProbeSnapshot,
-    quarantine::{QuarantineEvent, QuarantineHistory, QuarantineEventKind},
+    quarantine::{QuarantineEvent, QuarantineEventKind, QuarantineHistory},
 };
 
 use crate::screen::{TextStyle, lines, paint, table};
@@ -79,7 +79,9 @@ fn seen(seen: &ProbeSnapshot) -> String {
 fn what(event: &QuarantineEvent) -> String {
     let by = &event.by;
     match &event.what {
-        QuarantineEventKind::Observed { .. } => format!("held back by {by}: it says that it only reads, and changed something"),
+        QuarantineEventKind::Observed { .. } => {
+            format!("held back by {by}: it says that it only reads, and changed something")
+        }
         QuarantineEventKind::Blocked { reason } => format!("held back by {by}: {reason}"),
         QuarantineEventKind::Released { reason } => format!("let go by {by}: {reason}"),
     }

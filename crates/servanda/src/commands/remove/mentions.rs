@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use servanda_contract::ToolContract;
 
 use crate::{
-    clients::{KnownClient, ClientFolders, notation::Notation},
+    clients::{ClientFolders, KnownClient, notation::Notation},
     config::LoadedConfig,
     contracts, files, policies,
 };

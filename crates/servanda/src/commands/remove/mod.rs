@@ -103,7 +103,13 @@ fn show(loaded: &LoadedConfig, server: &str, plan: &RemovePlan, screen: Screen) 
     }
 }
 
-fn report(server: &str, plan: &RemovePlan, mentions: &[String], is_done: bool, screen: Screen) -> Result<(), CommandFailure> {
+fn report(
+    server: &str,
+    plan: &RemovePlan,
+    mentions: &[String],
+    is_done: bool,
+    screen: Screen,
+) -> Result<(), CommandFailure> {
     if screen.json {
         return screen.json(&json!({
             "server": server, "removed": is_done, "contracts": plan.found.contracts, "files": plan.found.files,

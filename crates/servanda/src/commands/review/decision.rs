@@ -47,13 +47,21 @@ pub(super) enum ReviewDecision {
 }
 
 /// Writes a decision down; says what was decided.
-pub(super) fn apply(loaded: &LoadedConfig, written: &LocatedContract, decision: &ReviewDecision) -> Result<String, CommandFailure> {
+pub(super) fn apply(
+    loaded: &LoadedConfig,
+    written: &LocatedContract,
+    decision: &ReviewDecision,
+) -> Result<String, CommandFailure> {
     let (Some(tool), Some(composed)) = (&written.place.tool, &written.composed) else {
-        return Err(CommandFailure::bad_input(format!("{} is a whole contract, not inferred", written.place.file.display()))
-            .hint("edit the file itself; `servanda check` judges it"));
+        return Err(CommandFailure::bad_input(format!(
+            "{} is a whole contract, not inferred",
+            written.place.file.display()
+        ))
+        .hint("edit the file itself; `servanda check` judges it"));
     };
     let file = &written.place.file;
-    let text = files::read_text(file, files::TEXT_BYTES_MAX).map_err(|error| CommandFailure::failed(error.to_string()))?;
+    let text =
+        files::read_text(file, files::TEXT_BYTES_MAX).map_err(|error| CommandFailure::failed(error.to_string()))?;
     let held = written.contract.transactional.confirmation_required;
     let before = composed.entry.class();
     let decision = match decision {
@@ -153,10 +161,11 @@ fn judge(loaded: &LoadedConfig, file: &std::path::Path, text: &str, tool: &str) 
         return Err(not_admitted(&rejection.to_string()));
     }
     match objections::review_offline(&written.contract, pins.as_ref()) {
-        Opinion::Flagged { objections } => {
-            Err(CommandFailure::failed(format!("its definition says otherwise: {}", objections::sentences(&objections)))
-                .hint("give the reason why it is right: --reason TEXT"))
-        }
+        Opinion::Flagged { objections } => Err(CommandFailure::failed(format!(
+            "its definition says otherwise: {}",
+            objections::sentences(&objections)
+        ))
+        .hint("give the reason why it is right: --reason TEXT")),
         _ => Ok(()),
     }
 }

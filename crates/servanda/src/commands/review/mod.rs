@@ -51,7 +51,8 @@ pub(crate) fn run(config: &Path, args: &ReviewArgs, screen: Screen) -> Result<()
         };
     }
     let all = in_order(&loaded)?;
-    let open = |written: &LocatedContract| written.composed.as_ref().is_some_and(|composed| composed.entry.reviewed.is_none());
+    let open =
+        |written: &LocatedContract| written.composed.as_ref().is_some_and(|composed| composed.entry.reviewed.is_none());
     if !args.all && consent::is_asked(false, screen) {
         let open: Vec<LocatedContract> = all.into_iter().filter(open).collect();
         return walk::walk(&loaded, open, screen);

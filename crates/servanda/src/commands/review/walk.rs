@@ -13,7 +13,7 @@ use crate::{
     config::LoadedConfig,
     contracts::reading::LocatedContract,
     failure::CommandFailure,
-    screen::{TextStyle, Screen, count, one_line, paint_stderr},
+    screen::{Screen, TextStyle, count, one_line, paint_stderr},
 };
 
 /// How much of a description is shown.
@@ -46,7 +46,11 @@ enum ReviewKeypress {
 }
 
 /// Asks about each of these tools.
-pub(super) fn walk(loaded: &LoadedConfig, mut open: Vec<LocatedContract>, screen: Screen) -> Result<(), CommandFailure> {
+pub(super) fn walk(
+    loaded: &LoadedConfig,
+    mut open: Vec<LocatedContract>,
+    screen: Screen,
+) -> Result<(), CommandFailure> {
     let total = open.len();
     if total == 0 {
         screen.say("a person has decided about every tool; `servanda review --all` lists the decisions");
@@ -107,7 +111,12 @@ fn is_plain_read(written: &LocatedContract) -> bool {
 }
 
 /// Writes a decision down; where the definition says otherwise, asks for the reason and tries once more.
-fn decide(loaded: &LoadedConfig, written: &LocatedContract, decision: ReviewDecision, screen: Screen) -> Result<String, CommandFailure> {
+fn decide(
+    loaded: &LoadedConfig,
+    written: &LocatedContract,
+    decision: ReviewDecision,
+    screen: Screen,
+) -> Result<String, CommandFailure> {
     match (decision::apply(loaded, written, &decision), decision) {
         (Err(failure), ReviewDecision::Class { class, reason: None })
             if failure.to_string().starts_with("its definition") =>

@@ -16,7 +16,7 @@ use crate::{
         reading::{ContractFolder, LocatedContract},
     },
     failure::CommandFailure,
-    screen::{TextStyle, Screen, lines, paint, table},
+    screen::{Screen, TextStyle, lines, paint, table},
 };
 
 /// Calls that are enough to say something about a tool.

@@ -38,8 +38,12 @@ const SIGNATURE: (&[u8], &[u8]) = (b"MCPB_SIG_V1", b"MCPB_SIG_END");
 /// Unpacks a bundle and takes the server in it.
 pub(super) fn import(source: &ImportSource<'_>, bytes: &[u8], digest: &str) -> Result<ImportResult, CommandFailure> {
     let bad = |why: String| {
-        CommandFailure::bad_input(format!("`{}` cannot be used: {}", source.file.display(), crate::screen::one_line(&why)))
-            .hint("nothing of it was kept")
+        CommandFailure::bad_input(format!(
+            "`{}` cannot be used: {}",
+            source.file.display(),
+            crate::screen::one_line(&why)
+        ))
+        .hint("nothing of it was kept")
     };
     let (zip, signed) = without_signature(bytes);
     let text = unpack::manifest(zip).map_err(bad)?;
@@ -51,7 +55,9 @@ pub(super) fn import(source: &ImportSource<'_>, bytes: &[u8], digest: &str) -> R
     let name = format!("{}-{}", plain(&manifest.name), plain(&manifest.version));
     let target = folder.join(&name);
     // Before anything is unpacked: a manifest that is refused leaves nothing behind.
-    manifest.upstream(&mut ManifestSettings::new(&manifest, &target)).map_err(|why| bad(format!("manifest.json: {why}")))?;
+    manifest
+        .upstream(&mut ManifestSettings::new(&manifest, &target))
+        .map_err(|why| bad(format!("manifest.json: {why}")))?;
     let mark = folder.join(format!("{name}.sha256"));
     files::require_unlinked(&root, &target).map_err(|error| bad(error.to_string()))?;
     let marked = files::read_text(&mark, files::TEXT_BYTES_MAX).ok();
@@ -61,8 +67,11 @@ pub(super) fn import(source: &ImportSource<'_>, bytes: &[u8], digest: &str) -> R
         let mut before = None;
         if target.exists() {
             if !source.anew {
-                return Err(CommandFailure::bad_input(format!("`{}` is there and is of another bundle", target.display()))
-                    .hint("remove it, or unpack this one in its place with `servanda init --force`, which keeps it"));
+                return Err(CommandFailure::bad_input(format!(
+                    "`{}` is there and is of another bundle",
+                    target.display()
+                ))
+                .hint("remove it, or unpack this one in its place with `servanda init --force`, which keeps it"));
             }
             before = Some((keep(&target)?, marked));
         }

@@ -58,7 +58,8 @@ fn a_bundle_that_is_not_kept_goes_again() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("given.mcpb");
     fs::write(&file, bundle(&manifest())).unwrap();
-    let source = ImportSource { file: &file, folder: folder.path(), listen: "127.0.0.1:7332", sha256: None, anew: true };
+    let source =
+        ImportSource { file: &file, folder: folder.path(), listen: "127.0.0.1:7332", sha256: None, anew: true };
     drop(read(&source).unwrap());
     assert!(!folder.path().join(".servanda").exists());
     import(folder.path(), &bundle(&manifest()), None, false).unwrap();
@@ -140,7 +141,8 @@ fn an_unpacked_bundle_is_taken_where_it_is() {
     fs::create_dir(folder.path().join("b")).unwrap();
     let file = folder.path().join("b/manifest.json");
     fs::write(&file, manifest().to_string()).unwrap();
-    let source = ImportSource { file: &file, folder: folder.path(), listen: "127.0.0.1:7332", sha256: None, anew: false };
+    let source =
+        ImportSource { file: &file, folder: folder.path(), listen: "127.0.0.1:7332", sha256: None, anew: false };
     assert_eq!(lines(&mut read(&source).unwrap(), folder.path()), ["hello: node ~~/b/server/index.js | in ~~/b"]);
     assert!(!folder.path().join(".servanda").exists());
 }
@@ -153,7 +155,8 @@ fn started(server: Value, user_config: Value) -> Result<Vec<String>, String> {
     let manifest = Manifest::read(&document)?;
     let mut settings = ManifestSettings::new(&manifest, Path::new("/b"));
     let upstream = manifest.upstream(&mut settings)?;
-    let mut imported = crate::import::ImportResult { notes: settings.notes, asked: settings.asked, ..Default::default() };
+    let mut imported =
+        crate::import::ImportResult { notes: settings.notes, asked: settings.asked, ..Default::default() };
     imported.take("hello", upstream);
     Ok(lines(&mut imported, Path::new("/")))
 }

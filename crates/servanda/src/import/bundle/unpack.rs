@@ -63,7 +63,12 @@ pub(super) fn all(zip: &[u8], (root, folder): (&Path, &Path), target: &Path) -> 
 }
 
 /// The same with bounds of the caller's.
-pub(super) fn within(zip: &[u8], (root, folder): (&Path, &Path), target: &Path, bounds: UnpackLimits) -> Result<(), String> {
+pub(super) fn within(
+    zip: &[u8],
+    (root, folder): (&Path, &Path),
+    target: &Path,
+    bounds: UnpackLimits,
+) -> Result<(), String> {
     let mut archive = open(zip, bounds)?;
     let words = |error: std::io::Error| error.to_string();
     state_folder::make(root, folder).map_err(words)?;

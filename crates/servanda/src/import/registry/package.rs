@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{RegistryInput, RegistryOffer, RegistryInputValue, own, variable_name};
+use super::{RegistryInput, RegistryInputValue, RegistryOffer, own, variable_name};
 
 /// What an author says about a package.
 #[derive(Debug, Default, Deserialize)]

@@ -236,8 +236,13 @@ fn authors_words_are_only_words() {
     let file = folder.path().join("server.json");
     let package = json!({ "registryType": "npm\u{1b}[2J", "identifier": "b\u{7}" });
     std::fs::write(&file, one(&package).to_string()).unwrap();
-    let source =
-        crate::import::ImportSource { file: &file, folder: folder.path(), listen: "127.0.0.1:1", sha256: None, anew: false };
+    let source = crate::import::ImportSource {
+        file: &file,
+        folder: folder.path(),
+        listen: "127.0.0.1:1",
+        sha256: None,
+        anew: false,
+    };
     let imported = crate::import::read(&source).unwrap();
     assert!(imported.notes[0].contains("was left out"), "{:?}", imported.notes);
     assert!(!imported.notes[0].contains(char::is_control), "{:?}", imported.notes);

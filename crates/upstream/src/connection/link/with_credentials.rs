@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::Wire;
 use crate::{
-    MissingCredential, PerformFailure, REJECTIONS_MAX, CredentialRejection, Remedy,
+    CredentialRejection, MissingCredential, PerformFailure, REJECTIONS_MAX, Remedy,
     credentials::{Credentials, RedactedCredentials, header_map, within_deadline},
     request::{ExchangeEnd, WireRequest, WireRequestTerms},
 };
@@ -23,10 +23,14 @@ impl Wire {
         let conversations = self.conversations();
         let context = conversations.context();
         let deadline = Instant::now() + Duration::from_millis(context.spec.limits.connect_ms_max);
-        let credential_request = request.credential_request.clone().unwrap_or_else(|| context.credential_request(conversations.requester(), deadline));
+        let credential_request = request
+            .credential_request
+            .clone()
+            .unwrap_or_else(|| context.credential_request(conversations.requester(), deadline));
         let mut rejected_before = 0;
         loop {
-            let held = match within_deadline(&terms, credentials.present(&context.redaction, &credential_request)).await {
+            let held = match within_deadline(&terms, credentials.present(&context.redaction, &credential_request)).await
+            {
                 Ok(Ok(held)) => held,
                 Ok(Err(why)) => return ExchangeEnd::Failed(PerformFailure::NotPresented(why)),
                 Err(failure) => return ExchangeEnd::Failed(failure),
@@ -53,7 +57,11 @@ impl Wire {
 }
 
 /// The request with what is presented.
-fn add_credentials<'a>(credentials: &Credentials, request: &WireRequest<'a>, held: &RedactedCredentials) -> Result<WireRequest<'a>, MissingCredential> {
+fn add_credentials<'a>(
+    credentials: &Credentials,
+    request: &WireRequest<'a>,
+    held: &RedactedCredentials,
+) -> Result<WireRequest<'a>, MissingCredential> {
     Ok(WireRequest {
         body: credentials.body(request, &held.presented)?,
         credential_headers: header_map(&held.presented.headers)?,

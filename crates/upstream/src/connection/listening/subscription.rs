@@ -11,7 +11,7 @@ use super::super::link::Link;
 use crate::{
     PerformFailure,
     request::{
-        ExchangeEnd, WireRequest, WireRequestTerms, CancellationMode,
+        CancellationMode, ExchangeEnd, WireRequest, WireRequestTerms,
         audience::{RequestAudience, SubscriptionSignal},
         message,
         pausable_deadline::PausableDeadline,
@@ -48,7 +48,12 @@ pub(super) enum SubscribeOutcome {
 
 impl UpstreamSubscription {
     /// Asks for one and waits until the server has acknowledged it.
-    pub(super) async fn open(context: &Arc<SharedContext>, link: &Arc<Link>, filter: String, tasks: bool) -> SubscribeOutcome {
+    pub(super) async fn open(
+        context: &Arc<SharedContext>,
+        link: &Arc<Link>,
+        filter: String,
+        tasks: bool,
+    ) -> SubscribeOutcome {
         let (listener, mut heard) = mpsc::channel(HEARD_MAX);
         let cancel = CancellationToken::new();
         let cancel_when_dropped = cancel.clone().drop_guard();

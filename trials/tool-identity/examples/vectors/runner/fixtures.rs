@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tool_identity::{
-    ToolAddress, ExplicitNamespace, Handoff, Loading, LookupKey, NameSource, PublicName, Tool, ToolIdentity, ToolKind,
+    ExplicitNamespace, Handoff, Loading, LookupKey, NameSource, PublicName, Tool, ToolAddress, ToolIdentity, ToolKind,
     defaults,
 };
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tool_identity::{
-    ToolAddress, CollisionPolicy, Handoff, IdentityError, LookupTable, Tool, collisions,
+    CollisionPolicy, Handoff, IdentityError, LookupTable, Tool, ToolAddress, collisions,
     lookup::{self, Route},
 };
 
@@ -34,7 +34,8 @@ pub(crate) fn route<'a>(
     call: &Value,
 ) -> Result<Route<'a, Value, Value>, IdentityError> {
     let table = LookupTable::build(tools)?;
-    let address = ToolAddress::from_call(call).ok_or_else(|| IdentityError::ToolNotFound(text(call, "name").to_owned()))?;
+    let address =
+        ToolAddress::from_call(call).ok_or_else(|| IdentityError::ToolNotFound(text(call, "name").to_owned()))?;
     table.route(handoffs, &address)
 }
 

@@ -1,7 +1,7 @@
 //! Vectors of keys, names, labels and defaults.
 
 use serde_json::{Value, json};
-use tool_identity::{ToolAddress, IdentityError, LookupKey, NamespaceDeclaration, check_shape, defaults};
+use tool_identity::{IdentityError, LookupKey, NamespaceDeclaration, ToolAddress, check_shape, defaults};
 
 use super::{
     Answer,
@@ -43,7 +43,9 @@ fn of_call(function: &str, input: &Value) -> Option<Told> {
     let call = member(input, "call");
     Some(Ok(match function {
         "lookup_key_for_call" => key_value(LookupKey::of_call(call)),
-        "qualified_name_for_call" => json!(ToolAddress::from_call(call).map(|address| address.qualified_name().to_string())),
+        "qualified_name_for_call" => {
+            json!(ToolAddress::from_call(call).map(|address| address.qualified_name().to_string()))
+        }
         "trace_name_for_call" => json!(ToolAddress::from_call(call).map(|address| address.trace_name().to_string())),
         _ => return None,
     }))

@@ -1,8 +1,11 @@
 use serde_json::{Value, json};
 use servanda_contract::tool::{Action, ContentType, Mutability, OutputDomain};
-use servanda_identity::classifier::{Descriptor, ClassifierOptions};
+use servanda_identity::classifier::{ClassifierOptions, Descriptor};
 
-use super::{ModelAgreement, ModelAgreementCounts, OpinionWords, ModelAgreementLevel, Opinion, OpinionTally, agreement, read, request};
+use super::{
+    ModelAgreement, ModelAgreementCounts, ModelAgreementLevel, Opinion, OpinionTally, OpinionWords, agreement, read,
+    request,
+};
 
 fn judged(mutability: Mutability, action: Action) -> OpinionWords {
     OpinionWords { mutability, action, output_domain: OutputDomain::Data, content_type: ContentType::Text }
