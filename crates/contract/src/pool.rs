@@ -8,7 +8,7 @@ use crate::{
     tool::{EffectDeclaration, ErrorContract, Execution, Idempotency, Observability, Runtime, Security, Transactional},
 };
 
-/// Different parts of one kind that a [`Pool`] looks through. Where there are more, the rest are kept one by one.
+/// Different parts of one kind that a [`SectionPool`] looks through. Where there are more, the rest are kept one by one.
 const PARTS_MAX: usize = 64;
 
 /// Sections of contracts that were seen, so that equal ones are kept once.
