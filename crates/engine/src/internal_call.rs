@@ -130,7 +130,7 @@ pub(crate) fn exposed_as(scene: &Scene, of: impl Fn(&Identity) -> bool) -> Optio
 /// The question as a call that passed the gates.
 fn fenced(core: &Core, contract: Arc<CompiledContract>, asking: Asking<'_>) -> Result<Fenced, String> {
     let Asking { tool, arguments, caller } = asking;
-    let proposal = Proposal {
+    let proposal = Box::new(Proposal {
         call_id: CallId::new(),
         caller,
         tool: tool.to_owned(),
@@ -141,7 +141,7 @@ fn fenced(core: &Core, contract: Arc<CompiledContract>, asking: Asking<'_>) -> R
         caller_wait_ms: None,
         keys: OperationKeys::default(),
         aims: Aims::default(),
-    };
+    });
     let key = ClientKey::Call(proposal.call_id.clone());
     let stopwatch = CallStopwatch::start();
     let mut trail = Trail::new(&stopwatch);

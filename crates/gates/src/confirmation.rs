@@ -76,6 +76,11 @@ impl Permit {
         &self.meant.arguments
     }
 
+    /// Whether URLs among the arguments lead anywhere.
+    pub fn has_destinations(&self) -> bool {
+        self.contract().programs().has_urls()
+    }
+
     /// Where the URLs among the arguments lead, with the JSON Pointer of each.
     pub fn destinations(&self) -> Vec<(String, Destination)> {
         self.contract().programs().destinations(self.arguments())

@@ -15,7 +15,8 @@ pub trait Contracts {
 /// A proposal and the contract it will be judged by.
 #[derive(Debug)]
 pub struct Resolved {
-    pub(crate) proposal: Proposal,
+    /// Boxed, because every gate hands it on.
+    pub(crate) proposal: Box<Proposal>,
     pub(crate) contract: Arc<CompiledContract>,
     pub(crate) expectations: Vec<Expected>,
 }
@@ -35,13 +36,17 @@ pub enum Expected {
 }
 
 /// Finds the contract of a proposal, and notes the verdict.
-pub fn resolve(proposal: Proposal, contracts: &dyn Contracts, trail: &mut Trail<'_>) -> Result<Resolved, Box<Refusal>> {
+pub fn resolve(
+    proposal: Box<Proposal>,
+    contracts: &dyn Contracts,
+    trail: &mut Trail<'_>,
+) -> Result<Resolved, Box<Refusal>> {
     let contract = trail.judge(GateName::Resolve, || contracts.contract_of(&proposal))?;
     Ok(Resolved::new(proposal, contract))
 }
 
 impl Resolved {
-    pub(crate) fn new(proposal: Proposal, contract: Arc<CompiledContract>) -> Self {
+    pub(crate) fn new(proposal: Box<Proposal>, contract: Arc<CompiledContract>) -> Self {
         Self { proposal, contract, expectations: Vec::new() }
     }
 

@@ -1,7 +1,7 @@
 //! The shell around a dialogue: makes the request, hears what is said on the way, keeps the times, and performs what the
 //! machine decides.
 
-use std::{collections::BTreeMap, future::Future, pin::pin, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, future::Future, pin::{Pin, pin}, sync::Arc, time::Duration};
 
 use servanda_contract::record::QuestionRecord;
 use servanda_mcp::{
@@ -138,7 +138,7 @@ impl Conversation<'_> {
         let mut answered_before = false;
         loop {
             let leg = Leg { deadline, remarks: sink.clone(), continuation };
-            let sent = errand.send(leg);
+            let sent = pin!(errand.send(leg));
             let answer = match shell.attend(sent, remarks.as_mut(), arrivals.as_deref_mut()).await {
                 Ok(answer) => answer,
                 Err(failure) => return shell.failed(failure, answered_before),
@@ -191,23 +191,23 @@ impl Shell<'_> {
     /// before it.
     async fn attend(
         &mut self,
-        sent: impl Future<Output = Result<Answer, PerformFailure>>,
+        mut sent: Pin<&mut impl Future<Output = Result<Answer, PerformFailure>>>,
         mut remarks: Option<&mut mpsc::Receiver<ServerRemark>>,
         mut arrivals: Option<&mut mpsc::Receiver<Visitor>>,
     ) -> Result<Answer, PerformFailure> {
-        let mut sent = pin!(sent);
+        // Boxed, because most calls are asked nothing, and the state of a call has to have room for the largest of these.
         let answered = loop {
             tokio::select! {
                 biased;
                 answered = &mut sent => break answered,
                 Some(remark) = next(&mut remarks) => self.hear(remark),
-                Some(visitor) = next(&mut arrivals) => self.welcome(visitor).await,
+                Some(visitor) = next(&mut arrivals) => Box::pin(self.welcome(visitor)).await,
                 () = at(self.gather_at) => {
                     self.gather_at = None;
-                    self.happens(Event::Gathered).await;
+                    Box::pin(self.happens(Event::Gathered)).await;
                 }
-                () = at(self.lapse_at) => self.lapse().await,
-                () = self.bridge.closing.cancelled(), if self.lapse_at.is_some() => self.lapse().await,
+                () = at(self.lapse_at) => Box::pin(self.lapse()).await,
+                () = self.bridge.closing.cancelled(), if self.lapse_at.is_some() => Box::pin(self.lapse()).await,
             }
         };
         while let Some(remark) = remarks.as_mut().and_then(|remarks| remarks.try_recv().ok()) {

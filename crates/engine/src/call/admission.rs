@@ -29,9 +29,9 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Admitted {
     pub(super) scene: Arc<Scene>,
-    pub(super) proposal: Proposal,
+    pub(super) proposal: Box<Proposal>,
     pub(super) record: CallRecord,
-    pub(super) context: CallContext,
+    pub(super) context: Box<CallContext>,
 }
 
 /// What a request is to a gateway that may know it already.
@@ -51,7 +51,7 @@ pub(super) async fn admit(calls: &Calls, request: CallRequest) -> Result<Admissi
     if let Some(wait_ms) = calls.core.refused_calls.wait_ms(&admitted.proposal.caller) {
         return Err(admitted.refuse_for_now(calls, wait_ms));
     }
-    let CallContext { task, terms, guest, .. } = &admitted.context;
+    let CallContext { task, terms, guest, .. } = &*admitted.context;
     let task = task.as_deref().map_or(Ok(()), |task| strict::check("task", task, calls.core.gate_limits));
     if let Err(error) = task.and_then(|()| strict::check_terms(terms, calls.core.gate_limits)) {
         return Err(admitted
@@ -99,7 +99,7 @@ impl Admitted {
                 self.context.state = Some(BroughtState { upstream, nonce, key });
             }
             Ok(Opening::Parked { id, first_call }) => {
-                return Ok(Admission::Return { id, first_call, answers, context: Box::new(self.context) });
+                return Ok(Admission::Return { id, first_call, answers, context: self.context });
             }
             Err(error) => return Err(self.refuse(calls, error, "make the call anew, without `requestState`").await),
         }
@@ -135,7 +135,7 @@ impl Admitted {
     }
 }
 
-fn propose(calls: &Calls, request: CallRequest) -> (Proposal, CallContext) {
+fn propose(calls: &Calls, request: CallRequest) -> (Box<Proposal>, Box<CallContext>) {
     let CallRequest { guest, tool, arguments, chain, keys, aims, task, terms } = request;
     let caller = guest.caller.clone();
     let trace_parent = terms.trace_parent.as_deref();
@@ -145,7 +145,7 @@ fn propose(calls: &Calls, request: CallRequest) -> (Proposal, CallContext) {
         Some(_) => trace_id.clone(),
         None => caller.client.clone().unwrap_or_default(),
     });
-    let proposal = Proposal {
+    let proposal = Box::new(Proposal {
         call_id: CallId::new(),
         caller,
         tool,
@@ -156,6 +156,6 @@ fn propose(calls: &Calls, request: CallRequest) -> (Proposal, CallContext) {
         caller_wait_ms: terms.caller_wait_ms,
         keys,
         aims,
-    };
-    (proposal, CallContext::new(guest, terms, task, Instant::now()))
+    });
+    (proposal, Box::new(CallContext::new(guest, terms, task, Instant::now())))
 }

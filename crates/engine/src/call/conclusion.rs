@@ -48,7 +48,7 @@ impl CallPipeline<'_> {
             Some(Mark { claim, held, class, .. }) => {
                 let is_done = matches!(end, End::Completed(_) | End::Failed(_));
                 let settling = Settling { claim, end, record: self.record, quarantine, held: Some(held) };
-                let settled = records::settle(self.core, settling).await;
+                let settled = Box::pin(records::settle(self.core, settling)).await;
                 // What changes nothing is not executed as far as its effect is concerned, and may have cost something.
                 let by_effect = || Made::by_effect(settled.state(), is_done);
                 let made = if class.mutates() { by_effect() } else { Made::by_outcome(outcome) };

@@ -11,13 +11,9 @@ const LOOKUP_MS_MAX: u64 = 3_000;
 /// How many URLs of one call are looked up; a call with more is refused.
 const HOSTS_MAX: usize = 16;
 
-/// Passes on what the gates said, and refuses a permitted call if a host of its URLs has an address that the tool may not be sent to.
-pub(crate) async fn look_up(judged: Result<Permit, Box<Refusal>>) -> Result<Permit, Box<Refusal>> {
-    let permit = judged?;
+/// Refuses a permitted call if a host of its URLs has an address that the tool may not be sent to.
+pub(crate) async fn look_up(permit: Permit) -> Result<Permit, Box<Refusal>> {
     let destinations = permit.destinations();
-    if destinations.is_empty() {
-        return Ok(permit);
-    }
     if destinations.len() > HOSTS_MAX {
         return Err(refuse(&permit, "", &format!("more than {HOSTS_MAX} URLs in one call are not looked up")));
     }

@@ -43,7 +43,7 @@ impl CallPipeline<'_> {
         around: Option<Box<Around>>,
         plan: Plan,
         to_cache: Option<Box<UnderWay>>,
-        mut context: CallContext,
+        mut context: Box<CallContext>,
     ) -> Result<Box<Performed>, Exit> {
         let Sendable { fenced, lease, mut dispatch } = sendable;
         let Plan { member, contract, deadline, changes, operation_id, refused_questions, .. } = plan;
@@ -96,12 +96,12 @@ impl CallPipeline<'_> {
         contract: &CompiledContract,
         fenced: Fenced,
         deadline: Instant,
-        context: CallContext,
+        context: Box<CallContext>,
         submits: bool,
     ) -> (CallErrand, Conversation<'_>) {
         let hearer = context.hearer(&self.calls.sessions);
         let ear = self.ear(&fenced);
-        let CallContext { guest, terms, task, continuation, reception, .. } = context;
+        let CallContext { guest, terms, task, continuation, reception, .. } = *context;
         let cancel = reception.as_ref().map_or_else(|| terms.cancel.clone(), |reception| reception.cancel.clone());
         let wants_task = submits || (task.is_some() && guest.era == Era::Legacy);
         let capabilities = upstream_tasks::capabilities(&guest, member, wants_task, deadline).await;

@@ -45,28 +45,35 @@ impl CallPipeline<'_> {
         if matches!(&ending, Ending::Failed(failure) if failure.provably_not_executed()) {
             self.give_back_state().await;
         }
+        // Boxed, all but the usual end: the state of a call has to have room for the largest of these.
         match ending {
             Ending::Answered { answer, asked } => {
                 let is_plain = !asked && !exchange.was_task && long_running::plan(&exchange.contract).is_none();
-                match self.see_through(&exchange, answer, cancel).await {
+                let seen = match long_running::plan(&exchange.contract) {
+                    Some(_) => Box::pin(self.see_through(&exchange, answer, cancel)).await,
+                    None => Ok(answer),
+                };
+                match seen {
                     Ok(answer) => self.answered(exchange, answer, to_cache.filter(|_| is_plain), dispatch).await,
                     Err(failure) => {
                         let rules = self.question_rules(&exchange);
                         let failure = rules.put_failure(failure, &mut self.record.questions);
-                        self.failed(exchange, failure, dispatch).await
+                        Box::pin(self.failed(exchange, failure, dispatch)).await
                     }
                 }
             }
-            Ending::Task(answer) => self.answered_with_task(exchange, answer, dispatch).await,
-            Ending::Failed(failure) => self.failed(exchange, failure, dispatch).await,
+            Ending::Task(answer) => Box::pin(self.answered_with_task(exchange, answer, dispatch)).await,
+            Ending::Failed(failure) => Box::pin(self.failed(exchange, failure, dispatch)).await,
             Ending::Input(wanted) if self.work.as_ref().is_some_and(|work| work.is_left()) => {
                 let why = "the call goes on as long work, and nobody waits who could be asked".to_owned();
                 let what = NotGiven { method: "input".to_owned(), why };
-                self.not_given(&exchange, &wanted.answer, what, dispatch).await
+                Box::pin(self.not_given(&exchange, &wanted.answer, what, dispatch)).await
             }
-            Ending::Input(wanted) => self.input_required(&exchange, &wanted, binding, dispatch).await,
-            Ending::Undeclared { answer, required } => self.undeclared(&exchange, &answer, &required, dispatch).await,
-            Ending::NotGiven { answer, what } => self.not_given(&exchange, &answer, what, dispatch).await,
+            Ending::Input(wanted) => Box::pin(self.input_required(&exchange, &wanted, binding, dispatch)).await,
+            Ending::Undeclared { answer, required } => {
+                Box::pin(self.undeclared(&exchange, &answer, &required, dispatch)).await
+            }
+            Ending::NotGiven { answer, what } => Box::pin(self.not_given(&exchange, &answer, what, dispatch)).await,
         }
     }
 
@@ -139,7 +146,8 @@ impl CallPipeline<'_> {
             }
             Err(broken) => {
                 let refusal = refusals::quarantined(fenced.call_id(), fenced.effect_class(), broken);
-                self.refuse(compiled.contract(), refusal, Outcome::Quarantined, Some(result.clone()), dispatch).await
+                let result = Some(result.clone());
+                Box::pin(self.refuse(compiled.contract(), refusal, Outcome::Quarantined, result, dispatch)).await
             }
         }
     }

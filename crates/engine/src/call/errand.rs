@@ -72,14 +72,16 @@ impl Errand for CallErrand {
     async fn send(&mut self, leg: Leg) -> Result<Answer, PerformFailure> {
         if let Some(task) = self.task.clone() {
             let answer = self.perform(leg.clone(), Some(task)).await?;
-            return self.followed(answer, leg).await;
+            return Box::pin(self.followed(answer, leg)).await;
         }
         if self.submits || self.takes_only_tasks(&leg).await {
-            return self.as_task(leg).await;
+            return Box::pin(self.as_task(leg)).await;
         }
         let outcome = match self.perform(leg.clone(), None).await {
             // A modern server says itself that it made a task.
-            Ok(answer) if answer.era == Era::Modern => self.followed(answer, leg.clone()).await,
+            Ok(answer) if answer.era == Era::Modern && self.ear.is_some() => {
+                Box::pin(self.followed(answer, leg.clone())).await
+            }
             outcome => outcome,
         };
         if let Err(PerformFailure::Rejected { code: code::METHOD_NOT_FOUND, .. }) = &outcome {
@@ -87,7 +89,7 @@ impl Errand for CallErrand {
             // together are reason enough to do what it asks; that it had done nothing yet is only its word.
             self.member.forget_tools();
             if self.takes_only_tasks(&leg).await {
-                return self.as_task(leg).await.map_err(upstream_failure::after_sending);
+                return Box::pin(self.as_task(leg)).await.map_err(upstream_failure::after_sending);
             }
         }
         outcome

@@ -51,7 +51,7 @@ pub(crate) async fn of(core: &Core, scene: &Scene, proposal: &Proposal, contract
         },
     }));
     if let Some(call_id) = &aims.like {
-        expected.push(like(core, scene, proposal, call_id).await);
+        expected.push(Box::pin(like(core, scene, proposal, call_id)).await);
     }
     expected
 }

@@ -20,7 +20,11 @@ impl CallPipeline<'_> {
         let (contract, chain) = (Arc::clone(resolved.contract()), resolved.proposal().chain.clone());
         let judged = self.pass_gates(resolved, &context.guest.authority);
         self.record.policy = self.trail.take_policy();
-        let judged = destinations::look_up(judged).await;
+        let judged = match judged {
+            // Boxed, because few calls have URLs among their arguments.
+            Ok(permit) if permit.has_destinations() => Box::pin(destinations::look_up(permit)).await,
+            judged => judged,
+        };
         let permit = self.judged(judged, &chain).map_err(|mut refusal| {
             expectations::name_fitting(&mut refusal, self.scene, &context.guest, &expected, &contract);
             Exit::refused(refusal)

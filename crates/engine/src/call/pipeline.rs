@@ -42,10 +42,10 @@ impl CallPipeline<'_> {
         Box::pin(pipeline.run(proposal, context)).await
     }
 
-    async fn run(mut self: Box<Self>, proposal: Proposal, context: CallContext) -> CallAnswer {
+    async fn run(mut self: Box<Self>, proposal: Box<Proposal>, context: Box<CallContext>) -> CallAnswer {
         let resolved = match self.resolve(proposal, &context).await {
             Ok(resolved) => resolved,
-            Err(refusal) => return self.refuse_unresolved(refusal).await,
+            Err(refusal) => return Box::pin(self.refuse_unresolved(refusal)).await,
         };
         let contract = Arc::clone(resolved.contract());
         self.record.contract = Some(contract.reference());
@@ -60,7 +60,7 @@ impl CallPipeline<'_> {
     }
 
     /// Every stage from the contract to the upstream's answer. Each `?` ends the call with nothing sent.
-    async fn send(&mut self, resolved: Resolved, mut context: CallContext) -> Result<Box<Performed>, Exit> {
+    async fn send(&mut self, resolved: Resolved, mut context: Box<CallContext>) -> Result<Box<Performed>, Exit> {
         // Gates 1 to 10.
         let permit = self.judge(resolved, &context).await?;
         // Which operation it is: its key, and the state it continues from.

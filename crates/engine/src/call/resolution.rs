@@ -56,7 +56,7 @@ impl CallPipeline<'_> {
     /// Finds the contract of a call, by what its server offers on the present connection.
     pub(super) async fn resolve(
         &mut self,
-        proposal: Proposal,
+        proposal: Box<Proposal>,
         context: &CallContext,
     ) -> Result<Resolved, Box<Refusal>> {
         let guest = &context.guest;

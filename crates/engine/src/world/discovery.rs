@@ -127,11 +127,11 @@ impl Discovery {
         let mut counterpart = guest.counterpart();
         if counterpart.capabilities.answers_anything() && !acquaintance.knows_era() && !acquaintance.is_personal() {
             // Only the shared connection tells whether this guest gets one of its own.
-            acquaintance.refresh(&self.nobody, wait()).await;
+            Box::pin(acquaintance.refresh(&self.nobody, wait())).await;
         }
         counterpart = acquaintance.known_as(&counterpart);
         if !acquaintance.is_current(&counterpart) {
-            acquaintance.refresh(&counterpart, wait()).await;
+            Box::pin(acquaintance.refresh(&counterpart, wait())).await;
         }
         acquaintance.guard(&counterpart);
     }

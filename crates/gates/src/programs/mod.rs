@@ -157,6 +157,11 @@ impl Programs {
         (gravest < declared).then_some(gravest)
     }
 
+    /// Whether an argument may be a URL.
+    pub(crate) fn has_urls(&self) -> bool {
+        self.0.iter().any(|program| matches!(program.kind, ProgramKind::Url(_)))
+    }
+
     /// Where the URLs among the arguments lead, with the JSON Pointer of each. URLs whose text is refused are left out.
     pub(crate) fn destinations(&self, arguments: &CanonicalBytes) -> Vec<(String, Destination)> {
         let urls = self.0.iter().filter_map(|program| match &program.kind {
