@@ -85,10 +85,11 @@ fn call(era: Era) -> Value {
 
 fn request(fields: &[(&'static str, String)], message: &Value) -> Vec<u8> {
     let body = message.to_string();
-    let fields: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     format!(
         "POST /mcp HTTP/1.1\r\nhost: localhost\r\naccept: application/json, text/event-stream\r\n\
-         content-type: application/json\r\n{fields}content-length: {}\r\n\r\n{body}",
+         content-type: application/json\r\n{}content-length: {}\r\n\r\n{body}",
+        fields.concat(),
         body.len()
     )
     .into_bytes()

@@ -35,7 +35,7 @@ pub(crate) fn check() -> ExitCode {
         }
     };
     let complaints: Vec<String> =
-        measured.into_iter().flat_map(|(era, figures)| compared(era, figures)).filter_map(|told| told.err()).collect();
+        measured.into_iter().flat_map(|(era, figures)| compared(era, figures)).filter_map(Result::err).collect();
     for complaint in &complaints {
         eprintln!("{complaint}");
     }
