@@ -1,7 +1,7 @@
 //! What a whole call of a read takes in a debug build by the toolchain of this repository, and how far from that it may be.
 //!
-//! These figures are written here by hand, after a run of `make gate-cost-check` said others and somebody knows why. On the day they were
-//! written, 120 runs differed by 0.02 % in allocations and bytes; 20 runs differed by 0.5 % in instructions, and 9 runs on a machine with three
+//! These figures are written here by hand, after a run of `make gate-cost-check` said others and somebody knows why. When they were
+//! chosen, 120 runs differed by 0.02 % in allocations and bytes; 20 runs differed by 1 % in instructions, and 9 runs on a machine with three
 //! times as much to do as it has cores had up to 2 % more: there threads wait for each other more often.
 
 use super::{Era, measure::Figures};
