@@ -26,6 +26,7 @@ mod session;
 mod splice;
 mod terms;
 
+pub mod for_engine;
 pub mod http;
 pub mod stdio;
 

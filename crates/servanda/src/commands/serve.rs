@@ -6,10 +6,7 @@ use std::{
 };
 
 use serde_json::json;
-use servanda_doors::{
-    HttpOptions, Serving,
-    http::{self, Threads},
-};
+use servanda_doors::{HttpOptions, Serving, for_engine, http::Threads};
 use servanda_engine::{Answering, Engine};
 use servanda_ledger::Schema;
 use servanda_mcp::ClientCapabilities;
@@ -137,12 +134,11 @@ pub(crate) async fn serve_http(
     let configuration = files.as_ref().map(|files| running_gateway::configuration(&files.loaded.file));
     options.health = Arc::new(station.health(configuration));
     options.session_idle_ms_max = station.session_idle_ms_max;
-    let router = http::router(station.engine.clone(), options);
     // Held until everything has ended: calls go on there when the door is closed.
     let threads = Threads::start(available_parallelism().map_or(1, NonZero::get))?;
     let drain_ms_max = u64::try_from(stop.door_max().as_millis()).unwrap_or(u64::MAX);
     let serving = Serving { drain_ms_max, threads: threads.clone(), ..Serving::default() };
-    let serving = http::serve_with(listener, router, stop.told.clone(), serving);
+    let serving = for_engine::serve_http(listener, station.engine.clone(), options, stop.told.clone(), serving);
     let ended = Box::pin(until_the_end(station, stop, files, serving, screen)).await;
     drop(threads);
     ended

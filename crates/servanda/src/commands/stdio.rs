@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use servanda_doors::{StdioOptions, stdio};
+use servanda_doors::{StdioOptions, for_engine};
 use servanda_ledger::Schema;
 use tokio::io::{AsyncRead, ReadBuf};
 
@@ -31,7 +31,8 @@ pub(crate) async fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
     let mut options = StdioOptions::new(super::server_identity());
     options.drain_ms_max = u64::try_from(stop.door_max().as_millis()).unwrap_or(u64::MAX);
     let input = UntilEnd { input: tokio::io::stdin(), stop: stop.clone() };
-    let serving = stdio::serve(station.engine.clone(), options, input, tokio::io::stdout(), stop.told.clone());
+    let (input, output) = (Box::new(input), Box::new(tokio::io::stdout()));
+    let serving = for_engine::serve_stdio(station.engine.clone(), options, input, output, stop.told.clone());
     Box::pin(super::serve::until_the_end(&station, &stop, Some(files), serving, screen)).await
 }
 

@@ -1,0 +1,35 @@
+//! Both doors for [`Engine`]. The doors are generic over what answers them; here they are compiled for the engine, in this crate and
+//! with its optimisation, so that the binary need not be compiled for speed. Deliberately not here: anything a door does.
+
+use std::{io, sync::Arc};
+
+use servanda_engine::Engine;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{HttpOptions, Serving, StdioOptions, http, stdio};
+
+/// Serves MCP over HTTP, as [`http::serve_with`] does.
+pub async fn serve_http(
+    listener: TcpListener,
+    engine: Arc<Engine>,
+    options: HttpOptions,
+    shutdown: CancellationToken,
+    serving: Serving,
+) -> io::Result<()> {
+    http::serve_with(listener, http::router(engine, options), shutdown, serving).await
+}
+
+/// Serves MCP over stdio, as [`stdio::serve`] does.
+pub async fn serve_stdio(
+    engine: Arc<Engine>,
+    options: StdioOptions,
+    input: Box<dyn AsyncRead + Send + Unpin>,
+    output: Box<dyn AsyncWrite + Send + Unpin>,
+    shutdown: CancellationToken,
+) -> io::Result<()> {
+    stdio::serve(engine, options, input, output, shutdown).await
+}
