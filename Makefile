@@ -150,7 +150,7 @@ gate-cost:
 
 # What is said there about allocations, and the golden figures of a whole call (trials/gate-cost/src/whole_call/golden.rs), held against a
 # debug build; it shares what the other targets have built. A call that became slower fails here, and so does one that became faster until
-# the golden figures say so. The whole calls take half a minute in callgrind.
+# the golden figures say so. The whole calls take 20 to 50 s in callgrind.
 gate-cost-check:
 	trials/need-valgrind
 	cargo test --quiet --manifest-path trials/gate-cost/Cargo.toml --target-dir target
