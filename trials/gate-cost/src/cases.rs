@@ -9,7 +9,10 @@ use servanda_contract::{
     expectation::{Aims, BehaviourPattern, Expectation, ExpectationSource},
     tool::{Mutability, ToolContract},
 };
-use servanda_gates::{CompiledContract, Contracts, Expected, Registered, Resolved, Stopwatch, Trail, admit, resolve};
+use servanda_gates::{
+    CompiledContract, ContractResolver, RegisteredContracts, ResolvedCall, Stopwatch, ToolExpectation, Trail, admit,
+    resolve,
+};
 
 use crate::rules::Rules;
 
@@ -19,7 +22,7 @@ pub(crate) struct Case {
     pub(crate) what: &'static str,
     contract: Arc<CompiledContract>,
     arguments: Bytes,
-    expected: Vec<Expected>,
+    expected: Vec<ToolExpectation>,
     /// Whether gate 6 refuses it.
     pub(crate) refused: bool,
     /// What gates 7 and 8 judge by; the gateway's own account where there is nothing.
@@ -75,7 +78,7 @@ impl Case {
         let allowed = |mutability| {
             let pattern = BehaviourPattern { mutability: Some(mutability), ..BehaviourPattern::default() };
             let source = ExpectationSource::Task("triage".to_owned());
-            vec![Expected::Of(Expectation { source, allowed: vec![pattern] })]
+            vec![ToolExpectation::Known(Expectation { source, allowed: vec![pattern] })]
         };
         let expected = match task {
             Task::None => Vec::new(),
@@ -91,7 +94,7 @@ impl Case {
     }
 
     /// The call once more, as it comes to the gates.
-    pub(crate) fn resolved(&self) -> Resolved {
+    pub(crate) fn resolved(&self) -> ResolvedCall {
         let proposal = Proposal {
             call_id: CallId::new(),
             caller: Caller::local(),
@@ -109,7 +112,7 @@ impl Case {
     }
 }
 
-impl Contracts for Case {
+impl ContractResolver for Case {
     fn contract_of(&self, _proposal: &Proposal) -> Result<Arc<CompiledContract>, Box<Refusal>> {
         Ok(Arc::clone(&self.contract))
     }
@@ -134,7 +137,7 @@ fn contract(program: Option<&str>) -> Arc<CompiledContract> {
             contract.affordance.examples.clear();
         }
     }
-    Arc::new(admit(contract, &Registered::new()).unwrap_or_else(|rejection| panic!("{rejection}")))
+    Arc::new(admit(contract, &RegisteredContracts::new()).unwrap_or_else(|rejection| panic!("{rejection}")))
 }
 
 /// A query as reports have them: some common table expressions, joins, windows, about two kilobytes.

@@ -4,17 +4,17 @@
 use serde_json::{Value, json};
 use servanda_catalog::{
     Catalog, Inventory,
-    inference::offered,
-    names::Naming,
-    pins::{Definition, Lock, Pins, Policy},
+    inference::definition_layer,
+    names::ExposedNaming,
+    pins::{Definition, LockFile, PinPolicy, Pins},
 };
 use servanda_contract::{
     Timestamp,
-    layers::{Defaults, Layers},
-    pool::Pool,
+    layers::{ContractLayers, Defaults},
+    pool::SectionPool,
 };
 use servanda_engine::Authorities;
-use servanda_gates::{Registered, admit};
+use servanda_gates::{RegisteredContracts, admit};
 use servanda_mcp::ClientCapabilities;
 
 use crate::counting::held_bytes;
@@ -48,19 +48,19 @@ fn definition(number: usize) -> String {
 /// A catalog of so many pinned tools that their server offers, and the policies that decide about them.
 fn world(contracts: usize) -> (Catalog, Authorities) {
     let texts: Vec<String> = (0..contracts).map(definition).collect();
-    let mut lock = Lock::default();
+    let mut lock = LockFile::default();
     for text in &texts {
         lock.set("up", &Definition::read(text).unwrap(), Timestamp::from_unix_ms(0));
     }
-    let lock = Lock::read("servanda.lock", &lock.write().unwrap()).unwrap();
+    let lock = LockFile::read("servanda.lock", &lock.write().unwrap()).unwrap();
     let entry = serde_json::from_value(json!({ "class": "READ_ONLY", "behaviour": "PURE|READ|DATA|TEXT" })).unwrap();
     let defaults = Defaults::default();
-    let mut pool = Pool::default();
+    let mut pool = SectionPool::default();
     let admitted: Vec<_> = lock
         .pins()
         .map(|(server, tool, pin)| {
-            let offered = offered(&pin.definition).0;
-            let layers = Layers {
+            let offered = definition_layer(&pin.definition).0;
+            let layers = ContractLayers {
                 server,
                 tool,
                 configuration: &defaults,
@@ -70,14 +70,15 @@ fn world(contracts: usize) -> (Catalog, Authorities) {
             };
             let mut contract = layers.compose().unwrap().contract;
             pool.unify(&mut contract);
-            admit(contract, &Registered::new()).unwrap()
+            admit(contract, &RegisteredContracts::new()).unwrap()
         })
         .collect();
-    let catalog = Catalog::pinned(admitted, Naming::Prefixed, Pins::new(Some(lock), Policy::default())).unwrap();
+    let catalog =
+        Catalog::pinned(admitted, ExposedNaming::Prefixed, Pins::new(Some(lock), PinPolicy::default())).unwrap();
     let listed = texts.iter().map(|text| (name(text), text.as_str()));
     let inventory = Inventory::read_each(listed, |definition| catalog.unify("up", definition));
     catalog.observe("up", &ClientCapabilities::none(), &inventory);
-    let authorities = Authorities::of_defaults(&catalog).unwrap();
+    let authorities = Authorities::with_default_policies(&catalog).unwrap();
     assert_eq!(catalog.listing(&ClientCapabilities::none()).tools.len(), contracts);
     (catalog, authorities)
 }

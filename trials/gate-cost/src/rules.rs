@@ -2,15 +2,17 @@
 
 use std::{fmt::Write as _, sync::Arc};
 
-use servanda_authority::Authenticated;
+use servanda_authority::AuthenticatedCaller;
 use servanda_engine::Authorities;
 use servanda_gates::{CompiledContract, Mandate};
-use servanda_policy::{Defaults, Limits, Policies, Principal, Shadow, Source, ToolFacts, Vocabulary};
+use servanda_policy::{
+    BuiltInPermits, Policies, PolicyLimits, PolicySource, Principal, ShadowPolicies, ToolFacts, Vocabulary,
+};
 
 /// A caller and the policies in force.
 pub(crate) struct Rules {
     authorities: Authorities,
-    authenticated: Authenticated,
+    authenticated: AuthenticatedCaller,
     principal: Arc<Principal>,
 }
 
@@ -18,14 +20,14 @@ impl Rules {
     /// So many policies beside those that are built in.
     pub(crate) fn of(contract: &CompiledContract, count: usize, write: fn(usize) -> String) -> Self {
         let authorities = Authorities::new(policies(contract, count, write), "local");
-        let authenticated = Authenticated::local();
+        let authenticated = AuthenticatedCaller::local();
         let principal = authorities.principal(&authenticated).expect("a caller that policies can speak of");
         Self { authorities, authenticated, principal }
     }
 
     /// The same with a hundred others that are tried out.
     pub(crate) fn shadowed(self, contract: &CompiledContract) -> Self {
-        let shadow = Shadow::new(policies(contract, 100, Self::about_tools));
+        let shadow = ShadowPolicies::new(policies(contract, 100, Self::about_tools));
         Self { authorities: self.authorities.with_shadow(shadow), ..self }
     }
 
@@ -66,12 +68,12 @@ impl Rules {
 }
 
 fn policies(contract: &CompiledContract, count: usize, write: fn(usize) -> String) -> Policies {
-    let vocabulary = Vocabulary::of([ToolFacts::from(contract.contract())]).expect("one tool");
+    let vocabulary = Vocabulary::from_tools([ToolFacts::from(contract.contract())]).expect("one tool");
     let mut text = String::new();
     for number in 0..count {
         writeln!(text, "{}", write(number)).expect("a text takes everything");
     }
-    let sources = [Source { name: "cost.cedar", text: &text }];
-    let loaded = Policies::load(Arc::new(vocabulary), &sources, Defaults::On, &Limits::default());
+    let sources = [PolicySource { name: "cost.cedar", text: &text }];
+    let loaded = Policies::load(Arc::new(vocabulary), &sources, BuiltInPermits::On, &PolicyLimits::default());
     loaded.unwrap_or_else(|failure| panic!("{failure}"))
 }

@@ -5,25 +5,25 @@ use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde_json::json;
+use servanda_authn::{AuthnSettings, CredentialAuthenticator, root_keys::SealingKeySource};
 use servanda_authority::sealing::SealingKey;
 use servanda_catalog::{
     Catalog,
-    inference::offered,
-    names::Naming,
-    pins::{Definition, Lock, Pins, Policy},
+    inference::definition_layer,
+    names::ExposedNaming,
+    pins::{Definition, LockFile, PinPolicy, Pins},
 };
 use servanda_contract::{
     CallRecord, Timestamp,
     expectation::Expectations,
-    layers::{Defaults, Layers},
+    layers::{ContractLayers, Defaults},
 };
-use servanda_doors::{HttpOptions, ServerIdentity, Serving, http};
+use servanda_doors::{HttpOptions, ServerIdentity, ServingOptions, http};
 use servanda_effects::{Journal, JournalError, PortFuture};
-use servanda_engine::{Authorities, Engine, EngineParts, Limits, SystemClock, World, callbacks::Callbacks};
-use servanda_gates::{CompiledContract, Registered, admit};
-use servanda_ledger::{Guard, Ledger};
-use servanda_porter::{Porter, Terms, roots::SealingKeys};
-use servanda_upstream::{Transport, Upstream, UpstreamId, UpstreamSpec};
+use servanda_engine::{Authorities, Engine, EngineLimits, EngineParts, SystemClock, World, callbacks::Callbacks};
+use servanda_gates::{CompiledContract, RegisteredContracts, admit};
+use servanda_ledger::{Ledger, LedgerGuard};
+use servanda_upstream::{Transport, Upstream, UpstreamName, UpstreamSpec};
 use tokio::{
     io::{DuplexStream, duplex},
     sync::mpsc,
@@ -58,8 +58,11 @@ impl Gateway {
         tokio::spawn(server::answer_all(connections, era, Arc::clone(&performed)));
         let url = "http://company.test/mcp".to_owned();
         let transport = Transport::Http { url, headers: BTreeMap::new() };
-        let spec =
-            UpstreamSpec { id: UpstreamId::from(UPSTREAM), transport, limits: servanda_upstream::Limits::default() };
+        let spec = UpstreamSpec {
+            id: UpstreamName::from(UPSTREAM),
+            transport,
+            limits: servanda_upstream::UpstreamLimits::default(),
+        };
         let upstream = Upstream::in_process(spec, ledger.clone(), listener);
         let journal = OneByOne { ledger: Arc::clone(&ledger), recorded: Arc::clone(&recorded) };
         let engine = engine(&ledger, upstream, journal);
@@ -72,7 +75,7 @@ impl Gateway {
         discovery.all_tried().await;
         let (clients, doors) = duplex(PIPE_BYTES);
         let router = http::router(Arc::new(engine), options(&ledger));
-        tokio::spawn(http::serve_stream(doors, router, stop.clone(), Serving::default()));
+        tokio::spawn(http::serve_stream(doors, router, stop.clone(), ServingOptions::default()));
         (Self { ledger, performed, recorded, _stop: stop.drop_guard() }, clients)
     }
 
@@ -85,18 +88,18 @@ impl Gateway {
 }
 
 fn ledger(folder: &Path) -> Arc<Ledger> {
-    let guard = Guard { position_file: Some(folder.join("servanda.position")), ..Guard::default() };
+    let guard = LedgerGuard { position_file: Some(folder.join("servanda.position")), ..LedgerGuard::default() };
     Arc::new(Ledger::open_guarded(&folder.join("ledger.db"), &guard).expect("a new ledger"))
 }
 
 fn engine(ledger: &Arc<Ledger>, upstream: Upstream, journal: OneByOne) -> Engine {
     let catalog = Arc::new(catalog());
-    let authorities = Arc::new(Authorities::of_defaults(&catalog).expect("the built-in policies"));
+    let authorities = Arc::new(Authorities::with_default_policies(&catalog).expect("the built-in policies"));
     Engine::new(EngineParts {
         world: World {
             catalog,
             upstreams: BTreeMap::from([(UPSTREAM.to_owned(), upstream)]),
-            naming: Naming::Prefixed,
+            naming: ExposedNaming::Prefixed,
             expectations: Expectations::default(),
             callbacks: Arc::new(Callbacks::default()),
             authorities,
@@ -107,33 +110,34 @@ fn engine(ledger: &Arc<Ledger>, upstream: Upstream, journal: OneByOne) -> Engine
         effects: ledger.clone(),
         budgets: ledger.clone(),
         clock: Arc::new(SystemClock),
-        limits: Limits::default(),
+        limits: EngineLimits::default(),
     })
 }
 
 fn options(ledger: &Arc<Ledger>) -> HttpOptions {
     let name = "servanda".to_owned();
     let mut options = HttpOptions::new(ServerIdentity { name, version: "1".to_owned(), instructions: None });
-    let porter = Porter::new(ledger.clone(), Arc::new(SystemClock), Arc::new(NoKeys), Terms::Local);
-    options.doorkeeper = Arc::new(porter.expect("a porter"));
+    let authenticator =
+        CredentialAuthenticator::new(ledger.clone(), Arc::new(SystemClock), Arc::new(NoKeys), AuthnSettings::Local);
+    options.authenticator = Arc::new(authenticator.expect("an authenticator"));
     // An answer that takes longer goes back as a stream, which is another path.
-    options.answer_moment_ms = PATIENCE_MS;
+    options.stream_after_ms = PATIENCE_MS;
     options
 }
 
 /// The one tool, pinned as its server lists it.
 fn catalog() -> Catalog {
-    let mut lock = Lock::default();
+    let mut lock = LockFile::default();
     lock.set(UPSTREAM, &Definition::read(server::DEFINITION).expect("a definition"), Timestamp::from_unix_ms(0));
     let contracts: Vec<CompiledContract> = lock.pins().map(|(_, tool, pin)| contract(tool, &pin.definition)).collect();
-    Catalog::pinned(contracts, Naming::Prefixed, Pins::new(Some(lock), Policy::default())).expect("one tool")
+    Catalog::pinned(contracts, ExposedNaming::Prefixed, Pins::new(Some(lock), PinPolicy::default())).expect("one tool")
 }
 
 fn contract(tool: &str, definition: &Definition) -> CompiledContract {
     let entry = json!({ "class": "READ_ONLY", "behaviour": "PURE|READ|DATA|TEXT" });
     let entry = serde_json::from_value(entry).expect("an entry");
-    let (defaults, offered) = (Defaults::default(), offered(definition).0);
-    let layers = Layers {
+    let (defaults, offered) = (Defaults::default(), definition_layer(definition).0);
+    let layers = ContractLayers {
         server: UPSTREAM,
         tool,
         configuration: &defaults,
@@ -144,7 +148,7 @@ fn contract(tool: &str, definition: &Definition) -> CompiledContract {
     let mut contract = layers.compose().expect("a contract").contract;
     contract.runtime.timeout_ms = PATIENCE_MS;
     contract.runtime.rate_limits.max_requests = 1_000_000;
-    admit(contract, &Registered::new()).unwrap_or_else(|rejection| panic!("{rejection}"))
+    admit(contract, &RegisteredContracts::new()).unwrap_or_else(|rejection| panic!("{rejection}"))
 }
 
 /// The ledger as the journal, where every record is waited for. Records of reads gather for some milliseconds otherwise, and how many a
@@ -156,18 +160,18 @@ struct OneByOne {
 }
 
 impl Journal for OneByOne {
-    fn finished(
+    fn record_finished(
         &self,
         record: CallRecord,
         quarantine: Option<Bytes>,
         _durable: bool,
     ) -> PortFuture<'_, Result<(), JournalError>> {
         self.recorded.add_one();
-        self.ledger.finished(record, quarantine, true)
+        self.ledger.record_finished(record, quarantine, true)
     }
 
-    fn recall<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {
-        self.ledger.recall(call_id)
+    fn find_record<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {
+        self.ledger.find_record(call_id)
     }
 }
 
@@ -175,7 +179,7 @@ impl Journal for OneByOne {
 #[derive(Debug)]
 struct NoKeys;
 
-impl SealingKeys for NoKeys {
+impl SealingKeySource for NoKeys {
     fn roots_key(&self) -> Result<SealingKey, String> {
         Err("there are no keys".to_owned())
     }
