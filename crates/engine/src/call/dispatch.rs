@@ -64,7 +64,8 @@ impl CallPipeline<'_> {
         repeatable.template.lease = lease;
         repeatable.template.set_key(contract.contract(), repeatable.fenced.as_ref(), operation_id.as_deref());
         conversation.rules = conversation.rules.refusing(&refused_questions);
-        // Before, because an answer that is read from now on may be new; and after, because it may still have been old.
+        // The cache is invalidated before the call, because reads from now on may see the change, and after it, because reads until then
+        // may not have.
         self.changed(&member, changes.as_deref());
         let mut questions = Vec::new();
         let ending = conversation.run(&mut repeatable, &mut questions).await;
@@ -183,7 +184,7 @@ impl CallPipeline<'_> {
     }
 }
 
-/// What the call was judged to need, for an upstream that is told.
+/// What the call was judged to need, for an upstream that is shown credentials.
 fn entrusted(contract: &CompiledContract, arguments: &[u8]) -> Arc<CallRequirements> {
     let (scopes, class) = (contract.scopes().clone(), contract.class_of(arguments));
     Arc::new(CallRequirements { tool: contract.contract().identity.name.clone(), scopes, class })
