@@ -45,7 +45,7 @@ pub(crate) fn not_resolved(proposal: &Proposal, reason: ResolveError) -> Refusal
             GateName::Resolve,
             TaxonomyClass::DependencyUnavailable,
             format!(
-                "`{shown}` has a contract, but the upstream `{upstream}` does not offer it to this client, or not any more"
+                "`{shown}` has a contract, but the upstream `{upstream}` no longer offers it, or not to this client"
             ),
             "use another tool".to_owned(),
         )
@@ -337,7 +337,7 @@ pub(crate) fn too_many_refused(call_id: &CallId, wait_ms: u64) -> Refusal {
         call_id.clone(),
         GateName::Resolve,
         TaxonomyClass::RateLimited,
-        "too many of your calls were refused in the last minute; this one was not looked at".to_owned(),
+        "too many of your calls were refused in the last minute, so this one was not checked".to_owned(),
         "wait, read why the earlier calls were refused, and correct them before calling again".to_owned(),
     );
     refusal.retry_after_ms = Some(wait_ms);

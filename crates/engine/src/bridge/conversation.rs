@@ -97,7 +97,7 @@ pub(crate) enum ConversationEnd {
     NotGiven { answer: Answer, what: MissingInput },
 }
 
-/// A conversation under way.
+/// A conversation in progress.
 struct ConversationDriver<'a> {
     conversation_state: Option<ConversationState>,
     bridge: &'a Bridge,

@@ -74,7 +74,7 @@ impl CallPipeline<'_> {
         self.trail.note(GateName::Perform, !matches!(ending, ConversationEnd::Failed(_)), started_us);
         self.record.attempts = Some(repeatable.retries.made).filter(|made| *made > 1);
         let (retry_after_ms, was_task) = (repeatable.retries.retry_after_ms, repeatable.was_task);
-        // The upstream always gives the call back; without it there is no evidence to go on with.
+        // The upstream always gives the call back; without it there is no evidence to continue with.
         let Some(fenced) = repeatable.fenced else {
             return Err(CallExit::not_dispatched(refusals::lost_evidence(call_id), dispatch));
         };
