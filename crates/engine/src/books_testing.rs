@@ -1,4 +1,4 @@
-//! Books in memory that count who asks them, and that can be away.
+//! A budget store in memory that counts its entries, and that can be unavailable.
 
 use std::sync::{
     Arc, Mutex,
@@ -14,19 +14,19 @@ use servanda_effects::{
 
 use super::RecordingEffects;
 
-/// Books in memory.
+/// A budget store in memory.
 #[derive(Debug)]
 pub(crate) struct CountedBudgets {
     books: InMemoryBudgets,
-    /// Entries that were asked for.
+    /// How many entries were asked for.
     entries: AtomicUsize,
-    /// Whether nothing can be entered at the moment.
+    /// Whether no entry can be made at the moment.
     pub(crate) down: AtomicBool,
-    /// Whether what is entered is entered, and nobody hears of it.
+    /// Whether entries are made but not acknowledged.
     pub(crate) deaf: AtomicBool,
-    /// Whether whoever has kept something back hangs then, as a process that dies does.
+    /// Whether a call hangs after it reserved something, like a process that dies.
     pub(crate) hang_after_reserve: AtomicBool,
-    /// Effects that are late from when something was kept back.
+    /// Effects that become late when something is reserved.
     pub(crate) makes_late: Mutex<Option<Arc<RecordingEffects>>>,
 }
 

@@ -1,9 +1,10 @@
-//! Answers of reads, kept for as long as their contracts say. Found by what was proposed, to the byte, and by whom; given up
-//! when the upstream says that it changed, and when a call may have changed what was read.
+//! Answers of reads, kept for as long as their contracts say. An answer is found by what was proposed, to the byte, and by whom. It is
+//! dropped when
+//! the upstream says that it changed, and when a call may have changed what was read.
 //!
-//! It belongs to one process: what other replicas change, and what a task changes before anybody learns that it ended, is
-//! noticed when the answer's time is over. What may be kept at all
-//! is for the contract to say, and who may see it too.
+//! The cache belongs to one process: what other replicas change, and what a task changes before its end is known, is noticed when the
+//! answer's time
+//! is over. The contract says which answers may be kept and who may see them.
 
 #[cfg(test)]
 mod tests;
@@ -19,41 +20,41 @@ use servanda_contract::{Caller, Digest};
 use servanda_effects::overlap;
 use tokio::time::Instant;
 
-/// Bytes of answers that are kept.
+/// The most bytes of answers that are kept.
 const BYTES_MAX: usize = 64 << 20;
-/// Answers that are kept, however small.
+/// The most answers that are kept, however small.
 const ENTRIES_MAX: usize = 65_536;
-/// An answer that is larger than this part of all is not kept: it would push out too many others.
+/// An answer that is larger than one `ANSWER_SHARE`th of all bytes is not kept, because it would push out too many others.
 const ANSWER_SHARE: usize = 16;
-/// No answer is kept longer, whatever its contract says.
+/// The longest time that an answer is kept, whatever its contract says.
 const TTL_MS_MAX: u64 = 3_600_000;
 
-/// The answers.
+/// The cached answers.
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
     state: Mutex<CacheState>,
 }
 
-/// Whose answer it is: nobody else's, or one of the tenant's that anybody there may see.
+/// Who may get an answer: one principal, or every caller of a tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct CacheScope {
     tenant: String,
     principal: Option<String>,
 }
 
-/// A read that may be answered from here.
+/// A read that may be answered from the cache.
 #[derive(Debug, Clone)]
 pub(crate) struct CacheableRead {
     pub(crate) scope: CacheScope,
-    /// The digest of what is proposed: tenant, tool, contract, canonical arguments.
+    /// The digest of the proposal: tenant, tool, contract, canonical arguments.
     pub(crate) request: Digest,
     pub(crate) upstream: Arc<str>,
-    /// What it reads, by name; if nothing is named, it may be anything of its upstream.
+    /// The names of what it reads; if it names nothing, it may read anything of its upstream.
     pub(crate) resources: Vec<String>,
     pub(crate) ttl_ms: u64,
 }
 
-/// A read under way. What comes of it is kept only if nothing changed since it began.
+/// A read in progress. Its answer is kept only if nothing changed since it began.
 #[derive(Debug)]
 pub(crate) struct PendingRead {
     read: CacheableRead,
@@ -63,13 +64,13 @@ pub(crate) struct PendingRead {
 #[derive(Debug, Default)]
 struct CacheState {
     entries: HashMap<(CacheScope, Digest), Entry>,
-    /// In the order in which they came; the oldest goes first.
+    /// The keys in the order in which they came; the oldest is dropped first.
     order: BTreeMap<u64, (CacheScope, Digest)>,
     next: u64,
     bytes: usize,
-    /// Counts what may have changed something, by upstream.
+    /// Counts by upstream what may have changed something.
     changes: HashMap<Arc<str>, u64>,
-    /// Counts how often everything was given up.
+    /// Counts how often the cache was cleared.
     clearings: u64,
 }
 
@@ -83,7 +84,7 @@ struct Entry {
 }
 
 impl CacheScope {
-    /// The caller's own, or shared by its tenant.
+    /// For the caller only, or for its whole tenant.
     pub(crate) fn for_caller(caller: &Caller, shared: bool) -> Self {
         let principal = (!shared).then(|| caller.principal.clone());
         Self { tenant: caller.tenant.clone(), principal }
@@ -91,7 +92,7 @@ impl CacheScope {
 }
 
 impl Cache {
-    /// The answer, or what it takes to keep the one to come.
+    /// The cached answer, or what is needed to keep the answer to come.
     pub(crate) fn find(&self, read: CacheableRead) -> Result<Bytes, Box<PendingRead>> {
         let mut kept = self.state();
         let key = (read.scope.clone(), read.request);
@@ -104,7 +105,7 @@ impl Cache {
         Err(Box::new(PendingRead { read, change }))
     }
 
-    /// Keeps an answer, unless something may have changed while it was on its way.
+    /// Keeps an answer, unless something may have changed while it was under way.
     pub(crate) fn store(&self, under_way: PendingRead, answer: Bytes) {
         let PendingRead { read, change } = under_way;
         let mut kept = self.state();
@@ -124,7 +125,7 @@ impl Cache {
         kept.shrink();
     }
 
-    /// Something may have changed at an upstream: these resources, or anything if none is named.
+    /// Drops answers because these resources of an upstream may have changed, or anything there if none are named.
     pub(crate) fn invalidate(&self, upstream: &Arc<str>, resources: &[String]) {
         let mut kept = self.state();
         *kept.changes.entry(Arc::clone(upstream)).or_default() += 1;
@@ -141,7 +142,7 @@ impl Cache {
         }
     }
 
-    /// Gives everything up: the world is another one.
+    /// Drops all answers, because the world was replaced.
     pub(crate) fn clear(&self) {
         let mut kept = self.state();
         *kept = CacheState { clearings: kept.clearings + 1, ..CacheState::default() };

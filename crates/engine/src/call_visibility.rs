@@ -9,24 +9,25 @@ use servanda_contract::{Caller, Timestamp, tool::SideEffectClass};
 
 use crate::{client::Requester, world::WorldSnapshot};
 
-/// What is on record of it.
+/// What is on record of a call.
 #[derive(Debug)]
 pub(crate) struct PastCall<'a> {
-    /// Whose it is.
+    /// The caller who made it.
     pub(crate) owner: &'a Caller,
     /// The exposed name as called.
     pub(crate) exposed_tool: &'a str,
     /// The contract's name.
     pub(crate) contract: &'a str,
-    /// What it changes and reads, by name.
+    /// The names of what it changes and reads.
     pub(crate) touches: &'a [String],
-    /// How grave it was, if the program that it brought decided.
+    /// How severe it was, if the program in its arguments decided that.
     pub(crate) program_class: Option<SideEffectClass>,
 }
 
 impl PastCall<'_> {
-    /// Whether it is that requester's to know of: begun by the same party, and covered by the credential the requester came with. A
-    /// credential may have been narrowed without another agent between.
+    /// Whether the requester may know of the call: the same party began it, and the requester's credential covers it. A credential may
+    /// have been
+    /// narrowed without another agent in between.
     pub(crate) fn is_visible_to(&self, requester: &Requester, snapshot: &WorldSnapshot, now: Timestamp) -> bool {
         if !requester.caller.may_see_calls_of(self.owner) {
             return false;
@@ -36,7 +37,7 @@ impl PastCall<'_> {
             let class = self.program_class.unwrap_or(contract.contract().transactional.side_effect_class);
             return rights.lacks(&contract.need(class, self.touches, now)).is_none();
         }
-        // How grave it was, and which scopes it took, nobody can say any more.
+        // Without the contract, the class and the scopes of the call are unknown, so the gravest class is assumed.
         let (scopes, class) = (&BTreeSet::new(), SideEffectClass::CriticalMutation);
         rights.lacks(&RequiredRights { scopes, tool: self.contract, resources: self.touches, class, at: now }).is_none()
     }

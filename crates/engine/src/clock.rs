@@ -1,4 +1,4 @@
-//! The clock, deadlines, and the stopwatch of one call. The only place of the engine that asks the system for the time.
+//! The clock, deadlines, and the stopwatch of one call. The only part of the engine that asks the system for the time.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -10,7 +10,7 @@ use servanda_gates::Stopwatch;
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "this is the clock everybody else is handed")]
+    #[expect(clippy::disallowed_methods, reason = "this is the clock that all other code is handed")]
     fn now(&self) -> Timestamp {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp::from_unix_ms(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))

@@ -1,7 +1,8 @@
-//! What the rooms of the engine share: the present world, the stores, this process among others, and what it keeps about effects.
+//! What all parts of the engine share: the present world, the stores, this process among others, and what it keeps about effects.
 //!
-//! Deliberately not here: what only calls need, what only long work needs, and conversations with clients. Each of those rooms has a
-//! context of its own, which holds this one.
+//! Deliberately not here: what only calls need, what only long work needs, and conversations with clients. Each of those parts has a
+//! context of
+//! its own, which holds this one.
 
 mod in_flight_effects;
 
@@ -32,7 +33,7 @@ use crate::{
     world::{PresentWorld, WorldSnapshot},
 };
 
-/// What the rooms share.
+/// What all parts of the engine share.
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) world: Arc<PresentWorld>,
@@ -41,28 +42,29 @@ pub(crate) struct Core {
     pub(crate) effects: Arc<dyn EffectStore>,
     /// This process, among those that share the effects.
     pub(crate) owner: OwnerId,
-    /// Until when the store takes this process for alive.
+    /// Until when the store considers this process alive.
     pub(crate) owner_lease: Arc<OwnerLease>,
     pub(crate) in_flight_effects: Arc<InFlightEffects>,
     pub(crate) cache: Cache,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) gate_limits: GateLimits,
     pub(crate) refused_calls: RefusedCalls,
-    /// Calls that have no answer and no record of their end yet.
+    /// Calls that have no answer or no record of their end yet.
     pub(crate) in_flight: TaskTracker,
     pub(crate) change_events: broadcast::Sender<ChangeEvent>,
     pub(crate) changes: watch::Sender<u64>,
     pub(crate) outbox: CallbackOutbox,
-    /// Calls under way that may change something.
+    /// Running calls that may change something.
     pub(crate) mutations: Arc<Mutations>,
     pub(crate) quarantine: Quarantine,
-    /// Where budgets are drawn from.
+    /// Draws from budgets.
     pub(crate) budget_client: Arc<BudgetClient>,
 }
 
 impl Core {
-    /// The lease of a dispatch for which the store was asked at that moment. What can be repeated may be sent for as long as this
-    /// process lives; anything else only while no other process can have judged it.
+    /// The lease of a dispatch for which the store was asked at that moment. A call that can be repeated may be sent as long as this
+    /// process lives; any
+    /// other call only while no other process can have judged it.
     pub(crate) fn lease(&self, asked_at: Instant, class: EffectClass) -> DispatchLease {
         let own = DispatchLease::new(lease_end(asked_at), Arc::clone(&self.owner_lease));
         match class {
@@ -76,7 +78,7 @@ impl Core {
         self.world.snapshot()
     }
 
-    /// Who is to be told of what ends in that world, as things stand.
+    /// Which callbacks to tell of what ends in that world, as of now.
     pub(crate) fn callback_notices<'s>(&'s self, snapshot: &'s WorldSnapshot) -> CallbackNotices<'s> {
         let owner = self.outbox.delivers().then_some(&self.owner);
         CallbackNotices {
@@ -87,7 +89,7 @@ impl Core {
         }
     }
 
-    /// Tells everybody that something changed. Nobody may be listening.
+    /// Tells all listeners that something changed. There may be none.
     pub(crate) fn announce(&self, news: ChangeEvent) {
         let tools = match &news {
             ChangeEvent::ForTenants { news, .. } => matches!(**news, ChangeEvent::Tools),
@@ -100,8 +102,9 @@ impl Core {
     }
 }
 
-/// When a lease ends for which the store was asked at that moment: before the store says so. The store's clock may jump, which
-/// counts as a tick, and a store may go by a time that is a fifth of a tick old.
+/// When a lease ends for which the store was asked at that moment. It ends here before it ends in the store, because the store's clock may
+/// jump,
+/// which counts as a tick, and because the store may use a time that is a fifth of a tick old.
 pub(crate) fn lease_end(asked_at: Instant) -> Instant {
     let tick_ms = ledger_tick_ms_max();
     asked_at + Duration::from_millis(owner_silence_ms_max() - tick_ms - tick_ms / 5)

@@ -1,4 +1,4 @@
-//! What the deliveries of one request to its upstream have in common, however often it is made, and what each adds.
+//! What all deliveries of one request to its upstream have in common, however often it is made, and what each one adds.
 
 pub(crate) mod param_headers;
 
@@ -25,11 +25,11 @@ pub(crate) struct DeliveryTemplate {
     pub(crate) meta: Vec<(String, Box<RawValue>)>,
     pub(crate) key_header: Option<(String, String)>,
     pub(crate) entrusted: Option<Arc<CallRequirements>>,
-    /// Under which lease its bytes may leave; none where it is no effect.
+    /// The lease under which its bytes may leave; none if the call is not an effect.
     pub(crate) lease: Option<DispatchLease>,
 }
 
-/// On what terms a request is made this time.
+/// What one delivery of a request adds.
 #[derive(Debug, Clone)]
 pub(crate) struct DeliveryAttempt {
     pub(crate) deadline: Instant,
@@ -38,7 +38,8 @@ pub(crate) struct DeliveryAttempt {
 }
 
 impl DeliveryTemplate {
-    /// Puts the key of an effect where the upstream takes it, and the operation beside it. Among the arguments it is already.
+    /// Puts the key of an effect where the upstream takes it, and the operation id beside it. A key that the upstream takes as an argument
+    /// is already there.
     pub(crate) fn set_key(&mut self, contract: &ToolContract, fenced: Option<&Fenced>, operation_id: Option<&str>) {
         let Some((fenced, key)) = fenced.and_then(|fenced| Some((fenced, fenced.upstream_key()?))) else { return };
         if !fenced.effect_class().takes_key() {
@@ -54,13 +55,13 @@ impl DeliveryTemplate {
         }
     }
 
-    /// Adds a text to `_meta`, in place of what the caller put there.
+    /// Sets a text in `_meta`, in place of what the caller put there.
     fn set_meta(&mut self, name: &str, text: &str) {
         self.meta.retain(|(other, _)| other != name);
         self.meta.extend(RawValue::from_string(to_json(text)).ok().map(|raw| (name.to_owned(), raw)));
     }
 
-    /// The delivery of one leg.
+    /// The options of one delivery.
     pub(crate) fn delivery(&self, attempt: DeliveryAttempt) -> RequestOptions {
         let is_first = attempt.continuation.input_responses.is_none() && attempt.continuation.request_state.is_none();
         RequestOptions {

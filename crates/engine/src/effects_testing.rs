@@ -1,4 +1,4 @@
-//! Effects in memory whose records a test can look at, and that can be away.
+//! Effects in memory whose records a test can read, and that can be unavailable.
 
 use std::sync::{
     Arc,
@@ -16,7 +16,7 @@ use servanda_effects::{
 
 use super::RecordingJournal;
 
-/// Effects in memory whose records are kept with the others.
+/// Effects in memory whose records are stored with the others.
 #[derive(Debug)]
 pub(crate) struct RecordingEffects {
     pub(crate) effects: InMemoryEffects,
@@ -25,9 +25,9 @@ pub(crate) struct RecordingEffects {
     pub(crate) down: AtomicBool,
     /// Whether nothing can be changed or read at the moment.
     pub(crate) away: AtomicBool,
-    /// Whether changes are made too late for anybody to hear of them, and cannot be read until then.
+    /// Whether changes are made too late to be acknowledged, and cannot be read until then.
     pub(crate) late: AtomicBool,
-    /// So many ends cannot be kept because of what they say.
+    /// How many ends are still refused because of their content.
     pub(crate) unkept_ends: AtomicU8,
 }
 

@@ -1,5 +1,6 @@
-//! The engine as its owner and the doors see it: it makes the rooms and hands each request to one. What happens to a call is in `call`,
-//! to everything else in `relay`.
+//! The engine as its owner and the doors see it: it builds the parts of the engine and hands each request to one of them. What happens to
+//! a call is
+//! in `call`, what happens to everything else in `relay`.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -38,12 +39,12 @@ use crate::{
     world::{PresentWorld, World, WorldSnapshot, authorities::Authorities, discovery::Discovery, names},
 };
 
-/// News a slow listener may be behind with.
+/// The most events that a slow listener may be behind with.
 const NEWS_MAX: usize = 256;
-/// How long a server has to hear how much it should log.
+/// How long telling a server how much to log may take.
 const LEVEL_MS_MAX: u64 = 10_000;
 
-/// Takes calls through, and answers everything else.
+/// Takes calls through to their answers, and answers everything else.
 #[derive(Debug)]
 pub struct Engine {
     core: Arc<Core>,
@@ -54,7 +55,7 @@ pub struct Engine {
     calls: Arc<Calls>,
 }
 
-/// What an engine is made of.
+/// What an engine is built from.
 #[derive(Debug)]
 pub struct EngineParts {
     /// Which tools exist and who performs them.
@@ -63,17 +64,17 @@ pub struct EngineParts {
     pub journal: Arc<dyn Journal>,
     /// What outlives the process.
     pub notebook: Arc<dyn Notebook>,
-    /// Where what changes the world is kept.
+    /// Where effects are kept.
     pub effects: Arc<dyn EffectStore>,
     /// Where budgets are kept.
     pub budgets: Arc<dyn BudgetStore>,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// How much is taken.
+    /// What the engine accepts at most.
     pub limits: EngineLimits,
 }
 
-/// Where the engine keeps things.
+/// The stores of the engine.
 pub(crate) struct Stores {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) notebook: Arc<dyn Notebook>,
@@ -81,19 +82,19 @@ pub(crate) struct Stores {
     pub(crate) budgets: Arc<dyn BudgetStore>,
 }
 
-/// How much the engine takes.
+/// What the engine accepts at most.
 #[derive(Debug, Clone, Copy)]
 pub struct EngineLimits {
-    /// Of the arguments.
+    /// Limits of arguments.
     pub gates: GateLimits,
-    /// Of repair loops.
+    /// Limits of repair loops.
     pub repair: RepairLimits,
     /// Limits of refused calls.
     pub refused: RefusedCallLimits,
-    /// Whether a store that may lose what it acknowledged is good enough for calls that cannot be repeated.
+    /// Whether calls that cannot be repeated may rely on a store that may lose what it acknowledged.
     pub accepts_lost_commits: bool,
-    /// How long a caller waits for long work before it gets a handle, unless it says less itself; none if it waits for the end
-    /// like any caller.
+    /// How long a caller waits for long work before it gets a handle, unless the caller says less; none if callers wait for the end like
+    /// for any call.
     pub long_wait_ms_max: Option<u64>,
 }
 
@@ -170,7 +171,7 @@ impl Gateway for Engine {
         self.sessions.set_level(&requester.affinity, level);
         let upstream_requester = requester.upstream_requester();
         for member in self.core.snapshot().members_for(&requester.caller) {
-            // Nobody waits for servers that may be slow or down; before the next request each is told anyway.
+            // The caller does not wait for servers that may be slow or down; each server is told before the next request anyway.
             let (sessions, member, upstream_requester) =
                 (Arc::clone(&self.sessions), Arc::clone(member), upstream_requester.clone());
             tokio::spawn(async move {
@@ -201,7 +202,7 @@ impl Gateway for Engine {
 }
 
 impl Engine {
-    /// Puts an engine together.
+    /// Builds an engine.
     pub fn new(parts: EngineParts) -> Self {
         let EngineParts { world, journal, notebook, effects, budgets, clock, limits } = parts;
         let stores = Stores { journal, notebook, effects, budgets };
@@ -240,7 +241,7 @@ impl Engine {
         Self::assemble(core, limits)
     }
 
-    /// The rooms around what they share.
+    /// Builds the parts of the engine around what they share.
     fn assemble(core: Arc<Core>, limits: EngineLimits) -> Self {
         let long_running = Arc::new(LongWorkContext::new(Arc::clone(&core), limits.long_wait_ms_max));
         let deferred = Arc::new(DeferredContext::new(long_running));
@@ -259,11 +260,13 @@ impl Engine {
         Self { core, deferred, bridge, sessions, relay, calls: Arc::new(calls) }
     }
 
-    /// Works in another world from now on. Calls in flight end in the one they began in; an upstream that is in both should
-    /// be the same handle in both, so that its connections stay. Those that are in none any more are the caller's to end.
+    /// Works in another world from now on. Calls in flight end in the world they began in. An upstream that is in both worlds should be
+    /// the same handle in
+    /// both, so that its connections stay. The caller of this function ends upstreams that are no longer used.
     ///
-    /// Names that agents heard in this world mean the same tools in the other, or nothing. Where that cannot be, this world
-    /// stays. Not to be called twice at once.
+    /// Names that agents were given in this world mean the same tools in the other one, or nothing. If that is not possible, this world
+    /// stays. Must not
+    /// be called twice at once.
     pub async fn replace(&self, world: World) -> Result<(), CatalogError> {
         let logged_objections = self.core.snapshot().discovery.logged_objections();
         self.replace_snapshot(WorldSnapshot::new(world, logged_objections)).await
@@ -272,13 +275,13 @@ impl Engine {
     pub(crate) async fn replace_snapshot(&self, snapshot: WorldSnapshot) -> Result<(), CatalogError> {
         let present = self.core.snapshot();
         let snapshot = snapshot.after_names(present.catalog.names())?;
-        // Before anybody hears them.
+        // The names are stored before any agent reads them.
         self.remember(&snapshot).await;
         self.install(snapshot);
         Ok(())
     }
 
-    /// Has the store remember which tools the names of this world mean, for whoever comes after this process.
+    /// Stores which tools the names of this world mean, for the processes that come after this one.
     pub async fn remember_names(&self) {
         self.remember(&self.core.snapshot()).await;
     }
@@ -289,13 +292,13 @@ impl Engine {
 
     pub(crate) fn install(&self, snapshot: WorldSnapshot) {
         let snapshot = Arc::new(snapshot);
-        // Before the first call resolves in it; and after, because more may have become known meanwhile.
+        // Applied before the first call resolves in it, and after, because more holds may have become known meanwhile.
         self.core.quarantine.apply_to(&snapshot.catalog);
         let before = self.core.world.replace(Arc::clone(&snapshot));
         self.core.quarantine.apply_to(&snapshot.catalog);
-        // An upstream of the same id may be another one by now.
+        // An upstream of the same id may be another server now.
         self.core.cache.clear();
-        // The new world is followed before the old one is not: what both say is said twice, which harms nobody.
+        // The new world is followed before the old one is dropped: announcements of both may arrive twice, which is harmless.
         announcements::follow(&self.relay, &snapshot);
         before.stop.cancel();
         self.sessions.attach_all(&self.bridge, &snapshot);
@@ -305,17 +308,21 @@ impl Engine {
         }
     }
 
-    /// Waits until every call has its answer and its record, but not longer than that. Calls whose caller has gone are
-    /// waited for too: what was dispatched must be recorded. Nobody is asked anything any more.
+    /// Waits until every call has its answer and its record, but no longer than `wait_max`. This includes calls whose callers have gone,
+    /// because what was
+    /// dispatched must be recorded. Clients are asked nothing any more.
     pub async fn drain(&self, wait_max: Duration) {
         self.bridge.close();
         self.core.in_flight.close();
         if tokio::time::timeout(wait_max, self.core.in_flight.wait()).await.is_err() {
-            tracing::warn!(calls = self.core.in_flight.len(), "calls were still in flight when the engine had to end");
+            tracing::warn!(
+                calls = self.core.in_flight.len(),
+                "calls were still in flight when the engine had to shut down"
+            );
         }
     }
 
-    /// How many calls have no answer and no record of their end yet.
+    /// How many calls have no answer or no record of their end yet.
     pub fn calls_in_flight(&self) -> usize {
         self.core.in_flight.len()
     }
@@ -325,48 +332,49 @@ impl Engine {
         self.core.in_flight_effects.ids().iter().map(ToString::to_string).collect()
     }
 
-    /// Learns which tools are held back for what they did, or by a person. Called before the first call is taken; later on
-    /// whoever says that this process is alive looks again.
+    /// Reads which tools are held back for what they did, or by a person. Called before the first call is accepted; after that, the
+    /// heartbeat reads it
+    /// again.
     pub async fn recall_quarantine(&self) -> Result<(), JournalError> {
         self.core.quarantine.recall_first().await
     }
 
-    /// Looks after effects until told to stop: says that this process is alive, and settles what others left behind.
+    /// Maintains effects until told to stop: tells the store that this process is alive, and settles what other processes left behind.
     pub async fn recover_effects(&self, stop: CancellationToken) {
         recovery::run(&self.deferred.long_running, stop).await;
     }
 
-    /// Gives back what this process leased of budgets and did not hand out. Called when no call is in flight any more.
+    /// Gives back the budget units that this process leased and did not hand out. Called when no call is in flight any more.
     pub async fn return_budget_units(&self) {
         budgets::return_units(&self.core.budget_client).await;
     }
 
-    /// Says that this process is alive until told to stop: enough for one that makes a single call.
+    /// Tells the store that this process is alive, until told to stop. Enough for a process that makes a single call.
     pub async fn send_heartbeats(&self, stop: CancellationToken) {
         recovery::send_heartbeats(&self.core, stop).await;
     }
 
-    /// Tells callbacks of what ended until told to stop, what others left behind too.
+    /// Tells callbacks what ended, until told to stop. This includes what other processes left behind.
     pub async fn deliver_callbacks(&self, transport: Arc<dyn CallbackTransport>, stop: CancellationToken) {
         deferred::deliver(&self.core, transport, CallbackRetryPolicy::default(), stop).await;
     }
 
-    /// Which tools exist.
+    /// The tools that exist.
     pub fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.core.snapshot().catalog)
     }
 
-    /// What the operator lets whom do.
+    /// What the operator permits to whom.
     pub fn authorities(&self) -> Arc<Authorities> {
         Arc::clone(&self.core.snapshot().authorities)
     }
 
-    /// Keeps the catalog told.
+    /// Keeps the catalog up to date.
     pub fn discovery(&self) -> Arc<Discovery> {
         Arc::clone(&self.core.snapshot().discovery)
     }
 
-    /// Who performs them.
+    /// The upstreams that perform the tools.
     pub fn upstreams(&self) -> BTreeMap<String, Upstream> {
         self.core.snapshot().upstreams.clone()
     }

@@ -1,4 +1,4 @@
-//! What a door may ask of the engine. Doors are written against this, so that every door gives the same answers.
+//! What a door may ask of the engine. Doors are written against this trait, so that every door gives the same answers.
 
 use std::{future::Future, sync::Arc};
 
@@ -13,38 +13,41 @@ use crate::client::{
 
 /// The engine as doors see it.
 pub trait Gateway: Send + Sync + 'static {
-    /// The tools on offer now to that requester, in their one order: those that some call of theirs could be allowed for. Requesters of
-    /// the same capabilities and rights see the same list.
+    /// The tools on offer to that requester now, always in the same order: those that some call of theirs could be allowed for. Requesters
+    /// with the same
+    /// capabilities and rights see the same list.
     fn listing(&self, requester: &Requester) -> impl Future<Output = Arc<Listing>> + Send;
 
-    /// The same as far as it is known: nobody is asked, and nothing is waited for.
+    /// The same list as far as it is known, without asking a server and without waiting.
     fn known_listing(&self, requester: &Requester) -> Arc<Listing>;
 
-    /// What [`Gateway::known_listing`] chooses from: the tools that are known for requesters of such capabilities, also those that this one
-    /// is not shown. The very same list until it changes, so that what is read from it need be read once.
+    /// What [`Gateway::known_listing`] chooses from: the tools that are known for requesters of such capabilities, including those that
+    /// this requester is
+    /// not shown. It is the very same list until it changes, so that it need be read only once.
     fn whole_listing(&self, requester: &Requester) -> Arc<Listing>;
 
     /// Bumped whenever [`Gateway::listing`] may return another list.
     fn changes(&self) -> watch::Receiver<u64>;
 
-    /// Takes a call through to its answer. A door never drops it before its end: a dispatched call is read to its end and
-    /// recorded, whether or not the caller is still there. A caller that goes away cancels the token.
+    /// Takes a call through to its answer. A door never drops it before its end: a dispatched call is read to its end and recorded,
+    /// whether or not the
+    /// caller is still there. A caller that goes away cancels the token.
     fn call(&self, request: CallRequest) -> impl Future<Output = CallAnswer> + Send;
 
     /// Answers everything else that upstreams answer: resources, prompts, completions, tasks.
     fn inquire(&self, inquiry: Inquiry) -> impl Future<Output = Result<InquiryAnswer, RpcError>> + Send;
 
-    /// What changes, for whoever listens. A receiver that lags should take everything for changed.
+    /// Announces changes. A receiver that lags should assume that everything changed.
     fn change_events(&self) -> broadcast::Receiver<ChangeEvent>;
 
-    /// Hears of a resource's changes through [`Gateway::news`] until the watch is dropped. `uri` is an exposed one.
+    /// Announces a resource's changes through [`Gateway::change_events`] until the watch is dropped. `uri` is an exposed one.
     fn watch(
         &self,
         requester: &Requester,
         uri: &str,
     ) -> impl Future<Output = Result<ResourceWatchGuard, RpcError>> + Send;
 
-    /// Those of some tasks that the requester may ask about: whoever may not ask is not told unasked either.
+    /// Those of the tasks that the requester may ask about. A requester is not told about tasks that it may not ask about.
     fn known_tasks(&self, requester: &Requester, task_ids: Vec<String>) -> impl Future<Output = Vec<String>> + Send;
 
     /// Legacy: how much of the servers' logs a session wants.
@@ -53,13 +56,14 @@ pub trait Gateway: Send + Sync + 'static {
     /// Legacy: the requester's roots changed.
     fn roots_changed(&self, requester: &Requester);
 
-    /// Begins to hear what servers say to that requester outside any request; for requesters of a session, who have somewhere to
-    /// be told. Ends with [`Gateway::leave`].
+    /// Begins to receive what servers say to that requester outside of any request, for requesters with a session that can receive it.
+    /// Ends with
+    /// [`Gateway::end_session`].
     fn subscribe_session(&self, affinity: &str) -> mpsc::Receiver<ClientMessage>;
 
-    /// A session is over: everything kept for it is let go.
+    /// Ends a session: everything that is kept for it is dropped.
     fn end_session(&self, affinity: &str);
 
-    /// What outlives the process.
+    /// The store of what outlives the process.
     fn notebook(&self) -> Arc<dyn Notebook>;
 }

@@ -1,6 +1,8 @@
-//! Calls a read-only tool on the gateway's own account: to learn whether something was done, or how the world is before a call. The
-//! question passes the gates by that tool's own contract, which must change nothing and ask nothing first. It leaves no record of its
-//! own; its result is on the record of the call that it is asked for.
+//! Calls a read-only tool for the gateway itself: to learn whether something was done, or what the state is before a call. The question
+//! passes the
+//! gates under that tool's own contract, which must change nothing and have no preconditions. It has no record of its own; its result is
+//! on the
+//! record of the call that it is asked for.
 
 use std::sync::Arc;
 
@@ -24,21 +26,21 @@ use crate::{
     world::{UpstreamMember, WorldSnapshot},
 };
 
-/// How long a server may take to be there.
+/// How long a server may take to become ready.
 const READY_MS_MAX: u64 = 5_000;
 
-/// One question.
+/// One question to a read-only tool.
 #[derive(Debug)]
 pub(crate) struct InternalCall<'a> {
     /// The tool, by contract name.
     pub(crate) tool: &'a str,
-    /// As JSON.
+    /// The arguments as JSON.
     pub(crate) arguments: Bytes,
-    /// On whose behalf.
+    /// The caller on whose behalf it is asked.
     pub(crate) caller: Caller,
 }
 
-/// A tool that the gateway may call on its own account.
+/// A tool that the gateway may call for itself.
 #[derive(Debug)]
 pub(crate) struct InternalTool {
     pub(crate) contract: Arc<CompiledContract>,
@@ -48,13 +50,13 @@ pub(crate) struct InternalTool {
 /// Why a question has no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum InternalCallError {
-    /// It could not be asked: nothing was learned, and it may be asked again.
+    /// The question could not be asked: nothing was learned, and it may be asked again.
     NotAsked(String),
-    /// It was asked, and what came back cannot be used.
+    /// The question was asked, and the answer cannot be used.
     Unusable(String),
 }
 
-/// Asks, and returns the structured answer, null where there is none.
+/// Asks, and returns the structured answer, or null if there is none.
 pub(crate) async fn ask(
     core: &Core,
     snapshot: &WorldSnapshot,
@@ -65,7 +67,7 @@ pub(crate) async fn ask(
     ask_for(core, snapshot, asking, deadline, structured).await
 }
 
-/// Asks, and returns what is there to be seen: the structured answer, else the content.
+/// Asks, and returns the structured answer, or else the content.
 pub(crate) async fn ask_content(
     core: &Core,
     snapshot: &WorldSnapshot,
@@ -114,8 +116,9 @@ fn parsed(raw: Option<&RawValue>) -> Value {
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
 }
 
-/// The tool of a contract as it is now: what is sent today keeps today's promises, and what is held back is not called. None
-/// while its server is not there; then it is looked again later.
+/// The tool of a contract as it is now: today's contract applies, and a tool that is held back is not called. None while its server is not
+/// ready; then
+/// it may be asked again later.
 pub(crate) async fn internal_tool(snapshot: &WorldSnapshot, exposed: &str) -> Option<InternalTool> {
     snapshot.discovery.refresh_for_gateway(exposed).await;
     let contract = snapshot.catalog.resolve(exposed, &ClientCapabilities::none()).ok()?;
@@ -150,11 +153,11 @@ fn fenced(core: &Core, contract: Arc<CompiledContract>, asking: InternalCall<'_>
     let mut trail = Trail::new(&stopwatch);
     let resolved = resolve(proposal, &NamedContract(contract), &mut trail);
     let cleared = resolved.and_then(|resolved| pass_question(resolved, core.gate_limits, &mut trail));
-    let cleared = cleared.map_err(|refusal| format!("`{tool}` does not take the question: {}", refusal.message))?;
-    pass_read(cleared, &key, false).map_err(|_| "the question could not be put".to_owned())
+    let cleared = cleared.map_err(|refusal| format!("`{tool}` does not accept the question: {}", refusal.message))?;
+    pass_read(cleared, &key, false).map_err(|_| "the question could not be asked".to_owned())
 }
 
-/// The tool that a contract names to be asked.
+/// Resolves every proposal to this one contract.
 pub(crate) struct NamedContract(pub(crate) Arc<CompiledContract>);
 
 impl ContractResolver for NamedContract {
@@ -164,7 +167,7 @@ impl ContractResolver for NamedContract {
 }
 
 impl InternalCallError {
-    /// Why, in words.
+    /// The reason in words.
     pub(crate) fn into_words(self) -> String {
         match self {
             Self::NotAsked(why) | Self::Unusable(why) => why,

@@ -1,6 +1,6 @@
-//! How a server's question is put to a caller: in the server's own name, with nothing in it that does not show, and only if it may be
-//! asked at all. Other modules decide who is asked, when and by which message; the only state here is which elicitations a client was
-//! given.
+//! Puts a server's question to a caller: in the server's own name, without hidden characters, and only if it may be asked at all. Other
+//! modules
+//! decide who is asked, when and by which message; the only state here is which elicitations a client was given.
 //!
 //! The caller knows the gateway and not the server behind it. Without the server's name, the caller would take the question for the
 //! gateway's.
@@ -62,7 +62,7 @@ pub struct ClientQuestion {
     params: Option<Box<RawValue>>,
 }
 
-/// A question that is not put.
+/// A question that is not asked.
 #[derive(Debug)]
 pub(crate) struct RefusedQuestion {
     pub(crate) method: String,
@@ -72,14 +72,14 @@ pub(crate) struct RefusedQuestion {
 /// The questions of an `inputRequests` object.
 #[derive(Debug)]
 pub(crate) struct ClientInputRequests {
-    /// As the caller gets them, as JSON.
+    /// The questions as the caller gets them, as JSON.
     pub(crate) input_requests: String,
     /// Why the other questions are left out.
     pub(crate) refused: Vec<String>,
 }
 
 impl ClientQuestion {
-    /// Puts a question of a server without a contract or policy about questions. None if it may not be asked.
+    /// A question of a server without a contract or policy about questions. None if it may not be asked.
     pub fn unrestricted(upstream: &str, method: &str, params: Option<Box<RawValue>>) -> Option<Self> {
         let asking = ServerQuestion { method: method.to_owned(), params };
         QuestionRules::new(&Arc::from(upstream), false).check(asking, &mut Vec::new()).ok()
@@ -109,15 +109,16 @@ impl QuestionRules {
         Self { upstream, is_alone, refused: Vec::new(), is_outside_calls: false, client: None }
     }
 
-    /// The same without these kinds.
+    /// The same rules without these kinds.
     #[must_use]
     pub(crate) fn refusing(mut self, kinds: &[QuestionKind]) -> Self {
         self.refused.extend(kinds);
         self
     }
 
-    /// The same for a question that belongs to no single call: every kind that one of the server's contracts refuses is refused, and
-    /// every kind at all if a policy decides about questions, because a policy needs a call to decide about.
+    /// The same rules for a question that belongs to no single call: every kind that one of the server's contracts refuses is refused, and
+    /// every kind at
+    /// all if a policy decides about questions, because a policy needs a call to decide about.
     #[must_use]
     pub(crate) fn outside_calls<'c>(
         mut self,
@@ -131,14 +132,14 @@ impl QuestionRules {
         self
     }
 
-    /// The same for a client of that affinity.
+    /// The same rules for a client of that affinity.
     #[must_use]
     pub(crate) fn asking(mut self, affinity: &Arc<str>, elicitations: &Arc<Elicitations>) -> Self {
         self.client = Some((Arc::clone(affinity), Arc::clone(elicitations)));
         self
     }
 
-    /// The question as the caller gets it. It goes on record, put or refused.
+    /// The question as the caller gets it. It is recorded, whether it is asked or refused.
     pub(crate) fn check(
         &self,
         asking: ServerQuestion,
@@ -187,7 +188,7 @@ impl QuestionRules {
         ClientInputRequests { input_requests: input_requests(&put), refused }
     }
 
-    /// Puts a question that the server wants answered under its own key.
+    /// Checks a question that the server wants answered under its own key.
     pub(crate) fn check_keyed(
         &self,
         key: &str,
@@ -207,7 +208,7 @@ impl QuestionRules {
     }
 
     fn params(&self, kind: Option<QuestionKind>, mut params: Map<String, Value>) -> Result<Map<String, Value>, String> {
-        let kind = kind.ok_or_else(|| "it is a kind of question that is not known".to_owned())?;
+        let kind = kind.ok_or_else(|| "it is an unknown kind of question".to_owned())?;
         self.permit(kind)?;
         let url = params.get("url").and_then(Value::as_str).and_then(safe_url);
         for (name, value) in &mut params {
@@ -243,7 +244,7 @@ impl QuestionRules {
         let kind = kind.word();
         if self.is_outside_calls {
             return Err(format!(
-                "it belongs to no one call, and a contract of the server (`questions`) or a policy does not permit questions of \
+                "it belongs to no single call, and a contract of the server (`questions`) or a policy does not permit questions of \
                  the kind `{kind}`"
             ));
         }
@@ -255,7 +256,7 @@ impl QuestionRules {
         let text = match params.get(name) {
             None => "",
             Some(Value::String(text)) => text.as_str(),
-            Some(_) => return Err(format!("its `{name}` is no text")),
+            Some(_) => return Err(format!("its `{name}` is not a text")),
         };
         let named = format!("{} {}", mark(&self.upstream), text.trim_start()).trim_end().to_owned();
         params.insert(name.to_owned(), Value::String(named));
@@ -265,7 +266,7 @@ impl QuestionRules {
     /// Names the server in `_meta`, which programs read.
     fn name_in_meta(&self, params: &mut Map<String, Value>) -> Result<(), String> {
         let notes = params.entry(member::META).or_insert_with(|| Value::Object(Map::new()));
-        let Value::Object(notes) = notes else { return Err("its `_meta` is no object".to_owned()) };
+        let Value::Object(notes) = notes else { return Err("its `_meta` is not an object".to_owned()) };
         notes.retain(|name, _| !name.starts_with(meta::OWN));
         notes.insert(meta::ASKED_BY.to_owned(), Value::String(self.upstream.as_ref().to_owned()));
         Ok(())
@@ -286,7 +287,7 @@ impl QuestionRules {
 }
 
 impl RefusedQuestion {
-    /// What a legacy server is told.
+    /// The error that a legacy server gets.
     pub(crate) fn to_error(&self) -> RpcError {
         RpcError::new(code::INVALID_PARAMS, format!("the gateway did not ask: {}", self.why))
     }
@@ -310,7 +311,7 @@ fn kind(asked: &str, params: &Map<String, Value>) -> Option<QuestionKind> {
     }
 }
 
-/// A URL that a person may be sent to, spelled so that its host shows as what it is: `https`, or `http` on this machine.
+/// A URL that a person may be sent to, spelled so that its real host shows: `https`, or `http` on this machine.
 fn safe_url(text: &str) -> Option<String> {
     let is_plain = |character: char| !character.is_whitespace() && character != '\\';
     if text.len() > URL_BYTES_MAX || !text.chars().all(is_plain) || !legibility::hidden_characters(text).is_empty() {

@@ -1,6 +1,6 @@
-//! Random numbers for pauses, so that callers do not come back at the same moment. Nothing secret is made of them.
+//! Random numbers for pauses, so that callers do not come back at the same moment. They are not used for secrets.
 
-/// Any number. Where there is none to be had, callers come back at the same moment, which is all that is lost.
+/// A random number, or zero if the system has none. Then callers may come back at the same moment, and nothing else is lost.
 pub(crate) fn random() -> u64 {
     let mut bytes = [0; 8];
     let _ = getrandom::fill(&mut bytes);

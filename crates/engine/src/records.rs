@@ -1,4 +1,4 @@
-//! Putting finished calls on record, settling their effects with the same commit, and telling the operator.
+//! Puts finished calls on record, settles their effects in the same commit, and tells the operator.
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,14 +27,15 @@ pub const CALL_LINES: &str = "servanda_call";
 
 /// How long an answer waits for its record.
 const RECORD_MS_MAX: u64 = 5_000;
-/// How long after the first time the end of an effect is offered again to a store that does not answer, how long between two
-/// times at the most, and how often that is told.
+/// The end of an effect is offered again to a store that does not answer: the first pause, the longest pause, and after how many attempts
+/// the log says
+/// so.
 const SETTLE_WAIT_MS: u64 = 250;
 const SETTLE_WAIT_MS_MAX: u64 = 2_000;
 const SETTLE_TOLD_EVERY: u32 = 16;
 
-/// Puts a record down and tells the operator. An answer is never held back for its record: the ledger counts and reports
-/// what it could not keep.
+/// Records a call and tells the operator. An answer is never withheld because of its record: the ledger counts and reports what it could
+/// not store.
 pub(crate) async fn write_record(core: &Core, record: CallRecord, durable: bool, quarantine: Option<Bytes>) {
     if record.outcome == Outcome::Refused && !core.refused_calls.count(&record.caller) {
         return;
@@ -48,23 +49,23 @@ pub(crate) async fn write_record(core: &Core, record: CallRecord, durable: bool,
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::error!(%call_id, %error, "the record of a finished call was not kept"),
         Err(_) => {
-            tracing::error!(%call_id, "the ledger is too slow; whether a finished call is on record is not known");
+            tracing::error!(%call_id, "the ledger is too slow; it is unknown whether a finished call is on record");
         }
     }
 }
 
-/// The end of an effect, as it is settled.
+/// The end of an effect, to be settled.
 #[derive(Debug)]
 pub(crate) struct EffectSettlement {
     pub(crate) claim: Claim,
     pub(crate) end: DispatchEnd,
     pub(crate) record: CallRecord,
     pub(crate) quarantine: Option<Bytes>,
-    /// That this process had it in hand.
+    /// Marks the effect as held by this process.
     pub(crate) held: Option<InFlightEffectGuard>,
 }
 
-/// What settling came to.
+/// The result of settling an effect.
 #[derive(Debug, Clone)]
 pub(crate) struct SettlementOutcome {
     /// What may be done with the answer.
@@ -74,17 +75,17 @@ pub(crate) struct SettlementOutcome {
 }
 
 impl SettlementOutcome {
-    /// A call that is no effect: there is nothing to settle.
+    /// For a call that is not an effect: there is nothing to settle.
     pub(crate) const NOTHING: Self = Self { concluded: SettlementStatus::Accepted, effect: None };
     const NOT_YET: Self = Self { concluded: SettlementStatus::NotYet, effect: None };
 
-    /// The state it was settled in; none if it was not, or if the ledger follows another dispatch.
+    /// The state that the effect was settled in; none if it was not settled, or if the ledger follows another dispatch.
     pub(crate) fn state(&self) -> Option<EffectState> {
         let accepted = self.effect.as_ref().filter(|_| self.concluded == SettlementStatus::Accepted);
         accepted.map(|effect| effect.state)
     }
 
-    /// A refusal as it may be told: it claims no less than what the ledger says of the key.
+    /// A refusal as the caller may read it: it claims no less than what the ledger says of the key.
     pub(crate) fn refusal_as_known(&self, mut refusal: Refusal) -> Refusal {
         let effect = self.effect.as_deref();
         match effect::knowledge_to_report(refusal.effect, self.concluded, effect, EffectRules::IN_FORCE) {
@@ -104,8 +105,9 @@ impl SettlementOutcome {
     }
 }
 
-/// Settles an effect and puts the record of its call down, both or neither. The answer waits for that, but not for ever: a
-/// store that is away gets it when it is back, and until then the effect counts as under way.
+/// Settles an effect and records its call, both or neither. The answer waits for that, but not for ever: a store that is unavailable gets
+/// the end when it
+/// is back, and until then the effect counts as running.
 pub(crate) async fn settle(core: &Arc<Core>, settling: EffectSettlement) -> SettlementOutcome {
     tell_operator(&settling.record);
     let call_id = settling.record.call_id.clone();
@@ -119,7 +121,7 @@ pub(crate) async fn settle(core: &Arc<Core>, settling: EffectSettlement) -> Sett
     settled
 }
 
-/// Writes down whom to tell of an end that is decided, before anybody is answered.
+/// Records which callbacks to tell of an end that is decided, before the caller is answered.
 pub(crate) async fn note_deliveries(core: &Core, call_id: &CallId, notes: Vec<Note>) {
     for note in notes {
         let kept = core.notebook.write_first(note);
@@ -131,11 +133,12 @@ pub(crate) async fn note_deliveries(core: &Core, call_id: &CallId, notes: Vec<No
     }
 }
 
-/// Offers an end to the ledger until the ledger has answered. What happened is never dropped, however long the store is away:
-/// while this process lives, it holds the effect and knows its end.
+/// Offers an end to the ledger until the ledger has answered. An end is never dropped, however long the store is unavailable: while this
+/// process lives,
+/// it holds the effect and knows its end.
 async fn offer_end(core: &Arc<Core>, settling: EffectSettlement) -> SettlementOutcome {
     let EffectSettlement { claim, end, record, quarantine, held: _held } = settling;
-    // Made once: an end that is offered again is the same event.
+    // The notices are made once, because an end that is offered again is the same event.
     let notices = core.callback_notices(&core.snapshot()).for_settling(&record);
     let (call_id, effect) = (record.call_id.clone(), claim.id.clone());
     let (mut attempt, mut is_bare) = (0_u32, false);
@@ -157,15 +160,15 @@ async fn offer_end(core: &Arc<Core>, settling: EffectSettlement) -> SettlementOu
                 after_settlement(core, &reply, settled.effect.as_deref(), record, quarantine).await;
                 return settled;
             }
-            // What is written is at fault, not the store, and is no better the next time: the end alone may be taken.
+            // The content is at fault, not the store, and it fails again the next time. The end alone may be accepted.
             Err(error) if error.is_bad_content() && !is_bare => {
-                tracing::error!(%call_id, %effect, %error, "the record of a call cannot be kept; its end is put down without it");
+                tracing::error!(%call_id, %effect, %error, "the record of a call cannot be stored; its end is recorded without it");
                 is_bare = true;
             }
             Err(error) if error.is_bad_content() => {
                 tracing::error!(
                     %call_id, %effect, %error,
-                    "the end of an effect cannot be put on record, and is given up: it becomes unknown; see `servanda effects show {effect}`"
+                    "the end of an effect cannot be put on record, so the effect becomes unknown; see `servanda effects show {effect}`"
                 );
                 return SettlementOutcome::NOT_YET;
             }
@@ -181,7 +184,7 @@ async fn offer_end(core: &Arc<Core>, settling: EffectSettlement) -> SettlementOu
     }
 }
 
-/// What follows once the ledger has answered an end.
+/// What to do once the ledger has answered an end.
 async fn after_settlement(
     core: &Arc<Core>,
     reply: &EffectReply,
@@ -198,7 +201,7 @@ async fn after_settlement(
             "an answer contradicts what the ledger said about its effect: a person has to look; see `servanda effects show {handle}`"
         ),
         reply => {
-            tracing::warn!(%call_id, effect = %handle, ?reply, "the ledger did not take the end of a call: its effect went on without it");
+            tracing::warn!(%call_id, effect = %handle, ?reply, "the ledger did not accept the end of a call: another dispatch continued its effect");
             keep_record(core, as_the_ledger_says(record, effect), quarantine).await;
             return;
         }
@@ -208,7 +211,7 @@ async fn after_settlement(
     }
 }
 
-/// The record of a call whose end the ledger did not take: it says no more and no less than the ledger.
+/// The record of a call whose end the ledger did not accept. It says no more and no less than the ledger.
 fn as_the_ledger_says(mut record: CallRecord, effect: Option<&Effect>) -> CallRecord {
     let is_done =
         effect.is_some_and(|effect| matches!(effect.state, EffectState::Completed | EffectState::FailedFinal));
@@ -224,7 +227,7 @@ fn as_the_ledger_says(mut record: CallRecord, effect: Option<&Effect>) -> CallRe
     record
 }
 
-/// At least the record, where it can still be kept.
+/// Stores at least the record, if that is still possible.
 async fn keep_record(core: &Core, record: CallRecord, quarantine: Option<Bytes>) {
     let call_id = record.call_id.clone();
     if let Err(error) = core.journal.record_finished(record, quarantine, true).await {
@@ -252,9 +255,9 @@ pub(crate) fn end_of_refusal(refusal: &Refusal) -> DispatchEnd {
     }
 }
 
-/// What a person at the gateway should see: one line a call where the log shows [`CALL_LINES`] (`brief` is for a
-/// terminal that is too narrow for it), and louder where a person may have to
-/// look. A line that the log does not show is not put together.
+/// Logs what a person at the gateway should see: one line per call if the log shows [`CALL_LINES`] (`brief` is for a terminal that is too
+/// narrow for
+/// it), and a warning if a person may have to act. A line that the log does not show is not formatted.
 fn tell_operator(record: &CallRecord) {
     tracing::info!(target: CALL_LINES, brief = CallSummary::from_record(record).brief(), "{}", CallSummary::from_record(record));
     let CallRecord { call_id, tool, outcome, class, .. } = record;

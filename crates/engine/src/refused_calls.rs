@@ -1,9 +1,12 @@
-//! How often a principal's calls may be refused, and how many records of refused calls are kept. A refused call costs its caller
-//! nothing, and the gateway a look at every gate and a record on disk: without these limits one principal could fill the disk with calls
-//! that were never made.
+//! Limits how often a principal's calls may be refused, and how many records of refused calls are kept. A refused call costs its caller
+//! nothing, but
+//! costs the gateway a pass through the gates and a record on disk: without these limits one principal could fill the disk with calls that
+//! were never
+//! made.
 //!
 //! A principal whose calls are refused too often has to wait, and its calls do not reach the gates meanwhile. A refused call beyond the
-//! budget of records is refused as usual, but gets no record; the log tells how many did.
+//! budget of
+//! records is refused as usual, but gets no record; the log tells how many got none.
 
 use std::{
     collections::HashMap,
@@ -14,9 +17,9 @@ use std::{
 use servanda_contract::Caller;
 use tokio::time::Instant;
 
-/// Principals that are remembered; those that were quiet for longest are forgotten first.
+/// The most principals that are remembered; the one that was quiet for the longest time is dropped first.
 const PRINCIPALS_MAX: usize = 4_096;
-/// One principal has no more than one in so many of the records.
+/// One principal gets at most one `PRINCIPALS_SHARE`th of the records.
 const PRINCIPALS_SHARE: u32 = 4;
 /// How often the log tells that records were not kept.
 const TOLD_EVERY: Duration = Duration::from_mins(1);
@@ -47,7 +50,7 @@ pub(crate) struct RefusedCalls {
 struct RefusalTally {
     principals: HashMap<PrincipalKey, PrincipalBuckets>,
     records: RefusalBucket,
-    /// Records that were not kept, since the log last told.
+    /// Records that were not kept since the log last told.
     not_kept: u64,
     told_at: Option<Instant>,
 }
@@ -87,7 +90,7 @@ impl RefusedCalls {
         of_principal.calls.wait_ms(self.calls())
     }
 
-    /// Counts a refused call. True if its record is to be kept.
+    /// Counts a refused call. Returns whether its record is kept.
     pub(crate) fn count(&self, caller: &Caller) -> bool {
         let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
         tally.make_room();

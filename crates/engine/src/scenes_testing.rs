@@ -1,4 +1,4 @@
-//! Snapshots of scripted servers, in which nobody has written a policy unless a test does, and requesters who hold a key.
+//! Snapshots of scripted servers, without policies unless a test writes some, and requesters that hold a key.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -65,7 +65,7 @@ pub(crate) fn snapshot_of(server: &Arc<ScriptedServer>, contracts: Vec<ToolContr
     WorldSnapshot::with_servers(Arc::new(catalog), servers, ExposedNaming::Bare, authorities)
 }
 
-/// Somebody of a tenant, by a real key, made now, that covers every call of the scripted servers.
+/// A requester of a tenant with a real key, made now, that covers every call of the scripted servers.
 pub(crate) fn requester_of(tenant: &str, principal: &str, now: Timestamp) -> Requester {
     requester_with(tenant, principal, everything(), now)
 }
@@ -75,7 +75,7 @@ pub(crate) fn everything() -> Rights {
     Rights { scopes: Scopes::from_words(["billing:write"]).unwrap(), ..Rights::unlimited() }
 }
 
-/// Somebody of a tenant, by a real key, made now, with those rights.
+/// A requester of a tenant with a real key, made now, with those rights.
 pub(crate) fn requester_with(tenant: &str, principal: &str, rights: Rights, now: Timestamp) -> Requester {
     let terms = ApiKeySpec {
         tenant: tenant.to_owned(),

@@ -1,4 +1,4 @@
-//! Secrets of ours, each for one purpose. Every process that shares the notebook has the same.
+//! The gateway's secrets, each for one purpose. All processes that share the notebook have the same secrets.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit as _};
@@ -6,7 +6,7 @@ use servanda_effects::{JournalError, Note, NoteKind, Notebook};
 use sha2::Sha256;
 
 const SECRET_BYTES: usize = 32;
-/// SHA-256's.
+/// The block size of SHA-256.
 const BLOCK_BYTES: usize = 64;
 
 /// A secret.
@@ -14,7 +14,7 @@ const BLOCK_BYTES: usize = 64;
 pub(crate) struct NotebookSecret([u8; SECRET_BYTES]);
 
 impl NotebookSecret {
-    /// The secret of that purpose, made if there is none yet. Of two processes that make one at once, one wins.
+    /// The secret for that purpose, made if there is none yet. If two processes make one at once, one of them wins.
     pub(crate) async fn load(notebook: &dyn Notebook, purpose: &str) -> Result<Self, JournalError> {
         let mut secret = [0; SECRET_BYTES];
         getrandom::fill(&mut secret).map_err(|error| JournalError::new(format!("no randomness: {error}")))?;
@@ -23,7 +23,7 @@ impl NotebookSecret {
         let kept = notebook.write_first(note).await?;
         let written: String = serde_json::from_str(&kept.value).unwrap_or_default();
         let secret = URL_SAFE_NO_PAD.decode(written).ok().and_then(|bytes| bytes.try_into().ok());
-        secret.map(Self).ok_or_else(|| JournalError::new("the kept key is not a key"))
+        secret.map(Self).ok_or_else(|| JournalError::new("the stored key is not a key"))
     }
 
     #[cfg(test)]
@@ -31,9 +31,9 @@ impl NotebookSecret {
         Self([7; SECRET_BYTES])
     }
 
-    /// A code over what follows, under this secret.
+    /// An HMAC under this secret, to be fed with data.
     pub(crate) fn hmac(&self) -> Hmac<Sha256> {
-        // A key shorter than the hash's block is padded with zeros: that is what HMAC does with one.
+        // HMAC pads a key that is shorter than the hash's block with zeros.
         let mut block = [0; BLOCK_BYTES];
         block.iter_mut().zip(self.0).for_each(|(place, byte)| *place = byte);
         Hmac::<Sha256>::new(&block.into())

@@ -1,5 +1,6 @@
-//! Tasks on the wire: flat with `ttlMs` in the modern era, in a `task` with `ttl` in the legacy one. Read as little as
-//! possible, and everything else as it was written.
+//! Tasks on the wire: flat with `ttlMs` in the modern era, in a `task` with `ttl` in the legacy one. As little as possible is read;
+//! everything else
+//! stays as it was written.
 
 use std::borrow::Cow;
 
@@ -14,7 +15,7 @@ use servanda_upstream::{Answer, UpstreamInquiry};
 
 use crate::questions::{ClientInputRequests, QuestionRules, legible_in_brief};
 
-/// What the eras call the same things: modern, then legacy.
+/// What the eras call the same members: modern, then legacy.
 const RENAMED: [(&str, &str); 2] = [("ttlMs", "ttl"), ("pollIntervalMs", "pollInterval")];
 /// Members that a modern task holds and a legacy task does not. A requester gets none of them as the server wrote them.
 const INLINE: [&str; 4] = ["result", "error", member::INPUT_REQUESTS, member::REQUEST_STATE];
@@ -23,13 +24,13 @@ const STATUS_MESSAGE: &str = "statusMessage";
 /// A task that an upstream made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CreatedTask {
-    /// Its id there.
+    /// Its id at the upstream.
     pub(crate) theirs: String,
     /// The era it was made in.
     pub(crate) era: Era,
     /// How long the upstream keeps it, if it says so.
     pub(crate) ttl_ms: Option<u64>,
-    /// How often it wants to be asked.
+    /// How often the upstream wants to be asked about it.
     pub(crate) poll_ms: Option<u64>,
 }
 
@@ -44,7 +45,7 @@ pub(crate) enum TaskStatus {
 }
 
 impl TaskStatus {
-    /// The status of a task object; none if it has none that is known.
+    /// The status of a task object; none if it has no known status.
     pub(crate) fn from_task(task: &RawObject<'_>) -> Option<Self> {
         let word: String = serde_json::from_str(task.get("status")?.get()).ok()?;
         Some(match word.as_str() {
@@ -57,7 +58,7 @@ impl TaskStatus {
         })
     }
 
-    /// Whether nothing follows.
+    /// Whether no other status follows.
     pub(crate) const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
@@ -88,7 +89,7 @@ fn read(task: &RawObject<'_>, era: Era) -> Option<CreatedTask> {
     Some(CreatedTask { theirs, era, ttl_ms: number(ttl), poll_ms: number(poll) })
 }
 
-/// The answer to the call, in the requester's era and with our id. The questions that come with the task go on record.
+/// The answer to the call, in the requester's era and with the gateway's id. The questions that come with the task are recorded.
 pub(crate) fn render_created(
     answer: &Answer,
     requester_era: Era,
@@ -113,8 +114,8 @@ pub(crate) fn render_created(
 }
 
 /// A modern task with its questions as the requester gets them; it has questions only while it waits for input. Questions that may not be
-/// asked are left out, and the task's status message says so: a task cannot be told that a question is declined, so it would wait for
-/// ever.
+/// asked are
+/// left out, and the task's status message says so: a task cannot be told that a question is declined, so it would wait for ever.
 pub(crate) fn with_questions(
     task: RawObject<'_>,
     ours: &str,
@@ -134,7 +135,7 @@ pub(crate) fn with_questions(
     with_members(&task, &format!(r#"{questions},"{STATUS_MESSAGE}":{}"#, to_json(&message)))
 }
 
-/// A task with our id and without the [`INLINE`] members, otherwise as it is.
+/// A task with the gateway's id and without the [`INLINE`] members, otherwise as it is.
 pub(crate) fn with_id(task: RawObject<'_>, ours: &str) -> String {
     renamed(&task.without(&[member::RESULT_TYPE]).without(&INLINE), ours, |_| None)
 }
@@ -153,7 +154,7 @@ pub(crate) fn to_modern(task: &RawObject<'_>, ours: &str) -> String {
     let json = renamed(&task.clone().without(&[member::META]).without(&INLINE), ours, |name| {
         RENAMED.iter().find(|(_, legacy)| *legacy == name).map(|(modern, _)| *modern)
     });
-    // Modern requesters are promised one; none means that it is kept for as long as the server likes.
+    // Modern requesters are promised this member; null means that the server decides how long the task is kept.
     if task.get("ttl").is_some() { json } else { with_members(&json, r#""ttlMs":null"#) }
 }
 
@@ -181,7 +182,7 @@ pub(crate) fn with_members(object: &str, members: &str) -> String {
     format!("{inside}{separator}{members}}}")
 }
 
-/// A result with our id in `_meta["io.modelcontextprotocol/related-task"]`; without that member if there is no id of ours.
+/// A result with the gateway's id in `_meta["io.modelcontextprotocol/related-task"]`; without that member if the gateway has no id for it.
 pub(crate) fn with_related_task(result: &[u8], ours: Option<&str>) -> Option<String> {
     let members: RawObject<'_> = serde_json::from_slice(result).ok()?;
     let notes: RawObject<'_> = serde_json::from_str(members.get(member::META)?.get()).ok()?;
@@ -209,7 +210,7 @@ pub(crate) fn task_error(raw: Option<&RawValue>) -> RpcError {
     error.unwrap_or_else(|| RpcError::new(code::INTERNAL_ERROR, "the task failed without saying why"))
 }
 
-/// A legacy result says which task it is of.
+/// Adds to a legacy result which task it belongs to.
 pub(crate) fn add_related_task(result: &str, ours: &str) -> String {
     let members: RawObject<'_> = serde_json::from_str(result).unwrap_or_default();
     let notes = members.get(member::META).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
@@ -260,7 +261,7 @@ mod tests {
         QuestionRules::new(&std::sync::Arc::from("up"), true)
     }
 
-    /// A question in any member, status and era: it is put only while the task waits for input.
+    /// A question in any member, status and era: it is asked only while the task waits for input.
     #[test]
     fn no_question_passes_as_it_was_written() {
         const RAW: &str =

@@ -49,7 +49,7 @@ pub(crate) use books::CountedBudgets;
 pub(crate) use effects::RecordingEffects;
 pub(crate) use snapshots::{TestRules, everything, requester_of, requester_with, ruled, snapshot, snapshot_of};
 
-/// What a scripted server is asked, and on what terms.
+/// What a scripted server is asked, and with which options.
 #[derive(Debug)]
 pub(crate) struct ScriptedRequest {
     pub(crate) method: &'static str,
@@ -57,7 +57,7 @@ pub(crate) struct ScriptedRequest {
     pub(crate) delivery: RequestOptions,
 }
 
-/// What it answers.
+/// The script of a server: what it answers.
 type ServerScript = Box<dyn Fn(ScriptedRequest) -> PortFuture<'static, Result<Answer, PerformFailure>> + Send + Sync>;
 
 /// A server that does what its script says.
@@ -72,9 +72,9 @@ pub(crate) struct ScriptedServer {
     pub(crate) attached: Mutex<BTreeMap<String, Arc<dyn ServerMessageSink>>>,
     /// Why nothing can be watched, if nothing can.
     pub(crate) watches_fail: Mutex<Option<PerformFailure>>,
-    /// Which connection it is on.
+    /// The number of its connection.
     pub(crate) edition: AtomicU64,
-    /// Whether it is shown credentials of those it answers.
+    /// Whether it is shown the credentials of the requesters that it answers.
     pub(crate) personal: AtomicBool,
 }
 
@@ -245,11 +245,11 @@ impl UpstreamServer for ScriptedServer {
     }
 }
 
-/// A journal that remembers.
+/// A journal that remembers its records.
 #[derive(Debug, Default)]
 pub(crate) struct RecordingJournal {
     pub(crate) finished: Mutex<Vec<CallRecord>>,
-    /// Whether the last had to be there before anybody was answered.
+    /// Whether the last record had to be stored before its caller was answered.
     pub(crate) last_durable: Mutex<bool>,
 }
 
@@ -295,7 +295,7 @@ impl EngineHarness {
         Self::in_snapshot(snapshot(naming, servers), notebook, Arc::new(SystemClock))
     }
 
-    /// A house whose tools have other contracts.
+    /// A harness whose tools have other contracts.
     pub(crate) fn in_snapshot(snapshot: WorldSnapshot, notebook: Arc<InMemoryNotebook>, clock: Arc<dyn Clock>) -> Self {
         let records = Arc::new(RecordingJournal::default());
         let kept: Arc<dyn Notebook> = notebook.clone();
@@ -314,7 +314,7 @@ impl EngineHarness {
         Self { engine, records, notebook, effects, budgets }
     }
 
-    /// The same house after its process died and another was started: the records, notes and effects are there.
+    /// The same harness after its process died and another was started: the records, notes and effects are still there.
     pub(crate) fn restarted(&self, snapshot: WorldSnapshot, clock: Arc<dyn Clock>) -> Self {
         let kept: Arc<dyn Notebook> = self.notebook.clone();
         let effects = self.effects.clone();
@@ -346,7 +346,7 @@ impl EngineHarness {
     }
 }
 
-/// A time that passes when a test says so.
+/// A clock that moves when a test says so.
 #[derive(Debug)]
 pub(crate) struct EngineTestClock(Mutex<u64>);
 
@@ -435,14 +435,14 @@ pub(crate) fn inquiry(requester: &Requester, subject: InquirySubject, params: &V
     Inquiry { requester: requester.clone(), subject, params, terms }
 }
 
-/// Terms of a requester that comes again.
+/// Terms of a requester that comes back.
 pub(crate) fn again(state: &Value, responses: &Value) -> RequestTerms {
     let input_responses = (!responses.is_null()).then(|| serde_json::value::to_raw_value(responses).unwrap());
     let request_state = state.as_str().map(str::to_owned);
     RequestTerms { input_responses, request_state, ..RequestTerms::default() }
 }
 
-/// Terms of a legacy requester, and what it hears.
+/// Terms of a legacy requester, and the messages that it receives.
 pub(crate) fn listening() -> (RequestTerms, mpsc::Receiver<ClientMessage>) {
     let (sink, messages) = mpsc::channel(16);
     (RequestTerms { messages: Some(sink), wants_progress: true, ..RequestTerms::default() }, messages)

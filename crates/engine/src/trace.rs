@@ -1,8 +1,8 @@
-//! W3C trace ids: the caller's where it sent a good one, else ours.
+//! W3C trace ids: the caller's if it sent a valid one, else a new one.
 
 use servanda_contract::unique;
 
-/// The trace id of a W3C `traceparent`, if it is one.
+/// The trace id of a W3C `traceparent`, if it is valid.
 pub(crate) fn trace_id(trace_parent: &str) -> Option<&str> {
     let mut parts = trace_parent.split('-');
     let (_, trace_id) = (parts.next()?, parts.next()?);

@@ -1,6 +1,6 @@
-//! What a caller is told whose operation is not its to perform, by what the store says about the effect. A pure table.
+//! The refusals for a call whose effect already exists: by what the store says about the effect. A pure table.
 //!
-//! Deliberately not here: the answer of an operation that is done already, which is checked like any answer.
+//! Deliberately not here: the answer of an operation that is already done, which is checked like any answer.
 
 use servanda_contract::{
     CallId, GateName, Refusal, TaxonomyClass, Timestamp, refusal::EffectKnowledge, taxonomy::NextAction,
@@ -10,8 +10,9 @@ use servanda_gates::OPERATION_ARGUMENT;
 
 use super::refusals;
 
-/// The refusal that a reply becomes. It claims no less than what the ledger says of the key; of a key that was used for another
-/// payload, this payload did nothing.
+/// The refusal for a reply. It claims no less than what the ledger says of the key. If the key was used for another payload, this payload
+/// did
+/// nothing.
 pub(crate) fn refusal(call_id: &CallId, reply: &EffectReply, effect: Option<&Effect>) -> Refusal {
     let mut refusal = refusal_of_reply(call_id, reply, effect);
     let is_about_key = !matches!(reply, EffectReply::Mismatch | EffectReply::Twin(_));
@@ -45,13 +46,13 @@ fn refusal_of_reply(call_id: &CallId, reply: &EffectReply, effect: Option<&Effec
     }
 }
 
-/// An operation that was done before, and whose answer is not there any more.
+/// The operation was done before, and its answer is no longer stored.
 pub(crate) fn answer_gone(call_id: &CallId, known: &str, handle: &EffectId) -> Refusal {
     let mut refusal = Refusal::new(
         call_id.clone(),
         GateName::Observe,
         TaxonomyClass::ObservationNormalizationFail,
-        format!("the operation was done before, but its answer is not there: {known}"),
+        format!("the operation was done before, but its answer is no longer available: {known}"),
         "do not repeat it; look at the target with a read-only tool".to_owned(),
     )
     .with_effect(EffectKnowledge::Happened)
@@ -93,11 +94,10 @@ fn mismatch(call_id: CallId) -> Refusal {
     )
 }
 
-/// It was sent before, and nobody knows how that ended.
+/// The operation was sent before, and its outcome is unknown.
 fn unknown(call_id: CallId, effect: Option<&Effect>) -> Refusal {
     let handle = effect.map_or_else(|| "HANDLE".to_owned(), |effect| effect.id.to_string());
-    let sent_before =
-        "the operation was sent before and nobody knows whether it was done; it is not sent again".to_owned();
+    let sent_before = "the operation was sent before and its outcome is unknown; it is not sent again".to_owned();
     let mut refusal = Refusal::new(
         call_id,
         GateName::Fence,
@@ -113,17 +113,17 @@ fn unknown(call_id: CallId, effect: Option<&Effect>) -> Refusal {
     refusal
 }
 
-/// What to say of a key that may have been used at a time that the ledger has lost.
+/// The message for a key that may have been used at a time that the ledger has lost.
 fn lost_time(effect: &Effect) -> Option<String> {
     let from_ms = effect.first_dispatched_ms.filter(|_| effect.is_from_lost_window())?;
     let from = Timestamp::from_unix_ms(from_ms);
     Some(format!(
-        "this ledger lost what it recorded from {from} until a person accepted the loss; nobody knows whether the key was \
-         used in that time, so it is not sent"
+        "this ledger lost what it recorded from {from} until a person accepted the loss; it is unknown whether the key was \
+         used in that time, so the call is not sent"
     ))
 }
 
-/// The same payload without a key ended unknown: whoever sends it again may not know that.
+/// The same payload without a key ended unknown. The caller that sends it again may not know that.
 fn blind_retry(call_id: CallId, twin: &EffectId) -> Refusal {
     let mut refusal = Refusal::new(
         call_id,
@@ -139,14 +139,14 @@ fn blind_retry(call_id: CallId, twin: &EffectId) -> Refusal {
     refusal
 }
 
-/// The same payload without a key ended unknown for its caller, and was done: its answer came late.
+/// The same payload without a key was reported as unknown to its caller, and was done: its answer came late.
 pub(crate) fn done_late(call_id: CallId, effect: &EffectId) -> Refusal {
     let mut refusal = Refusal::new(
         call_id,
         GateName::Fence,
         TaxonomyClass::IdempotencyConflict,
         "not sent: the earlier identical call was done, its answer came late".to_owned(),
-        format!("do not repeat it; a new operation is named in `{OPERATION_ARGUMENT}`"),
+        format!("do not repeat it; name a new operation in `{OPERATION_ARGUMENT}`"),
     )
     .for_operators(format!("`servanda effects show {effect}` has the first call"))
     .with_handle(effect.as_str())
@@ -161,8 +161,8 @@ fn expired(call_id: CallId) -> Refusal {
         call_id,
         GateName::Fence,
         TaxonomyClass::IdempotencyConflict,
-        "the key expired: it was used once, and its answer is not kept any more".to_owned(),
-        "look whether the operation was done; use a new key if it is a new one".to_owned(),
+        "the key expired: it was used once, and its answer is no longer stored".to_owned(),
+        "check whether the operation was done; use a new key for a new operation".to_owned(),
     );
     refusal.retryable = false;
     refusal.next_action = NextAction::RefreshStateAndReplan;
@@ -174,7 +174,7 @@ fn not_claimed(call_id: CallId) -> Refusal {
         call_id,
         GateName::Fence,
         TaxonomyClass::DependencyUnavailable,
-        "somebody else changed the operation at the same moment, so nothing was sent".to_owned(),
+        "another call changed the operation at the same moment, so nothing was sent".to_owned(),
         "make the same call again with the same key".to_owned(),
     )
     .with_next_action(NextAction::RetryWithSameKey)

@@ -1,5 +1,6 @@
-//! The check of what came back: an MCP tool result, and a structured part that keeps the contract. What does not is kept
-//! back whole; the caller learns that the effect happened and that the answer is unusable, never the answer.
+//! Checks an answer: it must be an MCP tool result, and its structured part must keep the contract. An answer that does not is withheld
+//! whole: the
+//! caller learns that the effect happened and that the answer is unusable, never the answer.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +17,7 @@ use servanda_mcp::{RawObject, fields, shape};
 
 use super::upstream_failure::mapped_class_in_text;
 
-/// Arrays and objects inside each other in an answer.
+/// How deep arrays and objects may be nested in an answer.
 const ANSWER_DEPTH_MAX: usize = 100;
 
 /// An answer that may be passed on.
@@ -34,7 +35,7 @@ pub(crate) struct CheckedAnswer<'a> {
     pub(crate) error_text: Option<String>,
 }
 
-/// An answer that may not.
+/// An answer that may not be passed on.
 #[derive(Debug)]
 pub(crate) struct InvalidAnswer {
     pub(crate) message: String,
@@ -53,8 +54,8 @@ pub(crate) fn observe<'a>(contract: &CompiledContract, answer: &'a Bytes) -> Res
                 "asks for input with `input_required`, but not in a form that can be passed on".to_owned(),
             ));
         }
-        // Not repeated: it is the upstream's text, of any length, and a model would take it for ours.
-        Some(_) => return Err(invalid_answer("has a result type that this version does not take".to_owned())),
+        // The type is not repeated in the message: it is the upstream's text, of any length, and a model would take it for the gateway's.
+        Some(_) => return Err(invalid_answer("has a result type that this version does not support".to_owned())),
     }
     let content = members.get("content").ok_or_else(|| invalid_answer("has no `content`".to_owned()))?;
     if !content.get().starts_with('[') {
@@ -77,7 +78,7 @@ pub(crate) fn observe<'a>(contract: &CompiledContract, answer: &'a Bytes) -> Res
     let mut left_out = vec!["_meta", "resultType", fields::member::INPUT_REQUESTS, fields::member::REQUEST_STATE];
     let (class, error_text) = if is_error {
         let text = first_text(content).unwrap_or_default();
-        // An error need not have the shape of a result; what has no promised shape is not passed on as structured.
+        // An error need not have the shape of a result. Structured content without the promised shape is not passed on.
         if contract.output().is_some_and(|schema| check_structured(schema, structured).is_err()) {
             structured = None;
             left_out.push("structuredContent");
@@ -111,7 +112,7 @@ fn check_structured(schema: &CompiledSchema, structured: Option<&RawValue>) -> R
     }
 }
 
-/// Every name the output schema has for a member.
+/// All names that the output schema has for members.
 fn promised_names(schema: &Value) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let mut rest = vec![schema];
@@ -128,8 +129,9 @@ fn promised_names(schema: &Value) -> BTreeSet<String> {
     names
 }
 
-/// A member's name that the contract does not know was chosen by the upstream, and what an upstream chooses in an answer
-/// that is kept back is kept back too.
+/// Replaces names of members that the contract does not know. The upstream chose them, and nothing that the upstream chose in a withheld
+/// answer is
+/// passed on.
 fn keep_to_promised(error: &mut FieldError, promised: &BTreeSet<String>) {
     let known = |segment: &str| {
         let name = segment.replace("~1", "/").replace("~0", "~");
@@ -148,8 +150,9 @@ fn keep_to_promised(error: &mut FieldError, promised: &BTreeSet<String>) {
     (error.pointer, error.field) = (pointer, field);
 }
 
-/// Strict, but for one thing: an upstream's data may hold integers beyond what a double keeps, and they are not ours to
-/// refuse. They are passed on as they were written.
+/// Decodes strict JSON, with one exception: an upstream's data may hold integers that a double cannot represent. They are passed on as
+/// they were
+/// written.
 fn decode(text: &str) -> Result<Value, String> {
     match json::decode(text.as_bytes(), json::JsonLimits { bytes_max: usize::MAX, depth_max: ANSWER_DEPTH_MAX }) {
         Ok(value) => Ok(value),

@@ -1,4 +1,4 @@
-//! The engine's own refusals, in words: no such tool, no upstream, a ledger too slow, an answer kept back.
+//! The wording of the engine's own refusals: no such tool, no upstream, a ledger too slow, an answer withheld.
 
 use servanda_catalog::{ResolveError, ToolHold};
 use servanda_contract::{
@@ -17,10 +17,10 @@ use servanda_policy::PrincipalError;
 use super::observe::InvalidAnswer;
 use crate::questions::MissingInput;
 
-/// When to come again for something that others are changing.
+/// After how long to retry a change of something that other calls are changing.
 const TURN_RETRY_AFTER_MS: u64 = 1_000;
 
-/// Where operators read why a tool is held back, and let it go.
+/// Where operators read why a tool is held back, and release it.
 const QUARANTINE_REVIEW: &str = "`servanda quarantine list` says why, `servanda quarantine release` lets it go";
 /// Where operators look when the ledger does not take what it should.
 const LEDGER_REVIEW: &str = "`servanda doctor` looks at the ledger";
@@ -36,16 +36,16 @@ pub(crate) fn not_resolved(proposal: &Proposal, reason: ResolveError) -> Refusal
             unknown_tool(call_id, format!("there is no tool `{shown}`{meant}"), hint)
         }
         ResolveError::Gone { upstream } => {
-            let message = format!("`{shown}` is not offered any more by `{upstream}`");
+            let message = format!("`{shown}` is no longer offered by `{upstream}`");
             unknown_tool(call_id, message, "call a tool that `tools/list` has now".to_owned())
-                .for_operators("there is no contract for it any more")
+                .for_operators("it has no contract any more")
         }
         ResolveError::Withdrawn { upstream } => Refusal::new(
             call_id,
             GateName::Resolve,
             TaxonomyClass::DependencyUnavailable,
             format!(
-                "`{shown}` has a contract, but the upstream `{upstream}` does not offer it to this client, or not any more"
+                "`{shown}` has a contract, but the upstream `{upstream}` no longer offers it, or not to this client"
             ),
             "use another tool".to_owned(),
         )
@@ -61,17 +61,17 @@ fn unknown_tool(call_id: CallId, message: String, hint: String) -> Refusal {
     refusal.with_next_action(NextAction::UseAnotherTool)
 }
 
-/// A caller that no policy can speak of.
+/// The policies cannot represent the caller.
 pub(crate) fn no_principal(call_id: CallId, error: &PrincipalError) -> Box<Refusal> {
-    tracing::error!(%call_id, %error, "a caller cannot be told to the policies");
-    let message = "who is calling cannot be told to the policies".to_owned();
+    tracing::error!(%call_id, %error, "the policies cannot represent a caller");
+    let message = "the policies cannot represent this caller".to_owned();
     let hint = "tell the user: only an operator can change this".to_owned();
     let refusal = Refusal::new(call_id, GateName::Policy, TaxonomyClass::PolicyViolation, message, hint);
-    Box::new(refusal.for_operators("the name of the tenant or the number of scopes is not one that policies take"))
+    Box::new(refusal.for_operators("the policies do not accept the name of the tenant or the number of scopes"))
 }
 
-/// A tool that is held back. What its server wrote is the reason and must not reach the agent by way of the refusal: only
-/// operators are shown it.
+/// A tool that is held back. The reason is text that its server wrote, which must not reach the agent through the refusal: only operators
+/// see it.
 fn held(call_id: CallId, tool: &str, hold: &ToolHold) -> Refusal {
     let review = format!("`servanda diff {tool}` shows it, `servanda pin {tool}` agrees to it");
     let (class, why, operators) = match hold {
@@ -80,18 +80,18 @@ fn held(call_id: CallId, tool: &str, hold: &ToolHold) -> Refusal {
             "it changed something although its contract says that it only reads".to_owned(),
             QUARANTINE_REVIEW.to_owned(),
         ),
-        // The reason is the operators' own business, and theirs to read.
+        // The reason is for operators only.
         ToolHold::Blocked { .. } => {
             (TaxonomyClass::PolicyViolation, "an operator holds it back".to_owned(), QUARANTINE_REVIEW.to_owned())
         }
         ToolHold::Quarantined { severity, .. } => (
             TaxonomyClass::PolicyViolation,
-            format!("its definition at the upstream changed since somebody agreed to it ({} change)", severity.word()),
+            format!("its definition at the upstream changed since a person agreed to it ({} change)", severity.word()),
             review,
         ),
         ToolHold::Unpinned => (
             TaxonomyClass::PolicyViolation,
-            "nobody has agreed to its definition at the upstream yet".to_owned(),
+            "no person has agreed to its definition at the upstream yet".to_owned(),
             review,
         ),
         ToolHold::Rejected { .. } => (
@@ -167,14 +167,14 @@ pub(crate) fn fence_too_slow(call_id: CallId, class: EffectClass, can_come_again
     refusal
 }
 
-/// A call that changes what others are changing, and whose turn did not come.
+/// A call that changes something that other calls are changing, and whose turn did not come.
 pub(crate) fn turn_not_reached(call_id: CallId) -> Box<Refusal> {
     let mut refusal = Refusal::new(
         call_id,
         GateName::Fence,
         TaxonomyClass::IdempotencyConflict,
         "not sent: other calls were changing the same thing all the time".to_owned(),
-        "wait, look whether the change is still wanted, then make the same call again".to_owned(),
+        "wait, check whether the change is still wanted, then make the same call again".to_owned(),
     );
     refusal.retry_after_ms = Some(TURN_RETRY_AFTER_MS);
     Box::new(refusal)
@@ -186,7 +186,7 @@ pub(crate) fn given_up(call_id: CallId) -> Box<Refusal> {
         call_id,
         GateName::State,
         TaxonomyClass::DependencyUnavailable,
-        "its caller gave the call up before anything was sent".to_owned(),
+        "the caller gave up the call before anything was sent".to_owned(),
         "call again if it is still wanted".to_owned(),
     )
     .with_next_action(NextAction::ReplanOrAskUser);
@@ -194,35 +194,35 @@ pub(crate) fn given_up(call_id: CallId) -> Box<Refusal> {
     Box::new(refusal)
 }
 
-/// A call that the upstream answered, and whose end the store has not taken yet.
+/// A call that the upstream answered, and whose end is not in the store yet.
 pub(crate) fn not_on_record_yet(call_id: &CallId, handle: &str, effect: EffectKnowledge) -> Refusal {
     let refusal = Refusal::new(
         call_id.clone(),
         GateName::Observe,
         TaxonomyClass::DependencyUnavailable,
         "the tool answered, but its answer could not be put on record yet".to_owned(),
-        "do not make the call anew; the same call with the same key gets the answer once it is on record".to_owned(),
+        "do not start a new operation; the same call with the same key gets the answer once it is on record".to_owned(),
     );
     let mut refusal = refusal.with_effect(effect).with_handle(handle).with_next_action(NextAction::RetryWithSameKey);
     refusal.retryable = false;
     refusal
 }
 
-/// A call whose effect another dispatch went on with while it was under way.
+/// A call whose effect another dispatch continued while the call was running.
 pub(crate) fn superseded_by_dispatch(call_id: &CallId) -> Refusal {
     let mut refusal = Refusal::new(
         call_id.clone(),
         GateName::Fence,
         TaxonomyClass::IdempotencyConflict,
-        "the operation went on without this call while it was under way".to_owned(),
-        "make the same call again with the same key: it is answered with what became of the operation".to_owned(),
+        "another dispatch continued the operation while this call was running".to_owned(),
+        "make the same call again with the same key: it is answered with the operation's outcome".to_owned(),
     )
     .with_next_action(NextAction::RetryWithSameKey);
     refusal.retryable = false;
     refusal
 }
 
-/// A call that did nothing itself, or does not know, while another with its key did it.
+/// A call that did nothing, or does not know whether it did, while another call with its key did the operation.
 pub(crate) fn done_by_another(call_id: &CallId) -> Refusal {
     Refusal::new(
         call_id.clone(),
@@ -249,31 +249,31 @@ pub(crate) fn no_key(call_id: CallId, error: &JournalError) -> Box<Refusal> {
     )
 }
 
-/// A state of one operation, brought with the key of another.
+/// A call that brings the state of one operation and the key of another.
 pub(crate) fn key_of_another_operation(call_id: CallId) -> Refusal {
     Refusal::new(
         call_id,
         GateName::Fence,
         TaxonomyClass::SignatureMismatch,
         "the `requestState` belongs to another operation than the one that is named, so nothing was sent".to_owned(),
-        "go on with the key of the first call, or with none".to_owned(),
+        "continue with the key of the first call, or without a key".to_owned(),
     )
 }
 
-/// A state of one upstream for a tool that another performs by now.
+/// A call that brings the state of one upstream, for a tool that another upstream performs now.
 pub(crate) fn performed_by_another_upstream(call_id: CallId) -> Refusal {
     Refusal::new(
         call_id,
         GateName::Resolve,
         TaxonomyClass::StaleState,
-        "the tool is performed elsewhere since the upstream asked for input".to_owned(),
-        "make the call anew, without `requestState`".to_owned(),
+        "the tool moved to another upstream after the first one asked for input".to_owned(),
+        "make the call again without `requestState`".to_owned(),
     )
 }
 
 /// A fenced call that the upstream did not give back.
 pub(crate) fn lost_evidence(call_id: CallId) -> Box<Refusal> {
-    let message = "the call was sent, and nothing is known about it any more".to_owned();
+    let message = "the call was sent, and its outcome is unknown".to_owned();
     let hint = "do not send it again; look at the target, or ask a person".to_owned();
     let class = TaxonomyClass::UnknownError;
     Box::new(Refusal::new(call_id, GateName::Perform, class, message, hint).with_effect(EffectKnowledge::Unknown))
@@ -285,19 +285,19 @@ pub(crate) fn rejected_by_protocol(call_id: &CallId, error: &RpcError) -> Refusa
         call_id.clone(),
         GateName::Perform,
         TaxonomyClass::StructuralViolation,
-        format!("the request was turned down with error {}: {}", error.code, error.message),
+        format!("the request was rejected with error {}: {}", error.code, error.message),
         "the error was passed on as it was: it is for the client, not for the model".to_owned(),
     )
 }
 
-/// Parameters of an inquiry that do not fit.
+/// An inquiry whose parameters do not fit.
 pub(crate) fn invalid_params(message: impl Into<String>) -> RpcError {
     RpcError::new(code::INVALID_PARAMS, message)
 }
 
-/// A state that cannot be gone on from, for the record.
+/// A state that a call cannot continue from, for the record.
 pub(crate) fn round_refused(call_id: &CallId, error: &RpcError) -> Refusal {
-    let hint = "look how the call that used it ended, and make the call anew only if it is still wanted".to_owned();
+    let hint = "see how the call that used it ended, and call again only if it is still wanted".to_owned();
     let class = TaxonomyClass::StaleState;
     let mut refusal = Refusal::new(call_id.clone(), GateName::Fence, class, error.message.clone(), hint);
     refusal.repairable = false;
@@ -308,7 +308,7 @@ pub(crate) fn round_refused(call_id: &CallId, error: &RpcError) -> Refusal {
 /// The protocol's error for a client that lacks a capability; `required` is JSON.
 pub(crate) fn undeclared(required: &str) -> RpcError {
     let data = serde_json::value::RawValue::from_string(format!(r#"{{"requiredCapabilities":{required}}}"#)).ok();
-    let message = "the upstream asks for what the client did not declare it can give".to_owned();
+    let message = "the upstream asks for input that the client did not declare it can give".to_owned();
     RpcError { code: code::MISSING_CLIENT_CAPABILITY, message, data }
 }
 
@@ -337,25 +337,25 @@ pub(crate) fn too_many_refused(call_id: &CallId, wait_ms: u64) -> Refusal {
         call_id.clone(),
         GateName::Resolve,
         TaxonomyClass::RateLimited,
-        "too many of your calls were refused in the last minute; this one was not looked at".to_owned(),
+        "too many of your calls were refused in the last minute, so this one was not checked".to_owned(),
         "wait, read why the earlier calls were refused, and correct them before calling again".to_owned(),
     );
     refusal.retry_after_ms = Some(wait_ms);
     refusal
 }
 
-/// A task whose id could not be kept: it runs, and nobody could ask for it.
+/// A task whose id could not be stored: it runs, and no client could ask for it.
 pub(crate) fn task_not_kept(call_id: &CallId) -> Refusal {
     let mut refusal = Refusal::new(
         call_id.clone(),
         GateName::Observe,
         TaxonomyClass::DependencyUnavailable,
-        "the upstream works on it as a task, but the gateway could not keep the task's id".to_owned(),
+        "the upstream runs the call as a task, but the gateway could not store the task's id".to_owned(),
         "do not send it again; look at the target, or ask a person".to_owned(),
     )
     .with_effect(EffectKnowledge::Unknown)
     .with_next_action(NextAction::StopAndTellUser);
-    // It runs: to send it again could do it twice.
+    // The task runs: sending the call again could do it twice.
     refusal.retryable = false;
     refusal
 }

@@ -1,5 +1,6 @@
-//! The one answer every call gets, as the members of an MCP tool result. The upstream's bytes are spliced in unchanged; what a
-//! client uses of the observation goes into `_meta` beside whatever the upstream put there, and all of it where the caller asks.
+//! The one answer that every call gets, as the members of an MCP tool result. The upstream's bytes are spliced in unchanged. What a client
+//! uses of
+//! the observation goes into `_meta` beside what the upstream put there; the whole observation goes there if the caller asks for it.
 
 use std::fmt::Write as _;
 
@@ -56,7 +57,7 @@ pub(crate) fn from_refusal(refusal: Refusal, observation: Observation) -> ToolRe
     ToolResult { json, is_error: true, scopes_needed, rest }
 }
 
-/// A refusal beside which the upstream's own error stands.
+/// A refusal with the upstream's own error beside it.
 pub(crate) fn with_upstream_error(mut refused: ToolResult, failure: &ClientFailure) -> ToolResult {
     let Some(error) = upstream_failure::server_error(failure) else { return refused };
     refused.json = with_meta(refused.json, meta::UPSTREAM_ERROR, &to_json(&error));
@@ -66,7 +67,7 @@ pub(crate) fn with_upstream_error(mut refused: ToolResult, failure: &ClientFailu
     refused
 }
 
-/// The same with the whole refusal and the whole observation, for a caller that asks for them.
+/// The result with the whole refusal and the whole observation, for a caller that asks for them.
 pub(crate) fn with_full_detail(mut result: ToolResult) -> ToolResult {
     let Some(rest) = result.rest.take() else { return result };
     let CallDetail { observation, refusal, upstream_error } = *rest;
@@ -82,7 +83,7 @@ pub(crate) fn with_full_detail(mut result: ToolResult) -> ToolResult {
     result
 }
 
-/// A result of ours, which ends with its `_meta`, with one more member there.
+/// Adds a member to the `_meta` of a result that the gateway made, which ends with its `_meta`.
 fn with_meta(mut json: String, member: &str, value: &str) -> String {
     if json.ends_with("}}") {
         json.truncate(json.len() - 2);
@@ -130,7 +131,7 @@ pub(crate) fn observation(
     Observation::from_result(occasion, observed.class, data, errors.collect(), verification)
 }
 
-/// What a contract asks to be checked afterwards.
+/// What a contract wants to be checked afterwards.
 pub(crate) fn verification(contract: &ToolContract) -> Verification {
     let asked = contract.verification.as_ref();
     Verification {

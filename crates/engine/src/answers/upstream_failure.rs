@@ -1,6 +1,6 @@
-//! What a failure at the upstream means to the caller: the class, what is known about the outside world, and whether the
-//! same call may be made again. A pure table: only what provably never left is called not executed. What a server says about
-//! itself is no proof.
+//! What a failure at the upstream means to the caller: the class, what is known about the outside world, and whether the same call may be
+//! made
+//! again. A pure table: only a call that provably never left counts as not executed. What a server says about itself is no proof.
 
 use servanda_contract::{
     CallId, GateName, Refusal, TaxonomyClass, record::Outcome, refusal::EffectKnowledge, taxonomy::NextAction,
@@ -13,8 +13,8 @@ use servanda_upstream::{CredentialLack, PerformFailure};
 
 use crate::questions::ClientFailure;
 
-/// The refusal a failure becomes, and the outcome to record. `was_sent_before` says that an earlier dispatch of the key may have
-/// done it.
+/// The refusal for a failure, and the outcome to record. `was_sent_before` says that an earlier dispatch with the key may have done the
+/// operation.
 pub(crate) fn interpret(
     call_id: &CallId,
     contract: &ToolContract,
@@ -30,16 +30,16 @@ pub(crate) fn interpret(
     let hint = hint(failure, effect);
     let mut refusal =
         Refusal::new(call_id.clone(), GateName::Perform, class, failure.to_string(), hint).with_effect(effect);
-    // Nothing was sent, or nothing can be changed and the class says so: then, and only then, the same call may be made again.
+    // The same call may be made again only if nothing was sent, or if nothing can be changed and the class says so.
     let cancelled = matches!(failure, PerformFailure::Cancelled { .. });
     let read_again = effect == EffectKnowledge::None && (refusal.retryable || class == TaxonomyClass::Timeout);
-    // Nobody gets in by trying again.
+    // Trying again does not help a caller that lacks permission.
     let locked_out = class == TaxonomyClass::PermissionDenied && failure.lack().is_some();
     refusal.retryable = !cancelled && !locked_out && (outcome == Outcome::NotExecuted || read_again);
     if refusal.retryable {
         refusal.next_action = NextAction::RetryAfterDelay;
     } else if refusal.next_action == NextAction::RetryAfterDelay {
-        // Its caller gave it up; whether it is still wanted is the caller's to say.
+        // The caller gave up the call, so only the caller can say whether it is still wanted.
         refusal.next_action = NextAction::ReplanOrAskUser;
     }
     refusal.operator_hint = operator_hint(failure).map(str::to_owned);
@@ -51,12 +51,14 @@ pub(crate) fn interpret(
     (refusal, outcome)
 }
 
-/// What a call is told that ran out of time: the limit and where a person changes it first, then what else is known.
+/// The message for a call that ran out of time: first the limit and where a person changes it, then what else is known.
 pub(crate) fn out_of_time(failure: &PerformFailure, contract: &CompiledContract, deadline_ms: Option<u64>) -> String {
     let of_contract_ms = contract.contract().timeout_ms();
     let said = match (deadline_ms, contract.time_limit_place()) {
         (Some(waited_ms), _) if waited_ms < of_contract_ms => {
-            format!("no answer within {waited_ms} ms, which its caller waits; its contract allows {of_contract_ms} ms")
+            format!(
+                "no answer within the {waited_ms} ms that its caller waits; its contract allows {of_contract_ms} ms"
+            )
         }
         (_, Some(place)) => format!("no answer within {of_contract_ms} ms: {place}"),
         (_, None) => format!("no answer within {of_contract_ms} ms: `{}`", contract.contract().timeout_field()),
@@ -67,8 +69,9 @@ pub(crate) fn out_of_time(failure: &PerformFailure, contract: &CompiledContract,
     }
 }
 
-/// This attempt did nothing, and an earlier one with the same key may have done it. Only calls whose upstream knows keys are sent
-/// a second time, so that the same call with the same key is safe.
+/// This attempt did nothing, but an earlier one with the same key may have done the operation. Only calls whose upstream knows keys are
+/// sent a
+/// second time, so the same call with the same key is safe.
 fn earlier_dispatch_in_doubt(
     call_id: &CallId,
     class: TaxonomyClass,
@@ -86,14 +89,15 @@ fn earlier_dispatch_in_doubt(
     refusal
 }
 
-/// The error to pass on as it is: one that the protocol defines to mean that the server did not take the request. No tool
-/// result can say what it says, and the client knows what to do about it. That is for the client; it proves nothing.
+/// The error to pass on as it is: one that the protocol defines to mean that the server did not take the request. A tool result cannot say
+/// this,
+/// and the client knows what to do about it. The error is for the client; it does not prove that nothing was done.
 pub(crate) fn protocol_error(failure: &ClientFailure, requester_era: Era, wants_task: bool) -> Option<RpcError> {
     let error = server_error(failure)?;
     let passes = match error.code {
         code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION => true,
         code::URL_ELICITATION_REQUIRED => requester_era == Era::Legacy,
-        // A tool that is never a task.
+        // The tool cannot be called as a task.
         code::METHOD_NOT_FOUND => requester_era == Era::Legacy && wants_task,
         _ => false,
     };
@@ -106,8 +110,9 @@ pub(crate) fn server_error(failure: &ClientFailure) -> Option<RpcError> {
     Some(RpcError { code: *code, message: message.clone(), data: data.clone() })
 }
 
-/// What is known of a call that the protocol's own error answered: a server may do something first and answer that. A tool
-/// that changes nothing leaves nothing to know.
+/// What is known of a call that was answered with an error of the protocol: a server may do something first and then answer so. A tool
+/// that
+/// changes nothing leaves no doubt.
 pub(crate) fn after_protocol_error(
     contract: &ToolContract,
     failure: &PerformFailure,
@@ -123,8 +128,9 @@ pub(crate) fn after_protocol_error(
     }
 }
 
-/// A failure of what follows on something that was sent and answered: another leg, or a question about a task. Nothing of
-/// that may have left, and yet nothing proves any more that nothing was executed.
+/// The failure of a step that follows something that was sent and answered: another round, or a question about a task. The step itself may
+/// not
+/// have left, but that no longer proves that nothing was executed.
 pub(crate) fn after_sending(failure: PerformFailure) -> PerformFailure {
     match failure {
         PerformFailure::Unavailable { why } => PerformFailure::Died { why },
@@ -139,7 +145,7 @@ pub(crate) fn after_sending(failure: PerformFailure) -> PerformFailure {
     }
 }
 
-/// The failure of a task that ended with that error. Whatever the code, it had begun: nothing proves that nothing was done.
+/// The failure of a task that ended with that error. Whatever the code, the task had begun: nothing proves that nothing was done.
 pub(crate) fn rejected(error: RpcError) -> PerformFailure {
     let RpcError { code, message, data } = error;
     PerformFailure::Rejected { code, message, data, era: Era::Legacy }
@@ -166,7 +172,8 @@ fn class(contract: &ToolContract, failure: &PerformFailure) -> TaxonomyClass {
     }
 }
 
-/// After the first byte nobody knows, a clean error included; a tool that changes nothing leaves nothing to know.
+/// What is known after a failure. Once a byte has left, the effect is unknown, even after a clean error; a tool that changes nothing
+/// leaves no doubt.
 fn knowledge(contract: &ToolContract, failure: &PerformFailure) -> (EffectKnowledge, Outcome) {
     if failure.provably_not_executed() || means_not_executed(contract, failure) {
         (EffectKnowledge::None, Outcome::NotExecuted)
@@ -195,7 +202,7 @@ fn hint(failure: &PerformFailure, effect: EffectKnowledge) -> String {
             "read the upstream's message and correct the call if it says how".to_owned()
         }
         (_, PerformFailure::Died { .. } | PerformFailure::HttpStatus { .. } | PerformFailure::Malformed { .. }) => {
-            "nothing was changed; try again, and tell a person if it stays".to_owned()
+            "nothing was changed; try again, and tell a person if it fails again".to_owned()
         }
     }
 }
@@ -233,7 +240,7 @@ pub(crate) fn means_not_executed(contract: &ToolContract, failure: &PerformFailu
 /// Whether the contract says that this text in a tool's own error means that nothing was done.
 pub(crate) fn says_not_executed(contract: &ToolContract, message: &str) -> bool {
     let message = message.to_lowercase();
-    // A number is a code: in a text it may stand for anything.
+    // A number is a code: in a text it may mean anything.
     let texts =
         not_executed_errors(contract).iter().filter(|text| text.parse::<i64>().is_err() && !text.trim().is_empty());
     texts.into_iter().any(|text| message.contains(&text.to_lowercase()))

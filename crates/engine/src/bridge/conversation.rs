@@ -1,5 +1,5 @@
-//! The shell around a dialogue: makes the request, hears what is said on the way, keeps the times, and performs what the
-//! machine decides.
+//! Runs a conversation with a server: sends the request, handles the messages that arrive meanwhile, keeps the deadlines, and performs the
+//! actions that the state machine decides on.
 
 use std::{
     collections::BTreeMap,
@@ -47,19 +47,19 @@ const GATHER_MS: u64 = 20;
 
 /// A request to a server that can be made again with what the server asked for.
 pub(crate) trait RepeatableRequest: Send {
-    /// Makes it.
+    /// Sends the request.
     fn send(&mut self, attempt: DeliveryAttempt) -> impl Future<Output = Result<Answer, PerformFailure>> + Send;
 }
 
-/// One request and everybody who takes part.
+/// One request and all its participants.
 #[derive(Debug)]
 pub(crate) struct Conversation<'a> {
     pub(crate) bridge: &'a Bridge,
     pub(crate) question_target: QuestionTarget,
     pub(crate) message_translator: MessageTranslator,
-    /// Who hears messages, where nobody can come again.
+    /// Receives the server's messages if there is no parked request.
     pub(crate) subscriber: MessageSubscriber,
-    /// Where a modern requester can come again.
+    /// The request to which a modern requester can come back.
     pub(crate) parked_request: Option<Arc<ParkedRequest>>,
     /// Cancelled when the requester gives up.
     pub(crate) cancel: CancellationToken,
@@ -69,7 +69,7 @@ pub(crate) struct Conversation<'a> {
     pub(crate) rules: QuestionRules,
 }
 
-/// What a modern server wants before it goes on.
+/// The input that a modern server wants before it continues.
 #[derive(Debug)]
 pub(crate) struct RequiredInput {
     pub(crate) answer: Answer,
@@ -80,21 +80,22 @@ pub(crate) struct RequiredInput {
 /// How a request ended.
 #[derive(Debug)]
 pub(crate) enum ConversationEnd {
-    /// The server's last word; whether somebody was asked something for it.
+    /// The server's last answer, and whether the server asked for anything before it.
     Answered { answer: Answer, asked: bool },
-    /// A modern server's, that the last word comes later.
+    /// A modern server made a task of the request: the last answer comes later.
     Task(Answer),
-    /// There is none.
+    /// There is no answer.
     Failed(ClientFailure),
     /// The server wants input, and the modern requester can give it.
     Input(RequiredInput),
-    /// The server wants input that the modern requester never said it could give; what it would have to declare, as JSON.
+    /// The server wants input that the modern requester never declared it could give. `required` is what it would have to declare, as
+    /// JSON.
     Undeclared { answer: Answer, required: String },
     /// The legacy requester did not give what the server wanted.
     NotGiven { answer: Answer, what: MissingInput },
 }
 
-/// A conversation under way.
+/// A conversation in progress.
 struct ConversationDriver<'a> {
     conversation_state: Option<ConversationState>,
     bridge: &'a Bridge,
@@ -108,7 +109,7 @@ struct ConversationDriver<'a> {
     /// Whether the server asked for anything.
     asked: bool,
     rules: QuestionRules,
-    /// What it asked, for the record.
+    /// What the server asked, for the record.
     questions: &'a mut Vec<QuestionRecord>,
 }
 
@@ -119,7 +120,7 @@ enum ConversationStep {
 }
 
 impl Conversation<'_> {
-    /// Makes the request and goes on to its last answer. The server's questions are added to `questions`.
+    /// Sends the request and continues to its last answer. The server's questions are added to `questions`.
     pub(crate) async fn run<E: RepeatableRequest>(
         self,
         repeatable: &mut E,
@@ -186,7 +187,7 @@ impl Conversation<'_> {
                 }
                 ConversationStep::Again(again) => (continuation, driver.asked) = (again, true),
             }
-            // The server's time stands still while the requester is being asked.
+            // The server's time stands still while the gateway asks the requester.
             deadline += asked_at.elapsed();
         }
     }
@@ -213,8 +214,7 @@ impl ConversationDriver<'_> {
         ConversationEnd::Failed(self.rules.failure_for_client(failure, self.questions))
     }
 
-    /// Waits for the server's answer and hears everything else meanwhile. What was said before the answer is passed on
-    /// before it.
+    /// Waits for the server's answer and handles everything else meanwhile. Messages that came before the answer are passed on before it.
     async fn wait_for_answer(
         &mut self,
         mut sent: Pin<&mut impl Future<Output = Result<Answer, PerformFailure>>>,
@@ -245,7 +245,7 @@ impl ConversationDriver<'_> {
         answered
     }
 
-    /// What follows an answer. A legacy requester is asked here what a modern server wants.
+    /// What follows an answer. If a modern server wants input, a legacy requester is asked for it here.
     async fn handle_answer(&mut self, event: ConversationEvent, cancel: &CancellationToken) -> ConversationStep {
         let mut actions = self.step(event);
         let mut replies = Vec::new();
@@ -277,8 +277,9 @@ impl ConversationDriver<'_> {
         }
     }
 
-    /// The questions of a modern server as the requester gets them. A question that may not be asked ends the request: the server takes
-    /// answers only, and no error in the place of one.
+    /// The questions of a modern server as the requester gets them. A question that may not be asked ends the request, because the server
+    /// takes only
+    /// answers, not an error in place of one.
     fn check_questions(
         &mut self,
         requests: Vec<(String, ServerQuestion)>,
@@ -312,7 +313,7 @@ impl ConversationDriver<'_> {
                 (ConversationAction::Gather, _) => {
                     self.gather_at = Some(Instant::now() + Duration::from_millis(GATHER_MS))
                 }
-                // Dropped, it is declined.
+                // A question whose reply is dropped is declined.
                 _ => {}
             }
         }
@@ -360,7 +361,8 @@ impl ConversationDriver<'_> {
         }
     }
 
-    /// Tells the waiting requester what is open and lets it go. Without a place to wait for it, what is open is declined.
+    /// Tells the waiting requester which questions are open and lets it go. If no place is left to park the request, the questions are
+    /// declined.
     async fn tell_open_questions(&mut self, input_requests: &str) {
         if !self.park(input_requests).await {
             for action in self.step(ConversationEvent::NoRoom) {
@@ -377,7 +379,9 @@ impl ConversationDriver<'_> {
             return false;
         }
         if self.bridge.closing.is_cancelled() || !self.bridge.parked.enter(parked_request) {
-            tracing::warn!("questions of an upstream are declined: there is no place for a request that waits");
+            tracing::warn!(
+                "questions of an upstream are declined: too many requests are parked, or the gateway is shutting down"
+            );
             return false;
         }
         let carried = parked_request.parked_state(self.bridge.expiry(INPUT_MS_MAX));
@@ -391,7 +395,7 @@ impl ConversationDriver<'_> {
         true
     }
 
-    /// Asks the legacy requester; the answer comes on what is returned.
+    /// Asks the legacy requester. The answer arrives on the returned receiver.
     fn ask(&self, question: ClientQuestion) -> oneshot::Receiver<QuestionReply> {
         let (reply, replied) = oneshot::channel();
         self.message_translator.send(&self.subscriber, ClientMessage::Ask(PendingQuestion { question, reply }));
@@ -415,7 +419,7 @@ impl ConversationDriver<'_> {
     }
 }
 
-/// What kind of answer it is. Looked at once: an answer may be long.
+/// The kind of an answer. It is determined only once, because an answer may be long.
 enum UpstreamAnswerKind {
     Last,
     Task,

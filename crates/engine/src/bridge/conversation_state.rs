@@ -1,8 +1,11 @@
-//! The dialogue of one request, as a machine that emits actions: who is asked what, by whom, and when the request is over.
+//! The conversation of one request as a state machine that emits actions: which questions the client is asked, and when the request is
+//! over.
 //!
-//! Four cells. A server asks on the way (legacy) or by its answer (modern); a client is asked on the way (legacy) or by the
-//! answer it gets (modern). Where both sides have the same way, a question is passed on; where they differ, this machine
-//! keeps what the other side cannot. It does no I/O and knows no time: the shell brings events and performs actions.
+//! There are four cases. A legacy server asks while the request runs, a modern one with its answer; a legacy client is asked while its
+//! request
+//! runs, a modern one with the answer that it gets. If both sides are of the same era, a question is passed on; if not, this machine keeps
+//! what
+//! the other side cannot. It does no I/O and knows no time: `conversation` brings events and performs actions.
 
 use serde_json::value::RawValue;
 use servanda_mcp::{ClientCapabilities, Era, RawObject, envelope::to_json};
@@ -10,10 +13,10 @@ use servanda_upstream::{Continuation, QuestionReply};
 
 use crate::questions::{ClientQuestion, MissingInput, QUESTIONS_MAX, input_requests};
 
-/// How often a request is made again for a legacy client, who does not see the rounds.
+/// How often a request is made again for a legacy client, which does not see the rounds.
 pub(crate) const ROUNDS_MAX: u32 = 16;
 
-/// The client, as far as asking it goes.
+/// The client that may be asked questions.
 #[derive(Debug, Clone)]
 pub(crate) struct QuestionTarget {
     pub(crate) era: Era,
@@ -22,7 +25,7 @@ pub(crate) struct QuestionTarget {
     pub(crate) can_be_asked: bool,
 }
 
-/// Where a dialogue stands.
+/// The state of a conversation.
 #[derive(Debug)]
 pub(crate) struct ConversationState {
     question_target: QuestionTarget,
@@ -30,11 +33,11 @@ pub(crate) struct ConversationState {
     rounds: u32,
     /// Questions of a legacy server so far; the next gets the next number.
     numbered: u32,
-    /// Those that the modern client has not answered, in order.
+    /// Questions that the modern client has not answered, in order.
     open: Vec<(String, ClientQuestion)>,
-    /// Whether more questions are waited for before the client is told of the first.
+    /// Whether the machine waits for more questions before it tells the client of the first.
     gathering: bool,
-    /// Whether the client waits for what happens next. A modern one that was told a question does not.
+    /// Whether the client waits for what happens next. A modern client that was told a question does not.
     attended: bool,
     /// Whether the client stayed away for too long.
     lapsed: bool,
@@ -57,15 +60,15 @@ struct PendingInput {
 pub(crate) enum ConversationEvent {
     /// A legacy server asks something on the way.
     Asked(ClientQuestion),
-    /// The short moment is over in which questions arrive that belong together.
+    /// The short time is over in which questions arrive that belong together.
     Gathered,
-    /// There is no place for a request that waits for its client.
+    /// There is no place left to park a request.
     NoRoom,
-    /// The modern client comes again, with answers by key.
+    /// The modern client comes back, with answers by key.
     ClientReturned(Vec<(String, Box<RawValue>)>),
-    /// Nobody came again in time.
+    /// The client did not come back or answer in time.
     Lapsed,
-    /// The server's answer is its last word.
+    /// The server's answer is its last one.
     Concluded,
     /// The server's answer asks for input.
     WantsInput { requests: Vec<(String, ClientQuestion)>, state: Option<String> },
@@ -73,20 +76,20 @@ pub(crate) enum ConversationEvent {
     Replied { key: String, reply: QuestionReply },
 }
 
-/// Something to be done, in order.
+/// Something to do, in order.
 #[derive(Debug)]
 pub(crate) enum ConversationAction {
-    /// Hands the question at hand to the legacy client.
+    /// Passes the current question on to the legacy client.
     PassOn(ClientQuestion),
-    /// Keeps the question at hand under a key.
+    /// Keeps the current question under a key.
     Keep(String),
-    /// Declines the question at hand.
+    /// Declines the current question.
     Refuse,
     /// Waits a short moment for more questions.
     Gather,
-    /// Tells the waiting client what is open, as `inputRequests`, and lets it go.
+    /// Tells the waiting client which questions are open, as `inputRequests`, and lets it go.
     Tell { input_requests: String },
-    /// Tells a client that comes again that another still waits.
+    /// Tells a client that comes back that another request still waits.
     TurnAway,
     /// Gives the server the client's answer.
     Give { key: String, answer: Box<RawValue> },
@@ -107,14 +110,14 @@ pub(crate) enum ConversationOutcome {
     Answer,
     /// With the server's questions, for a modern client.
     Input,
-    /// The server asks what the modern client never declared; what it would have to, as JSON.
+    /// The server asks for something that the modern client never declared. Holds what the client would have to declare, as JSON.
     Undeclared(String),
-    /// What the server asked was not given.
+    /// The server did not get what it asked for.
     NotGiven(MissingInput),
 }
 
 impl ConversationState {
-    /// A request that is about to be made, with its client waiting.
+    /// The state of a request that is about to be made, with its client waiting.
     pub(crate) fn new(question_target: QuestionTarget) -> Self {
         Self {
             question_target,
@@ -129,7 +132,7 @@ impl ConversationState {
         }
     }
 
-    /// What happens next.
+    /// Takes one event, and returns the next state and what to do.
     pub(crate) fn step(mut self, event: ConversationEvent) -> (Self, Vec<ConversationAction>) {
         let actions = match (event, self.question_target.era) {
             (ConversationEvent::Asked(asking), Era::Legacy) => self.pass_on(asking),
@@ -144,7 +147,7 @@ impl ConversationState {
                 self.lapsed = true;
                 self.decline_open()
             }
-            (ConversationEvent::Lapsed, Era::Legacy) => not_given("input", "nobody answered in time"),
+            (ConversationEvent::Lapsed, Era::Legacy) => not_given("input", "the client did not answer in time"),
             (ConversationEvent::Concluded, _) => vec![ConversationAction::End(ConversationOutcome::Answer)],
             (ConversationEvent::WantsInput { requests, .. }, _) if requests.len() > QUESTIONS_MAX => {
                 not_given("input", &format!("the upstream asked more than {QUESTIONS_MAX} things at once"))
@@ -162,7 +165,7 @@ impl ConversationState {
         self.question_target.can_be_asked && self.question_target.capabilities.answers(asking.method(), asking.params())
     }
 
-    /// Legacy to legacy.
+    /// Legacy server, legacy client: the question is passed on.
     fn pass_on(&self, asking: ClientQuestion) -> Vec<ConversationAction> {
         vec![if self.may_be_asked(&asking) { ConversationAction::PassOn(asking) } else { ConversationAction::Refuse }]
     }
@@ -177,7 +180,7 @@ impl ConversationState {
         let key = format!("ask-{}", self.numbered);
         let mut actions = vec![ConversationAction::Keep(key.clone())];
         self.open.push((key, asking));
-        // Whoever is away is told when it comes again.
+        // A client that is away is told when it comes back.
         if self.attended && !self.gathering {
             self.gathering = true;
             actions.push(ConversationAction::Gather);
@@ -201,7 +204,7 @@ impl ConversationState {
         self.attended = true;
         let mut actions = Vec::new();
         for (key, answer) in answers {
-            // What was not asked, or is answered already, is nobody's business any more.
+            // Answers to questions that were not asked, or are already answered, are ignored.
             if let Some(place) = self.open.iter().position(|(open, _)| *open == key) {
                 self.open.remove(place);
                 actions.push(ConversationAction::Give { key, answer });
@@ -215,7 +218,7 @@ impl ConversationState {
         self.open.drain(..).map(|(key, _)| ConversationAction::Decline(key)).collect()
     }
 
-    /// Modern to modern: passed on, if the client ever said that it can be asked that.
+    /// Modern server, modern client: the questions are passed on if the client declared that it can be asked them.
     fn declared(&self, requests: &[(String, ClientQuestion)]) -> ConversationOutcome {
         let undeclared =
             |asking: &&ClientQuestion| !self.question_target.capabilities.answers(asking.method(), asking.params());
@@ -232,7 +235,7 @@ impl ConversationState {
     fn ask(&mut self, requests: Vec<(String, ClientQuestion)>, state: Option<String>) -> Vec<ConversationAction> {
         self.rounds += 1;
         if self.rounds > ROUNDS_MAX {
-            return not_given("input", &format!("the upstream asked again and again, more than {ROUNDS_MAX} times"));
+            return not_given("input", &format!("the upstream asked for input more than {ROUNDS_MAX} times"));
         }
         if let Some((_, asking)) = requests.iter().find(|(_, asking)| !self.may_be_asked(asking)) {
             return not_given(asking.method(), "the client does not take this kind of question");

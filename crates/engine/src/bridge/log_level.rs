@@ -1,10 +1,10 @@
-//! How grave a line of a server's log is, read from the raw `params` of its notification.
+//! How severe a line of a server's log is, read from the raw `params` of its notification.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use servanda_mcp::LogLevel;
 
-/// The level of a log line; none where it names none of the protocol's.
+/// The level of a log line; none if it names no level of the protocol.
 pub(crate) fn level_of_line(params: &RawValue) -> Option<LogLevel> {
     #[derive(Deserialize)]
     struct Line {

@@ -1,5 +1,6 @@
-//! What a server says on the way, in the requester's own terms: our task ids, nothing that does not show, the server's name on its log, and
-//! only as much of the log as the requester asked for.
+//! Translates a server's messages for the requester: with the gateway's task ids, without invisible characters, with the server's name on
+//! its log,
+//! and only as much of the log as the requester asked for.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -27,7 +28,7 @@ const LOGGER: &str = "logger";
 /// The gateway's own name as a logger. No server's log line keeps it.
 const OWN_LOGGER: &str = "servanda";
 
-/// Who hears it.
+/// Receives translated messages.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MessageSubscriber {
     pub(crate) sink: Option<ClientMessageSink>,
@@ -35,7 +36,7 @@ pub(crate) struct MessageSubscriber {
     pub(crate) level: Option<LogLevel>,
 }
 
-/// How it is put.
+/// Translates the messages of one server for one requester.
 #[derive(Debug, Clone)]
 pub(crate) struct MessageTranslator {
     upstream: Arc<str>,
@@ -44,12 +45,11 @@ pub(crate) struct MessageTranslator {
     affinity: Arc<str>,
     tasks: Arc<TaskIndex>,
     elicitations: Arc<Elicitations>,
-    /// Who keeps the progress of long work.
+    /// Records the progress of long work.
     pub(super) progress_recorder: Option<ProgressRecorder>,
 }
 
 impl MessageTranslator {
-    /// A message translator of one server, for a requester of that era and affinity.
     pub(crate) fn new(bridge: &Bridge, member: &UpstreamMember, requester_era: Era, affinity: &Arc<str>) -> Self {
         Self {
             upstream: Arc::clone(&member.id),
@@ -61,12 +61,13 @@ impl MessageTranslator {
         }
     }
 
-    /// The same message translator, whose progress a long work also keeps.
+    /// The same translator, which also records the progress of long work.
     pub(crate) fn with_progress_recorder(self, progress_recorder: Option<ProgressRecorder>) -> Self {
         Self { progress_recorder, ..self }
     }
 
-    /// Sends a message to the subscriber. A message that does not fit is dropped, and a dropped question is declined. False if it was not sent.
+    /// Sends a message to the subscriber. A message that does not fit is dropped, and a dropped question is declined. Returns whether it was
+    /// sent.
     pub(crate) fn send(&self, subscriber: &MessageSubscriber, message: ClientMessage) -> bool {
         let Some(sink) = &subscriber.sink else { return false };
         let wants =
@@ -74,21 +75,23 @@ impl MessageTranslator {
         wants && sink.try_send(message).is_ok()
     }
 
-    /// Writes the progress of long work down, so that a client can ask for it later. The client that waits is told by [`MessageTranslator::pass`].
+    /// Records the progress of long work, so that a client can ask for it later. The client that waits is told by
+    /// [`MessageTranslator::send`].
     pub(crate) fn keep_progress(&self, message: &ClientMessage) {
         if let (Some(progress_recorder), ClientMessage::Progress(params)) = (&self.progress_recorder, message) {
             progress_recorder.record_notification(params);
         }
     }
 
-    /// A question's parameters, with the ids that the requester knows.
+    /// A question's parameters, with the task ids that the requester knows.
     pub(crate) fn translate_params(&self, params: Option<Box<RawValue>>) -> Option<Box<RawValue>> {
         let params = params?;
         Some(self.with_our_related_task(&params).unwrap_or(params))
     }
 
-    /// A message as the requester may get it; none if it may not. A question is none too: it has to go through the rules of questions first.
-    pub(crate) fn translate(&self, message: ServerMessage) -> Option<ClientMessage> {
+    /// A message as the requester may get it; none if it may not. A question is none too, because it has to pass the rules of questions
+    /// first.
+    pub(crate) fn translate(&self, message: ServerRemark) -> Option<ClientMessage> {
         match message {
             ServerMessage::Progress(params) => legible_json(&params).map(ClientMessage::Progress),
             ServerMessage::LogMessage(line) => self.log_line(&line).map(ClientMessage::LogMessage),
@@ -112,8 +115,9 @@ impl MessageTranslator {
         RawValue::from_string(json).ok()
     }
 
-    /// What a requester asked for, whatever a server says to others on the same connection. A modern requester that did not ask
-    /// wants nothing; a legacy one leaves it to the server.
+    /// Whether the requester asked for this log line, whatever the server sends to others on the same connection. A modern requester that
+    /// did not ask
+    /// gets nothing; a legacy one leaves it to the server.
     fn wants_log_line(&self, level: Option<LogLevel>, line: &RawValue) -> bool {
         match level {
             Some(level) => log_level::level_of_line(line).is_none_or(|of_line| of_line >= level),
@@ -121,7 +125,7 @@ impl MessageTranslator {
         }
     }
 
-    /// The notification that an elicitation is done, if the requester was given that elicitation. Requesters get no other notification here.
+    /// The notification that an elicitation is done, if the requester was given that elicitation. Requesters get no other notification.
     fn notification(&self, method: String, params: &RawValue) -> Option<ClientMessage> {
         if method != method::ELICITATION_COMPLETE {
             return None;
@@ -142,8 +146,9 @@ impl MessageTranslator {
         RawValue::from_string(members.to_json_with(|name, _| (name == member::TASK_ID).then(|| ours.clone()))).ok()
     }
 
-    /// With our id in `_meta["io.modelcontextprotocol/related-task"]`, where one stands there; without that member where
-    /// the requester knows of no such task, because the engine made it.
+    /// The params with the gateway's id in `_meta["io.modelcontextprotocol/related-task"]`, if that member is there; without the member if
+    /// the
+    /// requester knows of no such task, because the engine made it.
     fn with_our_related_task(&self, params: &RawValue) -> Option<Box<RawValue>> {
         if !params.get().contains(meta::RELATED_TASK) {
             return None;
@@ -158,7 +163,7 @@ impl MessageTranslator {
     }
 }
 
-/// JSON with nothing in it that does not show; none if it cannot be read.
+/// JSON without invisible characters; none if it cannot be read.
 fn legible_json(json: &RawValue) -> Option<Box<RawValue>> {
     match shape::with_texts(json.get(), legible_in_brief)? {
         Cow::Borrowed(_) => Some(json.to_owned()),
@@ -198,8 +203,8 @@ mod tests {
         MessageTranslator { upstream, requester_era, affinity, tasks, elicitations, progress_recorder: None }
     }
 
-    /// What a requester of that era hears of a message.
-    fn heard(requester_era: Era, level: Option<LogLevel>, message: ServerMessage) -> Option<String> {
+    /// What a requester of that era receives of a message.
+    fn heard(requester_era: Era, level: Option<LogLevel>, message: ServerRemark) -> Option<String> {
         let (sink, mut messages) = mpsc::channel(1);
         let message_translator = message_translator(requester_era);
         message_translator.send(&MessageSubscriber { sink: Some(sink), level }, message_translator.translate(message)?);

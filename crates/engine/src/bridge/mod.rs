@@ -1,10 +1,11 @@
-//! The bridge between the eras: a request of a requester of either, made of a server of either, with questions in both
-//! directions' forms.
+//! The bridge between the eras: a requester of either era makes a request to a server of either era, and questions are translated both
+//! ways.
 //!
-//! [`conversation_state`] decides, [`conversation`] performs, [`parked_request`] is where requests wait for requesters that have gone to find
-//! answers, [`message_translator`] puts what servers say on the way into the requester's terms, [`session_forwarder`] does so for what belongs to no request.
-//! [`sessions`] keeps what outlasts a request. It is about requests, not about tool calls: prompts and resources cross it the same
-//! way. Deliberately not here: whether a question may be asked, and in which words, which is in `crate::questions`.
+//! [`conversation_state`] decides, [`conversation`] performs. [`parked_request`] holds requests while their requesters look for answers.
+//! [`message_translator`] translates the servers' messages for the requester, [`session_forwarder`] does so for messages that belong to no
+//! request. [`sessions`] keeps what outlasts a request. The bridge is about requests, not about tool calls: prompts and resources cross it
+//! the
+//! same way. Deliberately not here: whether a question may be asked, and in which words, which is in `crate::questions`.
 
 mod conversation;
 mod conversation_state;
@@ -45,9 +46,9 @@ use self::{
 };
 use crate::{deferred::TaskIndex, long_running::LongWork, questions::Elicitations};
 
-/// How long a requester may look for answers before a request at a legacy server goes on without them.
+/// How long a requester may look for answers before a request at a legacy server continues without them.
 pub(crate) const INPUT_MS_MAX: u64 = 600_000;
-/// How long a state of a modern server is good for: nothing is held for it here.
+/// How long a state of a modern server is valid. The gateway holds nothing for it.
 pub(crate) const ROUND_MS_MAX: u64 = 3_600_000;
 
 /// What conversations have in common.
@@ -58,33 +59,33 @@ pub(crate) struct Bridge {
     seal: OnceCell<Seal>,
     parked: ParkedRequestTable,
     pub(crate) elicitations: Arc<Elicitations>,
-    /// Our ids of tasks, for what servers say about them.
+    /// The gateway's ids of tasks, for messages of servers about them.
     tasks: Arc<TaskIndex>,
-    /// Cancelled when nobody will come again: the gateway ends.
+    /// Cancelled when no client will come back because the gateway shuts down.
     closing: CancellationToken,
 }
 
-/// What a request turns out to be, by the state it brings.
+/// What a request is, by the state that it brings.
 #[derive(Debug)]
 pub(crate) enum OpenedRequest {
-    /// A new one, perhaps with answers to what nobody asked.
+    /// A new request, perhaps with answers to questions that were not asked.
     Fresh(Continuation),
-    /// Another round.
+    /// Another round of a conversation with a modern server.
     Round {
-        /// Of that upstream, and of no other.
+        /// The only upstream that may get it.
         upstream: String,
-        /// Of this state, and of no other.
+        /// Identifies this state.
         nonce: String,
         continuation: Continuation,
         first_call: Option<CallId>,
-        /// The operation it belongs to.
+        /// The operation that the state belongs to.
         key: Option<ClientKey>,
     },
-    /// It waits already.
+    /// The return to a parked request.
     Parked { id: String, first_call: Option<CallId> },
 }
 
-/// What a requester brings again.
+/// What a requester brings when it comes back.
 #[derive(Debug, Default)]
 pub(crate) struct ClientContinuation {
     pub(crate) input_responses: Option<Box<RawValue>>,
@@ -96,13 +97,13 @@ pub(crate) struct ClientContinuation {
 pub(crate) struct InputRequiredResult {
     /// The members of an `input_required` result.
     pub(crate) json: String,
-    /// Tells the state in it from every other.
+    /// Identifies the state in the result.
     pub(crate) nonce: String,
-    /// Until when the state is good.
+    /// Until when the state is valid.
     pub(crate) expires_at: Timestamp,
 }
 
-/// A request on its way to its end.
+/// A request in progress.
 pub(crate) type RequestFuture = Pin<Box<dyn Future<Output = RequestAnswer> + Send>>;
 
 impl Bridge {
@@ -111,12 +112,12 @@ impl Bridge {
         Self { notebook, clock, seal: OnceCell::new(), parked, elicitations: Arc::default(), tasks, closing }
     }
 
-    /// Nobody comes again from now on: what is asked is declined.
+    /// Declines all questions from now on, because no client will come back.
     pub(crate) fn close(&self) {
         self.closing.cancel();
     }
 
-    /// Reads what a modern requester brings. The claim is the request it makes now.
+    /// Reads what a modern requester brings. `claim` is the request that it makes now.
     pub(crate) async fn open(
         &self,
         brought: ClientContinuation,
@@ -137,30 +138,29 @@ impl Bridge {
         })
     }
 
-    /// Uses a state up on behalf of a call. An error, and what is on record about it, if it was used before, or if that
-    /// cannot be known.
+    /// Marks a state as used by a call. Fails if another call used it before, and names that call, or if the notebook cannot say.
     pub(crate) async fn spend(&self, nonce: &str, call_id: &CallId) -> Result<(), RpcError> {
-        // A little longer than any state is good for.
+        // A little longer than any state is valid.
         let expires_at = Some(self.expiry(2 * ROUND_MS_MAX));
         let note = Note { kind: NoteKind::Spent, key: nonce.to_owned(), value: to_json(call_id), expires_at };
         match self.notebook.write_first(note).await {
             Ok(kept) if kept.value == to_json(call_id) => Ok(()),
             Ok(kept) => Err(state_spent(&kept.value)),
             Err(error) => {
-                tracing::error!(%error, "that a request state is used up could not be kept");
+                tracing::error!(%error, "the use of a request state could not be stored");
                 Err(notebook_unavailable())
             }
         }
     }
 
-    /// Takes it back: nothing was sent on behalf of that call.
+    /// Marks a state as unused again, because nothing was sent for the call that used it.
     pub(crate) async fn unspend(&self, nonce: &str) {
         if let Err(error) = self.notebook.erase(NoteKind::Spent, nonce).await {
-            tracing::warn!(%error, "a request state that was not used stays used up");
+            tracing::warn!(%error, "a request state that was not used stays marked as used");
         }
     }
 
-    /// The members of an `input_required` result for a modern requester: the server's, with its state inside ours.
+    /// The members of an `input_required` result for a modern requester: the server's, with its state inside the gateway's.
     pub(crate) async fn input_required_result(
         &self,
         wanted: &RequiredInput,
@@ -179,8 +179,9 @@ impl Bridge {
         Ok(InputRequiredResult { json, nonce, expires_at })
     }
 
-    /// Waits with the requester that made a request until it is over or the requester is asked something. Then the request goes on
-    /// in a task of its own.
+    /// Waits with the requester that made a request until the request is over or the requester is asked something. In the second case, the
+    /// request
+    /// continues in a task of its own.
     pub(crate) async fn run_until_answer(
         self: &Arc<Self>,
         parked_request: Arc<ParkedRequest>,
@@ -204,7 +205,7 @@ impl Bridge {
         }
     }
 
-    /// Comes again to a request that waits, and waits with it.
+    /// Lets a requester come back to its parked request, and waits with it.
     pub(crate) async fn rejoin(
         &self,
         id: &str,
@@ -231,14 +232,14 @@ impl Bridge {
         }
     }
 
-    /// The request that waits under that id, and the long work it is, if it is one.
+    /// The parked request with that id and its long work, if it is long work.
     pub(crate) fn waiting_work(&self, id: &str) -> Option<(Arc<ParkedRequest>, Arc<LongWork>)> {
         let parked_request = self.parked.find(id)?;
         let work = Arc::clone(parked_request.work()?);
         Some((parked_request, work))
     }
 
-    /// A request whose requester was asked something, to its end. An answer that nobody waits for is kept for a while.
+    /// Runs a request whose requester was asked something to its end. If no requester waits for the answer, it is kept for a while.
     async fn finish_parked(self: Arc<Self>, parked_request: Arc<ParkedRequest>, underway: RequestFuture) {
         let done = underway.await;
         if let Err(turn) = parked_request.reply(ParkedReply::Done(done))
@@ -279,7 +280,7 @@ impl Bridge {
     }
 }
 
-/// The members of an object and a state.
+/// An object with a state added to its members.
 fn with_state(members: &RawObject<'_>, state: &str) -> String {
     let mut json = String::from("{");
     members.write_members(&mut json);
@@ -287,29 +288,29 @@ fn with_state(members: &RawObject<'_>, state: &str) -> String {
     json
 }
 
-/// The answer to a requester whose state was used already, by the call in that JSON text.
+/// The answer to a requester whose state was already used; `by` is the id of the call that used it, as JSON.
 fn state_spent(by: &str) -> RpcError {
     let call: String = serde_json::from_str(by).unwrap_or_default();
-    RpcError::new(code::INVALID_PARAMS, format!("the `requestState` was used already, by call {call}"))
-        .with_hint(&format!("it may have changed something: look how it ended with `servanda explain {call}`"))
+    RpcError::new(code::INVALID_PARAMS, format!("the `requestState` was already used by call {call}"))
+        .with_hint(&format!("that call may have changed something: see how it ended with `servanda explain {call}`"))
 }
 
 fn notebook_unavailable() -> RpcError {
-    RpcError::new(code::INTERNAL_ERROR, "the gateway cannot keep conversations at the moment")
+    RpcError::new(code::INTERNAL_ERROR, "the gateway cannot store conversations at the moment")
         .with_hint("try again later; operators: `servanda doctor` looks at the ledger")
 }
 
-/// The answer to a requester whose request does not wait any more.
+/// The answer to a requester whose request is no longer parked.
 fn request_gone(first_call: Option<&CallId>) -> RpcError {
     let hint = match first_call {
-        Some(call) => format!("look how it ended with `servanda explain {call}` before calling again"),
+        Some(call) => format!("see how it ended with `servanda explain {call}` before calling again"),
         None => "make the request anew".to_owned(),
     };
-    RpcError::new(code::INVALID_PARAMS, "the request that this `requestState` belongs to does not wait any more")
+    RpcError::new(code::INVALID_PARAMS, "the request that this `requestState` belongs to is no longer waiting")
         .with_hint(&hint)
 }
 
-/// Sleeps until then; for ever if never.
+/// Sleeps until that moment, or for ever if there is none.
 async fn sleep_until_or_forever(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment).await,

@@ -1,7 +1,7 @@
-//! Where a modern requester's request waits while the requester looks for answers that a legacy server wants. The request goes on meanwhile; a
-//! requester that comes again with its state is let in and told what happens next.
+//! Holds a modern requester's request while the requester looks for answers that a legacy server wants. The request continues meanwhile; a
+//! requester that comes back with its state is let in and told what happens next.
 //!
-//! Places are bounded, in all and per principal, and so is the time: a request whose requester stays away goes on alone.
+//! Places are bounded, in all and per principal, and so is the time: a request whose requester stays away continues without it.
 
 use std::{
     collections::HashMap,
@@ -30,21 +30,21 @@ use crate::{
     long_running::LongWork,
 };
 
-/// Messages that may wait to be looked at.
+/// The most messages that are kept for a requester.
 pub(super) const UNSENT_MESSAGES_MAX: usize = 64;
-/// Requests that wait for their requesters, in all.
+/// The most requests that are parked, in all.
 const PARKED_MAX: usize = 1_024;
-/// And of one principal.
+/// The most requests that are parked for one principal.
 const PARKED_PER_PRINCIPAL_MAX: usize = 64;
-/// Requesters that come again before the request has looked at the first.
+/// The most requesters that may come back before the request has handled the first.
 const RETURNING_REQUESTS_MAX: usize = 4;
 
-/// What happens next, to whoever waits.
+/// What the requester that waits is told next.
 #[derive(Debug)]
 pub(crate) enum ParkedReply {
     /// The server wants input: the members of an `input_required` result.
     Input(String),
-    /// It is over.
+    /// The request is over.
     Done(RequestAnswer),
     /// This requester is not let in.
     Refused(RpcError),
@@ -57,7 +57,7 @@ pub(crate) enum RequestAnswer {
     Inquiry(Result<InquiryAnswer, RpcError>),
 }
 
-/// Whose request it is, and what a state for it has to say.
+/// Whose request it is, and what its state is bound to.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestBinding {
     pub(crate) caller: Caller,
@@ -78,15 +78,15 @@ pub(crate) struct ParkedRequest {
     pub(super) arrivals: AsyncMutex<mpsc::Receiver<ReturningRequest>>,
     waiting: Mutex<Option<WaitingRequester>>,
     lapses_at: Mutex<Option<Instant>>,
-    /// What was said while the requester was away, and how it is put. Bounded by [`REMARKS_MAX`].
+    /// Messages that came while the requester was away, and how to translate them. Bounded by [`UNSENT_MESSAGES_MAX`].
     unsent: Mutex<Vec<(MessageTranslator, ClientMessage)>>,
-    /// Whether its requester was told that it need not wait any longer, and asks for the end in another way.
+    /// Whether the requester was told that it need not wait any longer and can ask for the end in another way.
     abandoned: AtomicBool,
-    /// The long work that the request is.
+    /// The request as long work, if it is.
     work: OnceLock<Arc<LongWork>>,
 }
 
-/// A requester that comes again.
+/// A requester that comes back.
 #[derive(Debug)]
 pub(crate) struct ReturningRequest {
     pub(super) answers: Vec<(String, Box<RawValue>)>,
@@ -100,14 +100,14 @@ pub(crate) struct WaitingRequester {
     subscriber: MessageSubscriber,
 }
 
-/// All requests that wait for their requesters.
+/// All parked requests.
 #[derive(Debug, Default)]
 pub(crate) struct ParkedRequestTable {
     places: Mutex<HashMap<String, Arc<ParkedRequest>>>,
 }
 
 impl RequestBinding {
-    /// The same for a state that belongs to an operation.
+    /// The same binding for a state that belongs to an operation.
     pub(crate) fn for_operation(mut self, key: &ClientKey) -> Self {
         self.key = Some(key.clone());
         self
@@ -132,7 +132,7 @@ impl RequestBinding {
 }
 
 impl ParkedRequest {
-    /// A reception with the first requester waiting.
+    /// A parked request with the first requester waiting.
     pub(crate) fn open(
         claim: RequestBinding,
         subscriber: MessageSubscriber,
@@ -154,13 +154,13 @@ impl ParkedRequest {
         (Arc::new(parked_request), turns)
     }
 
-    /// The state that lets a requester in again.
+    /// The state with which a requester can come back.
     pub(super) fn parked_state(&self, expires_at: Timestamp) -> RequestStatePayload {
         let purpose = StatePurpose::Parked { id: self.id.clone() };
         RequestStatePayload::new(self.binding.audience(), expires_at, self.binding.first_call.clone(), purpose)
     }
 
-    /// Nobody comes again: nobody is asked anything any more.
+    /// Marks that the requester will not come back, so that it is asked nothing any more.
     pub(crate) fn abandon(&self) {
         self.abandoned.store(true, Ordering::Relaxed);
     }
@@ -169,7 +169,7 @@ impl ParkedRequest {
         self.abandoned.load(Ordering::Relaxed)
     }
 
-    /// Says that the request is long work, for which nobody waits for ever.
+    /// Marks the request as long work, whose requester need not wait for the end.
     pub(crate) fn set_work(&self, work: &Arc<LongWork>) {
         let _ = self.work.set(Arc::clone(work));
     }
@@ -178,7 +178,7 @@ impl ParkedRequest {
         self.work.get()
     }
 
-    /// Until when answers are waited for; also how long an answer is kept that nobody waits for.
+    /// Sets until when the request waits for answers, which is also how long an answer is kept for a requester that is away.
     pub(super) fn set_lapse(&self, at: Option<Instant>) {
         *locked(&self.lapses_at) = at;
     }
@@ -192,7 +192,7 @@ impl ParkedRequest {
         *locked(&self.waiting) = Some(waiting_requester);
     }
 
-    /// Tells whoever waits, if anybody does; gives it back otherwise.
+    /// Replies to the requester that waits; gives the reply back if none does.
     pub(super) fn reply(&self, turn: ParkedReply) -> Result<(), ParkedReply> {
         match locked(&self.waiting).take() {
             Some(waiting_requester) => waiting_requester.reply.send(turn),
@@ -200,7 +200,8 @@ impl ParkedRequest {
         }
     }
 
-    /// Passes a message to the requester that waits. While the requester is away to look for answers, the message is kept until it comes again.
+    /// Passes a message to the requester that waits. While the requester is away to look for answers, the message is kept until it comes
+    /// back.
     pub(super) fn send(&self, message_translator: &MessageTranslator, message: ClientMessage) {
         let subscriber = locked(&self.waiting).as_ref().map(|waiting_requester| waiting_requester.subscriber.clone());
         match subscriber {
@@ -215,14 +216,14 @@ impl ParkedRequest {
         }
     }
 
-    /// Tells a requester that came again what was said while it was away.
+    /// Tells a requester that came back what was said while it was away.
     pub(super) fn send_unsent(&self, waiting_requester: &WaitingRequester) {
         for (message_translator, message) in locked(&self.unsent).drain(..) {
             message_translator.send(&waiting_requester.subscriber, message);
         }
     }
 
-    /// Comes again. An error means that the request cannot take another requester now.
+    /// Lets a requester come back. An error means that the request cannot take another requester now.
     pub(super) fn rejoin(
         &self,
         answers: Vec<(String, Box<RawValue>)>,
@@ -234,7 +235,7 @@ impl ParkedRequest {
         self.returning_requests.try_send(returning_request).map(|()| turns).map_err(|_| already_waiting())
     }
 
-    /// Lets nobody in any more. Returning requests that came too late learn it by that.
+    /// Lets no requester in any more. Requesters that came too late learn it by their closed channels.
     pub(super) async fn close(&self) {
         let mut arrivals = self.arrivals.lock().await;
         arrivals.close();

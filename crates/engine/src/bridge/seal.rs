@@ -1,7 +1,8 @@
-//! The seal on what a modern client carries for us between two rounds of a conversation (`requestState`).
+//! The seal on what a modern client carries for the gateway between two rounds of a conversation (`requestState`).
 //!
-//! A client may read what it carries, but cannot change it, lend it to another principal or to another of its agents, keep it for long,
-//! or use it with another request. Deliberately not here: that a state is used once, which `Bridge::spend` keeps.
+//! A client may read what it carries. It cannot change it, lend it to another principal or to another of its agents, keep it for long, or
+//! use it
+//! with another request. Deliberately not here: that a state is used only once, which `Bridge::spend` ensures.
 
 use std::fmt;
 
@@ -15,13 +16,13 @@ use sha2::Sha256;
 
 use crate::secrets::NotebookSecret;
 
-/// The version of what is sealed.
+/// The version of the sealed payload.
 const VERSION: u32 = 1;
 /// Separates this use of the key from any other.
 const DOMAIN: &[u8] = b"servanda/request-state/v1\0";
-/// Where the key is kept.
+/// The name of the note that holds the key.
 const KEY_NOTE: &str = "request-state";
-/// The longest state that is looked at: an upstream's own is inside, and that is no longer than one of its messages.
+/// The longest state that is read: an upstream's own state is inside, and that is no longer than one of its messages.
 const STATE_BYTES_MAX: usize = 32 << 20;
 
 /// The key. Every process that shares the notebook has the same.
@@ -35,36 +36,36 @@ pub(crate) struct RequestStatePayload {
     version: u32,
     tenant: String,
     principal: String,
-    /// Who acted for them, the one who acted last first.
+    /// Who acted for the principal, the last actor first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     actors: Vec<CallerActor>,
     expires_at: Timestamp,
     request: Digest,
-    /// The first call of the conversation, where it is one of calls.
+    /// The first call of the conversation, if it is a conversation of calls.
     pub(crate) first_call: Option<CallId>,
-    /// What it stands for.
+    /// What the state is for.
     pub(crate) purpose: StatePurpose,
 }
 
-/// What a carried state stands for.
+/// What a carried state is for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum StatePurpose {
     /// A round of a modern upstream.
     Round {
-        /// Which.
+        /// The upstream's id.
         upstream: String,
-        /// Tells this state from every other, so that it can be used up.
+        /// Identifies this state, so that it can be used up.
         nonce: String,
-        /// Its own state, if it had any.
+        /// The upstream's own state, if it had any.
         state: Option<String>,
-        /// The operation it belongs to, where it is one of a tool.
+        /// The operation that the state belongs to, if it is a tool's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<ClientKey>,
     },
-    /// A request that waits here, at a legacy upstream.
+    /// A parked request at a legacy upstream.
     Parked {
-        /// Under which id.
+        /// The id of the parked request.
         id: String,
     },
 }
@@ -76,7 +77,7 @@ pub(crate) struct StateAudience<'a> {
     pub(crate) request: Digest,
 }
 
-/// A state that is not taken. It does not say what is wrong with it: whoever forges one should not learn how far they came.
+/// A state that is not accepted. It does not say what is wrong, so that a forger does not learn how far they came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InvalidRequestState(());
 
@@ -112,19 +113,19 @@ impl RequestStatePayload {
 }
 
 impl Seal {
-    /// The key of the notebook, made if there is none yet. Of two processes that make one at once, one wins.
+    /// The key from the notebook, made if there is none yet. If two processes make one at once, one of them wins.
     pub(crate) async fn load(notebook: &dyn Notebook) -> Result<Self, JournalError> {
         NotebookSecret::load(notebook, KEY_NOTE).await.map(|key| Self { key })
     }
 
-    /// What the client is to carry.
+    /// The text that the client carries.
     pub(crate) fn sign(&self, carried: &RequestStatePayload) -> String {
         let payload = URL_SAFE_NO_PAD.encode(serde_json::to_vec(carried).unwrap_or_default());
         let code = URL_SAFE_NO_PAD.encode(self.mac(&payload).finalize().into_bytes());
         format!("{payload}.{code}")
     }
 
-    /// What it carried, if it is ours and still good for this bearer.
+    /// What the client carried, if this gateway sealed it and it is still valid for this bearer.
     pub(crate) fn verify(
         &self,
         text: &str,
@@ -137,7 +138,7 @@ impl Seal {
             .and_then(|text| text.split_once('.'))
             .ok_or(not_taken)?;
         let code = URL_SAFE_NO_PAD.decode(code).map_err(|_| not_taken)?;
-        // In constant time, and before anything else is looked at.
+        // Checked in constant time, and before anything else is read.
         self.mac(payload).verify_slice(&code).map_err(|_| not_taken)?;
         let payload = URL_SAFE_NO_PAD.decode(payload).map_err(|_| not_taken)?;
         let carried: RequestStatePayload = serde_json::from_slice(&payload).map_err(|_| not_taken)?;
@@ -151,8 +152,8 @@ impl Seal {
 
 impl From<InvalidRequestState> for RpcError {
     fn from(_: InvalidRequestState) -> Self {
-        Self::new(code::INVALID_PARAMS, "the `requestState` is not one for this request, or it has expired").with_hint(
-            "send it back exactly as it came, with the same request and within its time; else make the request anew",
+        Self::new(code::INVALID_PARAMS, "the `requestState` is not valid for this request, or it has expired").with_hint(
+            "send it back exactly as it came, with the same request and before it expires; otherwise make the request anew",
         )
     }
 }

@@ -1,5 +1,6 @@
-//! What a server says to a session outside of any one request: between calls, during the handshake, or while several calls are under way
-//! and it does not say which it means. The rules of questions hold here too, and the strictest contract of the server decides.
+//! Forwards what a server says to a session outside of any one request: between calls, during the handshake, or while several calls run
+//! and the
+//! server does not say which it means. The rules of questions apply here too, and the strictest contract of the server decides.
 
 use servanda_upstream::{ServerMessage, ServerMessageSink, UpstreamQuestion};
 
@@ -19,13 +20,13 @@ pub(crate) struct SessionForwarder {
 }
 
 impl SessionForwarder {
-    /// Asks the client, or tells the server why not. No call is under way whose record could name the question, so only the log does.
-    fn ask(&self, ask: UpstreamQuestion) -> bool {
-        let UpstreamQuestion { method, params, reply } = ask;
+    /// Asks the client, or tells the server why not. No call is running whose record could name the question, so only the log does.
+    fn ask(&self, ask: ServerAsk) -> bool {
+        let ServerAsk { method, params, reply } = ask;
         let params = self.message_translator.translate_params(params);
         match self.rules.check(ServerQuestion { method, params }, &mut Vec::new()) {
             Ok(question) => {
-                tracing::info!(method = question.method(), "a question of an upstream belongs to no one call");
+                tracing::info!(method = question.method(), "a question of an upstream belongs to no call");
                 self.message_translator.send(&self.subscriber, ClientMessage::Ask(PendingQuestion { question, reply }))
             }
             Err(not_put) => {

@@ -1,5 +1,6 @@
-//! What is kept about requesters between their requests: where those of a session are told what servers say, and how much of
-//! the servers' logs they want.
+//! What the gateway keeps about requesters between their requests: where a session receives what servers say, and how much of the servers'
+//! logs
+//! it wants.
 
 use std::{
     collections::HashMap,
@@ -21,18 +22,18 @@ use crate::{
     world::{UpstreamMember, WorldSnapshot},
 };
 
-/// Messages a slow session may be behind with.
+/// The most messages that wait for a slow session.
 const SESSION_MESSAGES_MAX: usize = 64;
-/// Sessions that are remembered at once; doors allow fewer.
+/// The most sessions that are remembered; doors allow fewer.
 const SESSIONS_MAX: usize = 65_536;
-/// Connections whose log level is remembered. Beyond that number all levels are forgotten, and the servers are told again.
+/// The most connections whose log level is remembered. Beyond that number all levels are forgotten, and the servers are told again.
 const TOLD_MAX: usize = 65_536;
 
-/// Everything that is kept.
+/// All sessions, and the log levels that servers were told.
 #[derive(Debug, Default)]
 pub(crate) struct ClientSessions {
     sessions: Mutex<HashMap<Arc<str>, ClientSession>>,
-    /// How much a legacy server was told to log for an affinity, and on which connection: the next one knows nothing of it.
+    /// How much a legacy server was told to log for an affinity, and on which connection: the next connection knows nothing of it.
     sent_levels: Mutex<HashMap<UpstreamAffinity, (LogLevel, Option<u64>)>>,
 }
 
@@ -46,7 +47,7 @@ struct ClientSession {
 }
 
 impl ClientSessions {
-    /// Begins to hear what servers say to an affinity between its requests.
+    /// Begins to receive what servers say to an affinity between its requests.
     pub(crate) fn subscribe(
         &self,
         affinity: &str,
@@ -59,7 +60,7 @@ impl ClientSessions {
         messages
     }
 
-    /// Attaches everybody who attends to the servers of another world.
+    /// Attaches all subscribed sessions to the servers of another world.
     pub(crate) fn attach_all(&self, bridge: &Bridge, snapshot: &WorldSnapshot) {
         let sessions = locked(&self.sessions);
         let attending = sessions.iter().filter_map(|(affinity, session)| Some((affinity, session.sink.as_ref()?)));
@@ -68,7 +69,7 @@ impl ClientSessions {
         }
     }
 
-    /// Lets everything go that is kept for an affinity.
+    /// Drops everything that is kept for an affinity.
     pub(crate) fn end(&self, affinity: &str, snapshot: &WorldSnapshot) {
         locked(&self.sessions).remove(affinity);
         locked(&self.sent_levels).retain(|(_, told), _| told.as_ref() != affinity);
@@ -82,7 +83,7 @@ impl ClientSessions {
         self.change(affinity, |session| session.level = Some(level));
     }
 
-    /// How much of the log a request is to bring: its own wish, or the session's.
+    /// How much of the log a request wants: as the request says, or as its session says.
     pub(crate) fn level(&self, requester: &Requester, of_request: Option<&str>) -> Option<LogLevel> {
         match requester.era {
             Era::Modern => of_request.and_then(LogLevel::from_wire),
@@ -90,8 +91,9 @@ impl ClientSessions {
         }
     }
 
-    /// Tells a legacy server how much to log for this upstream requester, if it keeps a log and does not know yet. A server that
-    /// cannot be told says less or more than is wanted, which fails nothing.
+    /// Tells a legacy server how much to log for this upstream requester, if the server logs and does not know yet. If the server cannot
+    /// be told, it
+    /// logs less or more than is wanted; nothing fails.
     pub(crate) async fn send_level(
         &self,
         member: &UpstreamMember,
@@ -101,7 +103,7 @@ impl ClientSessions {
     ) {
         let Some(level) = level else { return };
         let key = (Arc::clone(&member.id), Arc::clone(&upstream_requester.affinity));
-        // Where a connection is shared, the server says what the most curious wants, and each hears its part.
+        // On a shared connection, the server logs as much as any requester wants, and each requester receives its part.
         let shared = !upstream_requester.capabilities.answers_anything();
         let edition = member.server.edition(upstream_requester);
         let told = locked(&self.sent_levels).get(&key).filter(|(_, on)| *on == edition).map(|(level, _)| *level);
@@ -143,7 +145,7 @@ fn attach(bridge: &Bridge, snapshot: &WorldSnapshot, affinity: &Arc<str>, sink: 
     for member in snapshot.members() {
         let session_forwarder = SessionForwarder {
             subscriber: MessageSubscriber { sink: Some(sink.clone()), level: None },
-            // Only legacy sessions are spoken to outside of their requests.
+            // Only legacy sessions receive messages outside of their requests.
             message_translator: MessageTranslator::new(bridge, member, Era::Legacy, affinity),
             rules: snapshot.question_rules_outside_calls(member).asking(affinity, &bridge.elicitations),
         };

@@ -1,4 +1,4 @@
-//! Requesters that come too late: nobody is left waiting.
+//! Requesters that come too late are answered and not left waiting.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Bridge, MessageSubscriber, ParkedReply, ParkedRequest, RequestAnswer, RequestBinding};
 use crate::{InquiryAnswer, SystemClock};
 
-/// What two requesters are told who came while nobody looked, about a request that ends just then.
+/// What two requesters are told that came back while the request was not looking, just before it ended.
 async fn too_late(answer_is_kept: bool) -> Vec<String> {
     let bridge = Arc::new(Bridge::new(Arc::new(InMemoryNotebook::default()), Arc::new(SystemClock), Arc::default()));
     let claim = RequestBinding {
@@ -43,8 +43,9 @@ async fn too_late(answer_is_kept: bool) -> Vec<String> {
     may_end.add_permits(1);
     let mut told = Vec::new();
     for returning_request in visiting {
-        let turn =
-            tokio::time::timeout(Duration::from_hours(1), returning_request).await.expect("somebody is left waiting");
+        let turn = tokio::time::timeout(Duration::from_hours(1), returning_request)
+            .await
+            .expect("a requester is left waiting");
         told.push(match turn.unwrap() {
             ParkedReply::Done(_) => "done".to_owned(),
             ParkedReply::Refused(error) => error.message,
@@ -56,8 +57,8 @@ async fn too_late(answer_is_kept: bool) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_comes_when_it_is_over_is_told() {
-    let gone = "the request that this `requestState` belongs to does not wait any more";
+async fn a_requester_that_comes_when_the_request_is_over_is_told() {
+    let gone = "the request that this `requestState` belongs to is no longer waiting";
     assert_eq!(too_late(false).await, [gone, gone]);
     assert_eq!(too_late(true).await, ["done", gone]);
 }

@@ -1,6 +1,8 @@
-//! What one call draws, from when it is taken until it is known how the call ended. Units of a call that was never sent are there
-//! for others again, also where nobody says so; what was kept back in the store is closed by what is known of the end, and left to
-//! the sweep where nothing is.
+//! What one call draws from budgets, from when it is taken until the end of the call is known. Units of a call that was never sent are
+//! given back,
+//! even if the charge is only dropped. An amount that is reserved in the store is settled or refunded by what is known of the end; if
+//! nothing is
+//! known, it is left to the sweep.
 
 use std::sync::Arc;
 
@@ -14,9 +16,9 @@ use servanda_gates::{CompiledContract, Permit};
 use super::BudgetClient;
 use crate::clock::within_ms;
 
-/// How long an answer waits for its bill.
+/// How long an answer waits until its charge is closed.
 const CLOSE_MS_MAX: u64 = 5_000;
-/// How often closing is tried; the sweep does what is left.
+/// How often closing is tried; the sweep closes what is left.
 const CLOSE_ATTEMPTS_MAX: u32 = 3;
 
 /// What one call draws.
@@ -37,27 +39,28 @@ enum ChargedUnits {
     Sent(UnitTicket),
 }
 
-/// What is kept back in the store.
+/// An amount that is reserved in the store.
 #[derive(Debug)]
 struct ChargeHold {
     id: BudgetHoldId,
     contract: Arc<CompiledContract>,
 }
 
-/// Whether a call was made, for all that is known.
+/// Whether a call was made, as far as is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DispatchCertainty {
-    /// It was, or may have been and nobody will ever say.
+    /// It was made, or it may have been and nothing will ever tell.
     Yes,
-    /// It provably was not.
+    /// It provably was not made.
     No,
-    /// Its effect will say.
+    /// Its effect will tell.
     Unknown,
 }
 
 impl DispatchCertainty {
-    /// By the outcome of a call whose effect says nothing about it, because it has none or because it changes nothing: that
-    /// nothing was changed does not mean that it cost nothing.
+    /// Decides by the outcome, for a call whose effect tells nothing because it has none or because it changes nothing. A call that
+    /// changed nothing may
+    /// still have cost something.
     pub(crate) const fn from_outcome(outcome: Outcome) -> Self {
         match outcome {
             Outcome::NotExecuted | Outcome::Refused => Self::No,
@@ -65,8 +68,9 @@ impl DispatchCertainty {
         }
     }
 
-    /// By the state its effect was settled in; none if another has it, or if that is not on record. That it is done is known here
-    /// all the same; that it was never made, only the effect can say then.
+    /// Decides by the state in which the effect was settled; none if another dispatch has the effect, or if the state is not on record.
+    /// Even then it is
+    /// known here that the call is done, but only the effect can tell that it was never made.
     pub(crate) const fn from_effect(settled: Option<EffectState>, is_done: bool) -> Self {
         match (settled, is_done) {
             (Some(EffectState::FailedRetryable), _) => Self::No,
@@ -85,24 +89,24 @@ impl CallCharge {
         self.units = ChargedUnits::Unsent(ticket);
     }
 
-    /// Something is, or may be, kept back for the call.
+    /// Marks that an amount is, or may be, reserved for the call.
     pub(crate) fn set_hold(&mut self, permit: &Permit) {
         self.hold = Some(ChargeHold { id: BudgetHoldId::from(permit.call_id()), contract: permit.shared_contract() });
     }
 
-    /// Nobody here can say any more what becomes of what is kept back: its effect will.
+    /// Leaves the reservation to the effect, because this call can no longer tell how it ends.
     pub(crate) fn leave_hold_to_effect(&mut self) {
         self.hold = None;
     }
 
-    /// The call may leave from now on.
+    /// Marks that the call may leave from now on.
     pub(crate) fn mark_sent(&mut self) {
         if let ChargedUnits::Unsent(ticket) = std::mem::take(&mut self.units) {
             self.units = ChargedUnits::Sent(ticket);
         }
     }
 
-    /// Closes it, where there is something to close. `took_ms` is how long the upstream had it.
+    /// Closes the charge, if there is anything to close. `took_ms` is how long the upstream had the call.
     pub(crate) async fn close(&mut self, made: DispatchCertainty, took_ms: u64) {
         if let (DispatchCertainty::No, ChargedUnits::Unsent(ticket) | ChargedUnits::Sent(ticket)) =
             (made, std::mem::take(&mut self.units))
@@ -128,7 +132,7 @@ impl Drop for CallCharge {
     }
 }
 
-/// What it cost, where that depends on how long it took; else it is what was kept back.
+/// What the call cost, if that depends on how long it took; none if it cost what was reserved.
 fn cost_micros(contract: &CompiledContract, took_ms: u64) -> Option<u64> {
     let profile = &contract.contract().runtime.cost_profile;
     let by_second = profile.cost_unit == CostUnit::Second;
@@ -141,13 +145,13 @@ async fn book(budget_client: &BudgetClient, entry: AccountEntry) {
         match books.apply_entry(entry.clone()).await {
             Ok(EntryReply::Settled { over }) if over > 0 => {
                 let id = entry.id();
-                tracing::warn!(call_id = %id, over, "a call cost more than was kept back for it; see `servanda budgets`");
+                tracing::warn!(call_id = %id, over, "a call cost more than was reserved for it; see `servanda budgets`");
                 return;
             }
             Ok(_) => return,
             Err(error) => {
                 let id = entry.id();
-                tracing::warn!(call_id = %id, %error, "what a call drew could not be put on record yet; it is looked after later");
+                tracing::warn!(call_id = %id, %error, "the charge of a call could not be put on record yet; the sweep closes it later");
             }
         }
     }

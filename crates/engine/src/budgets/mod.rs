@@ -1,8 +1,10 @@
-//! Gate 11 in this process: the books, the units it hands out by itself, and the buckets of rates. What a call draws and whether
-//! there is enough is `gates::budget`'s to say; here the store is asked, once for everybody who waits for the same answer.
+//! Gate 11 in this process: the accounts, the units that this process hands out by itself, and the rate limits. `gates::budget` decides
+//! what a call
+//! draws and whether there is enough; this module asks the store, once for all calls that wait for the same answer.
 //!
-//! What is in memory is only what was leased: a process that dies takes at most a chunk of each account with it. What a call
-//! reserved is closed when it ends ([`CallCharge`]), and by the sweep where nobody did.
+//! Only leased units are in memory: a process that dies loses at most a chunk of each account. What a call reserved is closed when the
+//! call ends
+//! ([`CallCharge`]), or else by the sweep.
 
 mod call_charge;
 mod refusals;
@@ -37,19 +39,19 @@ pub(crate) use self::{
     with_deadline::WithDeadline,
 };
 
-/// Tools, of all tenants, whose rates are kept.
+/// The most tools, of all tenants, whose rates are kept.
 const BUCKETS_MAX: usize = 16_384;
 
-/// Where this process draws from.
+/// Draws from budgets for the calls of this process.
 #[derive(Debug)]
 pub(crate) struct BudgetClient {
     store: Arc<dyn BudgetStore>,
     clock: Arc<dyn Clock>,
-    /// Entries that are being made; the engine waits for them when it ends.
+    /// Entries that are being made; the engine waits for them when it shuts down.
     in_flight: TaskTracker,
     chunks: Mutex<Chunks>,
     rates: Mutex<ToolRateLimiter>,
-    /// Told whenever the store has answered.
+    /// Notified whenever the store has answered.
     answered: Notify,
 }
 
@@ -59,7 +61,7 @@ impl BudgetClient {
         Self { store: books, clock, in_flight, chunks: Mutex::default(), rates, answered: Notify::new() }
     }
 
-    /// The books, for whoever waits until then and no longer.
+    /// The store, for a caller that waits until the deadline and no longer.
     pub(crate) fn with_deadline(&self, deadline: Instant) -> WithDeadline<'_> {
         WithDeadline { store: self.store.as_ref(), deadline }
     }
@@ -68,14 +70,15 @@ impl BudgetClient {
         self.chunks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts back what a call took that was never sent.
+    /// Puts back the units of a call that was never sent.
     fn put_back(&self, ticket: UnitTicket) {
         self.chunks().put_back(ticket);
     }
 }
 
-/// Takes a call through gate 11, but for what is kept back when it is claimed. Nothing is asked of the store unless a chunk is empty
-/// or a call that changes nothing costs money.
+/// Takes a call through gate 11, except for the amounts that are reserved when it is claimed. The store is asked only if a chunk is empty
+/// or if a
+/// call that changes nothing costs money.
 pub(crate) async fn clear(
     budget_client: &Arc<BudgetClient>,
     permit: Permit,
@@ -90,19 +93,19 @@ pub(crate) async fn clear(
     let paced = charge.check_rate(&mut budget_client.rates.lock().unwrap_or_else(PoisonError::into_inner), now_ms)?;
     let cleared = match paced.clear() {
         Ok(cleared) => cleared,
-        // Only those that take units make room for it.
+        // Boxed, because calls that take no units need no room for it.
         Err(paced) => Box::pin(lease(budget_client, paced, deadline, call_charge)).await?,
     };
     if !cleared.is_due() || cleared.permit().effect_class().mutates() {
         return Ok(cleared);
     }
-    // Whatever comes of it, it is this call's to close.
+    // This call closes the reservation, whatever its outcome.
     call_charge.set_hold(cleared.permit());
     let patient = budget_client.with_deadline(deadline);
     Box::pin(cleared.reserve_alone(&patient)).await
 }
 
-/// Which run a call belongs to: the one its client names, else its session. Made only where somebody asks.
+/// Which run a call belongs to: the one that its client names, else its session. Computed only if a budget is per run.
 fn run_of_call<'a>(proposal: &'a Proposal, allowances: &[Allowance]) -> Option<Cow<'a, str>> {
     if !allowances.iter().any(|allowance| allowance.per == AllowanceScope::Run) {
         return None;
@@ -122,7 +125,7 @@ async fn lease(
     call_charge: &mut CallCharge,
 ) -> Result<Cleared, Box<NotCleared>> {
     loop {
-        // Before it is looked: what is answered in between must not be missed.
+        // Enabled before the chunks are looked at, so that an answer in between is not missed.
         let mut answered = std::pin::pin!(budget_client.answered.notified());
         answered.as_mut().enable();
         let leasing = paced.lease(&mut budget_client.chunks(), budget_client.clock.now().unix_ms());
@@ -147,7 +150,7 @@ async fn lease(
     }
 }
 
-/// Makes entries and hands in what they came to, whoever still waits for it: others wait for the same.
+/// Makes entries and records the replies even if this call stops waiting, because other calls wait for the same replies.
 async fn book_entries(
     budget_client: &Arc<BudgetClient>,
     entries: Vec<AccountEntry>,
@@ -160,7 +163,7 @@ async fn book_entries(
             let booked = inside.store.apply_entry(entry.clone()).await;
             inside.chunks().record_reply(&entry, booked.as_ref().ok(), inside.clock.now().unix_ms());
             inside.answered.notify_waiters();
-            // What could not be given back costs nobody's call: it is the store's to find.
+            // Units that could not be given back fail no call; the store finds them.
             if matches!(entry, AccountEntry::Lease(_)) {
                 outcome = outcome.and(booked.map(drop));
             }

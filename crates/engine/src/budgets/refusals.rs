@@ -1,4 +1,4 @@
-//! Gate 11's refusals, in words: what is left, when there is more, and what to do meanwhile.
+//! The wording of gate 11's refusals: what is left, when there is more, and what to do meanwhile.
 
 use servanda_contract::{
     CallId, GateName, Refusal, TaxonomyClass, Timestamp, refusal::BudgetLeft, refusal::EffectKnowledge,
@@ -6,10 +6,10 @@ use servanda_contract::{
 use servanda_effects::budget::ExhaustedAccount;
 use servanda_gates::budget::{DrawError, FundingError, NotClearedReason, Rate, ToolRateExceeded};
 
-/// Where operators see how budgets stand.
+/// Where operators see the state of budgets.
 const REVIEW: &str = "`servanda budgets` shows how they stand";
 
-/// That a call does not pass gate 11.
+/// The refusal for a call that does not pass gate 11.
 pub(crate) fn refuse(call_id: CallId, tool: &str, why: &NotClearedReason, now: Timestamp) -> Box<Refusal> {
     let refusal = match why {
         NotClearedReason::TooOften(denied, rate) => too_often(call_id, tool, *denied, *rate, now),
@@ -17,7 +17,8 @@ pub(crate) fn refuse(call_id: CallId, tool: &str, why: &NotClearedReason, now: T
         NotClearedReason::Undrawable(why) => undrawable(call_id, why),
         NotClearedReason::Unfunded(FundingError::Exhausted(exhausted)) => exhausted_now(call_id, exhausted, now),
         NotClearedReason::Unfunded(FundingError::InDoubt(error)) => {
-            let message = format!("what this call draws could not be put on record, so it was not sent: {error}");
+            let message =
+                format!("the charge of this call could not be put on record, so the call was not sent: {error}");
             let hint = "try again when the gateway's store is writable";
             refusal(call_id, TaxonomyClass::DependencyUnavailable, message, hint.to_owned())
                 .for_operators("`servanda doctor` looks at the store")
@@ -49,7 +50,7 @@ fn exhausted_now(call_id: CallId, exhausted: &ExhaustedAccount, now: Timestamp) 
     refusal
 }
 
-/// Critical, and nobody allowed anything critical.
+/// The tool makes critical changes, and no budget allows any.
 fn never_allowed(call_id: CallId, tool: &str, exhausted: &ExhaustedAccount) -> Refusal {
     let message = format!("`{tool}` makes critical changes, and none are allowed: the budget for them is zero");
     let hint = "tell the user: only an operator can allow some".to_owned();

@@ -1,4 +1,4 @@
-//! The books for somebody who does not wait for ever: what is not answered by then is in doubt.
+//! The budget store with a deadline: an entry that is not answered by then is in doubt.
 
 use servanda_effects::{
     JournalError, PortFuture,
@@ -6,14 +6,14 @@ use servanda_effects::{
 };
 use tokio::time::Instant;
 
-/// The books, until a deadline.
+/// The budget store, until a deadline.
 #[derive(Debug)]
 pub(crate) struct WithDeadline<'a> {
     pub(super) store: &'a dyn BudgetStore,
     pub(super) deadline: Instant,
 }
 
-/// The store may have done it all the same.
+/// The store did not answer in time, but may have made the entry all the same.
 pub(super) fn too_slow() -> JournalError {
     JournalError::in_doubt("the store did not answer in time")
 }

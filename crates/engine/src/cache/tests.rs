@@ -1,4 +1,4 @@
-//! What is kept, for whom, and until when.
+//! Which answers are kept, for whom, and until when.
 
 use std::{sync::Arc, time::Duration};
 
@@ -50,7 +50,7 @@ async fn an_answer_is_kept_for_its_time() {
 }
 
 #[tokio::test]
-async fn a_private_answer_is_nobody_elses_and_a_shared_one_stays_in_its_tenant() {
+async fn a_private_answer_is_for_one_principal_and_a_shared_one_stays_in_its_tenant() {
     let cache = Cache::default();
     keep(&cache, read(ada(), "a", &[]));
     let others = [("acme", "bob", false), ("acme", "ada", true), ("other", "ada", false)];

@@ -1,4 +1,4 @@
-//! Admits a call before anything is known of its tool: limits, strict JSON beside its arguments, and the `requestState` that it brings.
+//! Admits a call before its tool is resolved: limits, strict JSON beside its arguments, and the `requestState` that it brings.
 
 use std::sync::Arc;
 
@@ -34,12 +34,12 @@ pub(super) struct AdmittedCall {
     pub(super) context: Box<CallContext>,
 }
 
-/// What a request is to a gateway that may know it already.
+/// Whether a request is a new call or the return to a parked one.
 #[derive(Debug)]
 pub(super) enum CallAdmission {
     /// A call.
     Call(Box<AdmittedCall>),
-    /// A client that comes back to its parked call, with what it was asked for.
+    /// A client returns to its parked call with the answers that it was asked for.
     Return { id: String, first_call: Option<CallId>, answers: Option<Box<RawValue>>, context: Box<CallContext> },
 }
 
@@ -55,7 +55,7 @@ pub(super) async fn admit(calls: &Calls, request: CallRequest) -> Result<CallAdm
     let task = task.as_deref().map_or(Ok(()), |task| strict_json::check("task", task, calls.core.gate_limits));
     if let Err(error) = task.and_then(|()| strict_json::check_terms(terms, calls.core.gate_limits)) {
         return Err(admitted
-            .refuse(calls, error, "make the call anew, with strict JSON beside its arguments too")
+            .refuse(calls, error, "make the call again; the members beside its arguments must be strict JSON too")
             .await);
     }
     match requester.era {
@@ -102,7 +102,7 @@ impl AdmittedCall {
             Ok(OpenedRequest::Parked { id, first_call }) => {
                 return Ok(CallAdmission::Return { id, first_call, answers, context: self.context });
             }
-            Err(error) => return Err(self.refuse(calls, error, "make the call anew, without `requestState`").await),
+            Err(error) => return Err(self.refuse(calls, error, "make the call again without `requestState`").await),
         }
         binding.first_call = self.context.continues.clone().or(binding.first_call);
         self.context.binding = Some(binding);

@@ -1,4 +1,4 @@
-//! Waiting for somebody at another gateway who changes the same thing: asked again and again, ever less often, and not for ever.
+//! Waits while a call at another gateway changes the same thing: retries with growing pauses until half of the call's time is used.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use tokio::time::Instant;
 
 use crate::random::random;
 
-/// How long to wait before it is tried again, at first and at the most.
+/// The pause before the next try: the first one, and the longest one.
 const WAIT_MS: (u64, u64) = (10, 250);
 
-/// A call that waits for others.
+/// A call that waits until another call has changed the same thing.
 #[derive(Debug)]
 pub(super) struct BlockedBackoff {
     until: Instant,
@@ -17,13 +17,13 @@ pub(super) struct BlockedBackoff {
 }
 
 impl BlockedBackoff {
-    /// Half of the time is for the call itself, because one that is sent too late ends unknown.
+    /// Waits for at most half of the remaining time. The call needs the other half, because a call that is sent too late ends unknown.
     pub(super) fn until_half(deadline: Instant) -> Self {
         let now = Instant::now();
         Self { until: now + deadline.saturating_duration_since(now) / 2, wait_ms: WAIT_MS.0 }
     }
 
-    /// Waits a while; part of it random, so that those who wait do not all come back at once. Says whether to try again.
+    /// Pauses. Part of the pause is random, so that waiting calls do not all retry at once. Returns whether to try again.
     pub(super) async fn wait(&mut self) -> bool {
         if Instant::now() >= self.until {
             return false;

@@ -46,7 +46,7 @@ impl CallPipeline<'_> {
         let ttl_sec = contract.execution.as_ref()?.cache_ttl_sec.filter(|sec| *sec > 0)?;
         let Continuation { input_responses, request_state } = &context.continuation;
         let continues = context.state.is_some() || input_responses.is_some() || request_state.is_some();
-        // A read with a key is answered by its key, and what its contract asks first is asked.
+        // A read with a key is answered by its key. A contract with preconditions checks them for every call.
         let has_key = operation.key.can_come_again();
         if permit.effect_class().mutates() || has_key || continues || context.task.is_some() || permit.asks_first() {
             return None;

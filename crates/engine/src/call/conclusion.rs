@@ -1,5 +1,6 @@
-//! What every end of a call has in common: its record is completed and written, its effect settled, its charge closed, and the probes taken
-//! again. How a call ends is decided by `refusing`, `replay`, `caching` and `ending`.
+//! Does what every end of a call has in common: completes and writes its record, settles its effect, closes its charge, and takes the
+//! probes again.
+//! How a call ends is decided by `refusing`, `replay`, `caching` and `ending`.
 
 use bytes::Bytes;
 use servanda_contract::{
@@ -29,10 +30,10 @@ impl CallPipeline<'_> {
         self.record.verdicts = self.trail.take_verdicts();
     }
 
-    /// Puts down how it ended; where it is an effect, that is settled with the same commit. Says what the ledger made of it.
+    /// Records how the call ended. An effect is settled in the same commit. Returns what the ledger made of it.
     ///
-    /// Where the contract has probes, they are taken again after the end is on record and before the caller is answered. The call
-    /// keeps its turn meanwhile.
+    /// If the contract has probes, they are taken again after the end is on record and before the caller is answered. The call keeps its
+    /// turn meanwhile.
     pub(super) async fn conclude(
         mut self: Box<Self>,
         mut dispatch: Dispatch,
@@ -51,7 +52,7 @@ impl CallPipeline<'_> {
                 let is_done = matches!(end, DispatchEnd::Completed(_) | DispatchEnd::Failed(_));
                 let settling = EffectSettlement { claim, end, record: self.record, quarantine, held: Some(held) };
                 let settled = Box::pin(records::settle(self.core, settling)).await;
-                // What changes nothing is not executed as far as its effect is concerned, and may have cost something.
+                // The effect of a read counts as not executed although the read may have cost something, so its outcome decides.
                 let by_effect = || DispatchCertainty::from_effect(settled.state(), is_done);
                 let made = if class.mutates() { by_effect() } else { DispatchCertainty::from_outcome(outcome) };
                 (settled, made)
@@ -67,7 +68,7 @@ impl CallPipeline<'_> {
         settled
     }
 
-    /// How long the upstream had it.
+    /// How long the upstream had the call.
     fn took_ms(&self) -> u64 {
         let finished_at = self.record.finished_at.unwrap_or_else(|| self.core.clock.now());
         self.record.dispatched_at.map_or(0, |dispatched_at| finished_at.since_ms(dispatched_at))

@@ -1,4 +1,4 @@
-//! Who asks for a call and how it is to be answered, apart from what it proposes.
+//! Who makes a call and how to answer it. What the call proposes is in its `Proposal`.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{
     long_running::LongWork,
 };
 
-/// Everything about one call that its stages read and that its arguments do not say.
+/// Everything that the stages of a call read and that its arguments do not say.
 #[derive(Debug)]
 pub(super) struct CallContext {
     pub(super) requester: Requester,
@@ -26,17 +26,17 @@ pub(super) struct CallContext {
     pub(super) continuation: Continuation,
     /// The first call of the conversation that this call continues.
     pub(super) continues: Option<CallId>,
-    /// What the `requestState` says that the client brought.
+    /// The content of the `requestState` that the client brought.
     pub(super) state: Option<ResumedState>,
     /// What a new `requestState` for this modern client is bound to.
     pub(super) binding: Option<RequestBinding>,
-    /// Where a modern client that can be asked something waits.
+    /// Where a modern client waits that the server can ask something.
     pub(super) parked_request: Option<Arc<ParkedRequest>>,
-    /// The long work that the call is, by its contract.
+    /// The call as long work, if its contract says so.
     pub(super) work: Option<Arc<LongWork>>,
 }
 
-/// What a `requestState` of ours says about the call that continues from it.
+/// What a `requestState` of this gateway says about the call that continues from it.
 #[derive(Debug)]
 pub(super) struct ResumedState {
     /// The only upstream where the call may continue.

@@ -1,4 +1,4 @@
-//! What the hosts of URLs among a call's arguments resolve to, before the call is sent: a public name may have an address inside (T20).
+//! Resolves the hosts of URLs among a call's arguments before the call is sent, because a public name may have an internal address (T20).
 //! The server resolves the name again, so this refuses a name that points inside now, not one that points inside a moment later.
 
 use std::{net::SocketAddr, time::Duration};
@@ -15,7 +15,7 @@ const HOSTS_MAX: usize = 16;
 pub(crate) async fn look_up(permit: Permit) -> Result<Permit, Box<Refusal>> {
     let destinations = permit.destinations();
     if destinations.len() > HOSTS_MAX {
-        return Err(refuse(&permit, "", &format!("more than {HOSTS_MAX} URLs in one call are not looked up")));
+        return Err(refuse(&permit, "", &format!("a call may hold at most {HOSTS_MAX} URLs")));
     }
     for (pointer, destination) in &destinations {
         if let Err(why) = check(destination).await {
@@ -30,12 +30,13 @@ async fn check(destination: &UrlDestination) -> Result<(), String> {
     let found = tokio::time::timeout(Duration::from_millis(LOOKUP_MS_MAX), lookup).await;
     let found: Vec<SocketAddr> = match found {
         Ok(Ok(found)) => found.collect(),
-        Ok(Err(_)) | Err(_) => return Err("its host has no address that can be found".to_owned()),
+        Ok(Err(_)) | Err(_) => return Err("its host cannot be resolved".to_owned()),
     };
     if found.iter().all(|address| destination.network_allowed(address.ip())) {
         return Ok(());
     }
-    Err("its host has an address inside of a network: the contract may name the host in `hosts`".to_owned())
+    Err("its host has an internal address, which is allowed only for hosts that the contract names in `hosts`"
+        .to_owned())
 }
 
 fn refuse(permit: &Permit, pointer: &str, why: &str) -> Box<Refusal> {
@@ -44,7 +45,7 @@ fn refuse(permit: &Permit, pointer: &str, why: &str) -> Box<Refusal> {
         message: format!("`{field}`: {why}"),
         field,
         pointer: pointer.to_owned(),
-        expected: "a URL that the contract lets this tool be sent to".to_owned(),
+        expected: "a URL that the contract allows for this tool".to_owned(),
         actual: "another URL".to_owned(),
         did_you_mean: None,
     };

@@ -64,7 +64,8 @@ impl CallPipeline<'_> {
         repeatable.template.lease = lease;
         repeatable.template.set_key(contract.contract(), repeatable.fenced.as_ref(), operation_id.as_deref());
         conversation.rules = conversation.rules.refusing(&refused_questions);
-        // Before, because an answer that is read from now on may be new; and after, because it may still have been old.
+        // The cache is invalidated before the call, because reads from now on may see the change, and after it, because reads until then
+        // may not have.
         self.changed(&member, changes.as_deref());
         let mut questions = Vec::new();
         let ending = conversation.run(&mut repeatable, &mut questions).await;
@@ -73,7 +74,7 @@ impl CallPipeline<'_> {
         self.trail.note(GateName::Perform, !matches!(ending, ConversationEnd::Failed(_)), started_us);
         self.record.attempts = Some(repeatable.retries.made).filter(|made| *made > 1);
         let (retry_after_ms, was_task) = (repeatable.retries.retry_after_ms, repeatable.was_task);
-        // The upstream always gives the call back; without it there is no evidence to go on with.
+        // The upstream always gives the call back; without it there is no evidence to continue with.
         let Some(fenced) = repeatable.fenced else {
             return Err(CallExit::not_dispatched(refusals::lost_evidence(call_id), dispatch));
         };
@@ -183,7 +184,7 @@ impl CallPipeline<'_> {
     }
 }
 
-/// What the call was judged to need, for an upstream that is told.
+/// What the call was judged to need, for an upstream that is shown credentials.
 fn entrusted(contract: &CompiledContract, arguments: &[u8]) -> Arc<CallRequirements> {
     let (scopes, class) = (contract.scopes().clone(), contract.class_of(arguments));
     Arc::new(CallRequirements { tool: contract.contract().identity.name.clone(), scopes, class })

@@ -1,5 +1,6 @@
-//! How a performed call ends: its answer is checked, its effect settled and its record written in one, and then it is
-//! answered. Every function here is one way to end.
+//! Ends a performed call: checks its answer, settles its effect and writes its record in one commit, and then answers. Every function here
+//! is one
+//! way to end.
 
 use std::sync::Arc;
 
@@ -39,13 +40,13 @@ use crate::{
 };
 
 impl CallPipeline<'_> {
-    /// Ends a call that was sent, each way to end in its own way.
+    /// Ends a call that was sent, with one function per kind of end.
     pub(super) async fn settle(mut self: Box<Self>, performed: Box<PerformedCall>) -> CallAnswer {
         let PerformedCall { exchange, ending, dispatch, to_cache, binding, cancel } = *performed;
         if matches!(&ending, ConversationEnd::Failed(failure) if failure.provably_not_executed()) {
             self.give_back_state().await;
         }
-        // Boxed, all but the usual end: the state of a call has to have room for the largest of these.
+        // All but the usual end are boxed, because the state of a call needs room for the largest of them.
         match ending {
             ConversationEnd::Answered { answer, asked } => {
                 let is_plain = !asked && !exchange.was_task && long_running::poll_plan(&exchange.contract).is_none();
@@ -65,7 +66,7 @@ impl CallPipeline<'_> {
             ConversationEnd::Task(answer) => Box::pin(self.answered_with_task(exchange, answer, dispatch)).await,
             ConversationEnd::Failed(failure) => Box::pin(self.failed(exchange, failure, dispatch)).await,
             ConversationEnd::Input(wanted) if self.work.as_ref().is_some_and(|work| work.is_left()) => {
-                let why = "the call goes on as long work, and nobody waits who could be asked".to_owned();
+                let why = "the call continues as long work, and no client is waiting that could answer".to_owned();
                 let what = MissingInput { method: "input".to_owned(), why };
                 Box::pin(self.not_given(&exchange, &wanted.answer, what, dispatch)).await
             }
@@ -88,7 +89,7 @@ impl CallPipeline<'_> {
         to_cache: Option<Box<PendingRead>>,
         dispatch: Dispatch,
     ) -> CallAnswer {
-        // A legacy answer is about a task only where one was asked for; a modern one says so itself.
+        // A legacy answer is about a task only if the client asked for one; a modern answer says so itself.
         if exchange.wants_task && answer.era == Era::Legacy {
             return Box::pin(self.answered_with_task(exchange, answer, dispatch)).await;
         }
@@ -107,7 +108,7 @@ impl CallPipeline<'_> {
         }
     }
 
-    /// Checks what the upstream said against the contract, makes the answer of it, and caches it where it may be cached.
+    /// Checks the upstream's answer against the contract, builds the client's answer from it, and caches it if the contract allows.
     async fn observe(
         mut self: Box<Self>,
         exchange: &CallExchange,
@@ -210,7 +211,7 @@ impl CallPipeline<'_> {
         Some((overdue, late))
     }
 
-    /// The upstream wants input, and its requester can give it: this call is over, and another goes on from it.
+    /// The upstream wants input and the requester can give it: this call is over, and the requester's next call continues it.
     async fn input_required(
         mut self: Box<Self>,
         exchange: &CallExchange,
@@ -238,7 +239,7 @@ impl CallPipeline<'_> {
         passed.map_or_else(CallAnswer::Failed, |passed| CallAnswer::InputRequired(passed.json))
     }
 
-    /// The upstream wants what the requester never said it could give: a mistake of the upstream's, and the end of the call.
+    /// The upstream wants input that the requester never declared it could give. That is the upstream's mistake, and the call ends.
     async fn undeclared(
         mut self: Box<Self>,
         exchange: &CallExchange,
@@ -279,7 +280,7 @@ impl CallPipeline<'_> {
         self.record.verdicts = self.trail.verdicts().to_vec();
     }
 
-    /// The upstream made a task of it. How it ended is recorded when somebody learns of it.
+    /// The upstream made a task of the call. How the call ended is recorded when the end of the task is known.
     async fn task_created(
         mut self: Box<Self>,
         exchange: CallExchange,
@@ -308,7 +309,7 @@ impl CallPipeline<'_> {
                 CallAnswer::Task(kept.json)
             }
             Err(error) => {
-                tracing::error!(%error, "a task of an upstream could not be kept");
+                tracing::error!(%error, "a task of an upstream could not be stored");
                 let refusal = refusals::task_not_kept(fenced.call_id());
                 CallAnswer::Result(self.refuse(contract.contract(), refusal, Outcome::Unknown, None, dispatch).await)
             }
@@ -316,7 +317,7 @@ impl CallPipeline<'_> {
     }
 }
 
-/// The answer of a call whose effect another dispatch went on with: only what the ledger says is told.
+/// The answer of a call whose effect another dispatch continued. It says only what the ledger says.
 fn went_on(record: &CallRecord, exchange: &CallExchange, settled: &SettlementOutcome) -> ToolResult {
     let contract = exchange.contract.contract();
     let mut refusal = refusals::superseded_by_dispatch(exchange.fenced.call_id());
@@ -329,7 +330,7 @@ fn went_on(record: &CallRecord, exchange: &CallExchange, settled: &SettlementOut
     tool_result::from_refusal(refusal, observation)
 }
 
-/// The answer of a call whose end is not on record: what is acknowledged must not be forgotten, so it is not yet.
+/// The answer of a call whose end is not on record yet. What is acknowledged must not be forgotten, so the end is not acknowledged yet.
 fn not_on_record_yet(occasion: &ObservationContext<'_>, fenced: &Fenced, is_error: bool) -> ToolResult {
     let handle = fenced.claim().map(|claim| claim.id.to_string()).unwrap_or_default();
     // A tool that failed may have changed something first.
@@ -339,7 +340,7 @@ fn not_on_record_yet(occasion: &ObservationContext<'_>, fenced: &Fenced, is_erro
     tool_result::from_refusal(refusal, observation)
 }
 
-/// What is known of a call whose upstream asked for something and did not get it. Whoever asks may have begun.
+/// What is known of a call whose upstream asked for something and did not get it. The upstream may have begun before it asked.
 fn after_input_not_given(effect_class: EffectClass) -> (EffectKnowledge, Outcome) {
     if effect_class.mutates() {
         (EffectKnowledge::Unknown, Outcome::Unknown)
@@ -349,5 +350,8 @@ fn after_input_not_given(effect_class: EffectClass) -> (EffectKnowledge, Outcome
 }
 
 fn no_binding() -> RpcError {
-    RpcError::new(code::INTERNAL_ERROR, "the upstream asked for input on behalf of nobody")
+    RpcError::new(
+        code::INTERNAL_ERROR,
+        "the upstream asked for input, but the call has no client request to bind it to",
+    )
 }

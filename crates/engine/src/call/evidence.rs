@@ -49,22 +49,22 @@ pub(super) struct CallPlan {
     /// The resources that the call changes; none if it only reads.
     pub(super) changes: Option<Vec<String>>,
     pub(super) operation_id: Option<String>,
-    /// What the server may not ask of the caller.
+    /// Kinds of questions that the server may not ask the caller.
     pub(super) refused_questions: Vec<QuestionKind>,
 }
 
 /// What a call holds from its turn until its end is on record.
 #[derive(Debug, Default)]
 pub(super) struct Dispatch {
-    /// The effect that it is.
+    /// The effect of the call.
     pub(super) effect: Option<OwnedEffect>,
-    /// No other call changes the same resources meanwhile.
+    /// Keeps other calls from changing the same resources meanwhile.
     pub(super) _turn: Option<ResourceTurn>,
-    /// Clients can ask about it as long work.
+    /// Lets clients ask about the call as long work.
     pub(super) entered: Option<LongWorkEntry>,
     /// What the probes saw before it was sent.
     pub(super) probed: Option<Box<ProbedCall>>,
-    /// The probes of other calls know that something may change.
+    /// Tells the probes of other calls that something may change.
     pub(super) mutation: Option<Mutation>,
 }
 
@@ -82,7 +82,7 @@ pub(super) struct OwnedEffect {
 #[derive(Debug)]
 pub(super) struct SendableCall {
     pub(super) fenced: Fenced,
-    /// How long its bytes may leave; none if it is no effect.
+    /// For how long its bytes may leave; none if the call is not an effect.
     pub(super) lease: Option<DispatchLease>,
     pub(super) dispatch: Dispatch,
 }
@@ -163,12 +163,12 @@ impl CallExit {
         Self::Refused { refusal, outcome: Outcome::Refused, dispatch: Box::default() }
     }
 
-    /// The call passed the gates and was not sent all the same.
+    /// The call passed the gates but was not sent.
     pub(super) fn not_sent(refusal: Box<Refusal>) -> Self {
         Self::not_dispatched(refusal, Dispatch::default())
     }
 
-    /// The same for a call that holds something.
+    /// The call passed the gates but was not sent, and it already holds something.
     pub(super) fn not_dispatched(refusal: Box<Refusal>, dispatch: Dispatch) -> Self {
         let outcome = outcome_of(&refusal);
         Self::Refused { refusal, outcome, dispatch: Box::new(dispatch) }

@@ -1,6 +1,6 @@
-//! How a call ends with nothing sent: refused, answered from the cache, or answered by what its effect already is.
+//! Ends a call of which nothing was sent: refused, answered from the cache, or answered from its existing effect.
 //!
-//! Every stage before the upstream ends a call by returning an [`CallExit`]. A call that was sent ends in `ending`.
+//! Every stage before the upstream ends a call by returning a [`CallExit`]. A call that was sent ends in `ending`.
 
 use servanda_contract::refusal::EffectKnowledge;
 use servanda_gates::CompiledContract;

@@ -1,6 +1,6 @@
-//! What is expected of the tool of a call, from everybody who expects something: its task, its stated intent, the operator's
-//! rules, an earlier call that it should be like. Comparing is gate 6; what would have fitted is said here, because here the
-//! other tools are known.
+//! Collects what is expected of a call's tool: by its task, its stated intent, the operator's rules, and an earlier call that it should be
+//! like.
+//! Gate 6 compares. This module names the tools that would have fitted, because it knows the other tools.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use servanda_gates::{CompiledContract, ToolExpectation};
 
 use crate::{client::Requester, core::Core, world::WorldSnapshot};
 
-/// Names that a hint lists at the most.
+/// The most names that a hint lists.
 const NAMES_MAX: usize = 5;
 
 /// Everything that is expected of a call's tool.
@@ -56,7 +56,7 @@ pub(crate) async fn expected_of_call(
         Some(intent) => ToolExpectation::Known(intent.expectation()),
         None => ToolExpectation::Unclear {
             message: "`_meta[\"servanda/intent\"]` is none of `read`, `write` and `destructive`".to_owned(),
-            hint: "say one of the three, or nothing".to_owned(),
+            hint: "use one of the three, or leave it out".to_owned(),
         },
     }));
     if let Some(call_id) = &aims.like {
@@ -65,8 +65,8 @@ pub(crate) async fn expected_of_call(
     expected
 }
 
-/// Adds to a refusal of the behaviour gate which tools would have fitted: first those that take the same arguments, then those
-/// of the same server. Where it was not the kind of tool that was wrong, no other is named.
+/// Adds to a refusal of the behaviour gate which tools would have fitted: first those that take the same arguments, then those of the same
+/// server. Adds none if the kind of tool was not what was wrong.
 pub(crate) fn name_fitting(
     refusal: &mut Refusal,
     snapshot: &WorldSnapshot,
@@ -89,7 +89,7 @@ pub(crate) fn name_fitting(
         properties.into_iter().flat_map(|properties| properties.keys().cloned()).collect::<BTreeSet<String>>()
     };
     let wanted = taken(refused);
-    // Nobody is pointed to a tool that they are not shown.
+    // A hint names only tools that the requester can see.
     let shown = snapshot.visible_listing(snapshot.catalog.listing(requester.viewer()), requester);
     let mut names: Vec<(bool, bool, String)> = shown
         .tools
@@ -106,16 +106,16 @@ pub(crate) fn name_fitting(
     let shown: Vec<String> = shown.map(|(.., name)| format!("`{name}`")).collect();
     let also = if more > 0 { format!(" and {more} more") } else { String::new() };
     refusal.hint = if shown.is_empty() {
-        format!("{}; no tool here is of that kind", refusal.hint)
+        format!("{}; no tool of that kind is available", refusal.hint)
     } else {
-        format!("{}; of that kind are {}{also}", refusal.hint, shown.join(", "))
+        format!("{}; tools of that kind: {}{also}", refusal.hint, shown.join(", "))
     };
 }
 
 fn unknown_task<'a>(known: impl Iterator<Item = &'a String>) -> ToolExpectation {
     let known: Vec<String> = known.take(NAMES_MAX).map(|name| format!("`{name}`")).collect();
     let hint = if known.is_empty() {
-        "no tasks are declared here: leave it out, or have the operator add it under `tasks`".to_owned()
+        "no tasks are declared here: leave it out, or ask the operator to add it under `tasks`".to_owned()
     } else {
         format!("name one that is declared, such as {}, or leave it out", known.join(", "))
     };
@@ -125,7 +125,7 @@ fn unknown_task<'a>(known: impl Iterator<Item = &'a String>) -> ToolExpectation 
     }
 }
 
-/// The behaviour of the tool of an earlier call of the same caller, if that went well.
+/// The behaviour of the tool of an earlier call of the same caller, if that call was completed.
 async fn behaviour_of_earlier_call(
     core: &Core,
     snapshot: &WorldSnapshot,
@@ -141,7 +141,7 @@ async fn behaviour_of_earlier_call(
         Err(error) => return unclear(&format!("the earlier call could not be looked up: {error}")),
     };
     let caller = &proposal.caller;
-    // Another's call is as good as none.
+    // Another user's call counts as unknown.
     let Some(record) =
         found.filter(|record| record.caller.is_same_user(caller) && record.outcome == Outcome::Completed)
     else {

@@ -1,4 +1,4 @@
-//! The last moments before a byte leaves: the effect is put on record, after everything is known that the contract asks first.
+//! Puts the effect of a call on record before a byte leaves, after the contract's preconditions are known.
 
 use std::{sync::Arc, time::Duration};
 
@@ -32,13 +32,13 @@ use crate::{
     internal_call::{self, InternalCall, InternalCallError},
 };
 
-/// How often, and how long after the first time, the store is asked whether an effect that was not on record in time is there after all.
+/// How often the store is asked whether an effect that was not on record in time is there after all. The pause doubles every time.
 const ABANDON_ATTEMPTS_MAX: u32 = 6;
 const ABANDON_WAIT_MS: u64 = 500;
 /// The longest lease of a claim.
 const LEASE_MS_MAX: u64 = 10_000;
 
-/// What fencing a call takes besides the evidence.
+/// What fencing a call needs besides the evidence.
 struct FenceContext<'c> {
     operation: &'c CallOperation,
     plan: &'c CallPlan,
@@ -47,9 +47,11 @@ struct FenceContext<'c> {
 }
 
 impl CallPipeline<'_> {
-    /// Puts the effect of a call on record as this call's to dispatch, before it is sent. A store that does not answer in time refuses the
-    /// call; if the effect is on record later all the same, it is taken back. Where the contract asks something first, the effect is
-    /// claimed, and fenced when the answers are known.
+    /// Puts the effect of a call on record as dispatched by this call, before it is sent. If the store does not answer in time, the call
+    /// is refused;
+    /// if the effect is on record later all the same, it is taken back. If the contract has preconditions, the effect is claimed first,
+    /// and fenced
+    /// when they are known.
     pub(super) async fn fence(
         &mut self,
         cleared: Cleared,
@@ -62,7 +64,7 @@ impl CallPipeline<'_> {
         self.record.price = price.filter(|price| !price.is_free()).cloned().map(Box::new);
         let (authority, cancel) = (&*context.requester.authority, &context.terms.cancel);
         let fencing = FenceContext { operation, plan, authority, cancel };
-        // As late as possible: the call may have waited for its turn.
+        // The credential is rechecked as late as possible, because the call may have waited for its turn.
         let rechecked = self.recheck(&fencing).await.map_err(CallExit::not_sent);
         let started_us = self.stopwatch.elapsed_us();
         let fenced = match rechecked.map(|()| pass_read(cleared, &operation.key, self.work.is_some())) {
@@ -90,7 +92,7 @@ impl CallPipeline<'_> {
             Ok((FenceProgress::Claimed(claimed), _)) => *claimed,
             Ok((FenceProgress::Fenced(fenced), asked_at)) => {
                 if is_due {
-                    // It was sent before, and paid for then.
+                    // The call was sent before, and paid for then.
                     self.trail.skip(GateName::Budget);
                 }
                 self.trail.note(GateName::Fence, true, started_us);
@@ -119,10 +121,10 @@ impl CallPipeline<'_> {
         SendableCall { fenced, lease, dispatch }
     }
 
-    /// Asks what the contract wants to know about a claimed call, and keeps back what it costs.
+    /// Asks what the contract wants to know about a claimed call, and reserves what the call costs.
     async fn ask_and_fund(&mut self, claimed: Claimed, fencing: &FenceContext<'_>) -> Result<Funded, Box<Refusal>> {
         let current = self.ask_first(claimed, fencing).await?;
-        // The questions took time.
+        // The questions took time, so the credential is rechecked.
         self.recheck(fencing).await?;
         self.fund(current, fencing.plan.deadline).await
     }
@@ -216,8 +218,9 @@ impl CallPipeline<'_> {
         }
     }
 
-    /// Begins the effect, and returns when the store was asked. Where the outcome of an earlier dispatch is unknown and a status tool can be
-    /// asked, it is asked once. Where another gateway changes the same resource, the call waits for it.
+    /// Begins the effect, and returns when the store was asked. If the outcome of an earlier dispatch is unknown and there is a status
+    /// tool, the
+    /// tool is asked once. If another gateway changes the same resource, the call waits for it.
     async fn begin(
         &mut self,
         mut cleared: Cleared,
@@ -257,7 +260,7 @@ impl CallPipeline<'_> {
                     let asking = recovery::ask_and_settle(self.core, self.snapshot, claim, &effect, deadline);
                     let replied = Box::pin(asking).await;
                     self.unread_key = unread_key;
-                    // The status tool took time.
+                    // The status tool took time, so the credential is rechecked.
                     self.recheck(fencing).await.map_err(CallExit::not_sent)?;
                     (asked, cleared) = (Some(replied), back);
                 }
@@ -268,7 +271,7 @@ impl CallPipeline<'_> {
                         () = cancel.cancelled() => return Err(CallExit::not_sent(refusals::given_up(call_id))),
                         goes_on = waiting.wait() => {
                             if !goes_on {
-                                tracing::info!(%call_id, %other, "another effect that changes the same did not end in time");
+                                tracing::info!(%call_id, %other, "another effect on the same resource did not end in time");
                                 return Err(CallExit::ExistingEffect(EffectReply::Blocked(other), effect));
                             }
                         }
@@ -306,8 +309,8 @@ impl CallPipeline<'_> {
     }
 }
 
-/// Takes an effect back that was not on record in time, or whose record is in doubt: nothing was sent under it. Where the store is asked
-/// about too many of them already, the effect becomes unknown, which is safe.
+/// Takes back an effect that was not on record in time, or whose record is in doubt: nothing was sent under it. If too many of them are
+/// looked for already, the effect becomes unknown, which is safe.
 fn abandon(calls: &Calls, key: EffectKey, call_id: CallId) {
     let Ok(place) = Arc::clone(&calls.abandoning).try_acquire_owned() else { return };
     let inside = Arc::clone(&calls.core);
@@ -337,7 +340,8 @@ fn abandon(calls: &Calls, key: EffectKey, call_id: CallId) {
     });
 }
 
-/// How long no other process takes the claim over: as long as the call may take, but not so long that a crash is felt.
+/// How long no other process takes over the claim: as long as the call may take, but short enough that a crash does not block the effect
+/// for long.
 fn lease_ms(deadline: Instant) -> u64 {
     let left = deadline.saturating_duration_since(Instant::now());
     u64::try_from(left.as_millis()).unwrap_or(u64::MAX).min(faults::limit_ms("SERVANDA_LEASE_MS", LEASE_MS_MAX))

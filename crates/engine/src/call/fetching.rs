@@ -1,5 +1,6 @@
-//! The gateway's own tool: a call that is answered with what another one ended with, or with how it stands. It went through
-//! the gates like any call; nothing is sent.
+//! The gateway's own tool: answers with the end of another call, or with its state. The call goes through the gates like any other;
+//! nothing is
+//! sent.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,7 +22,7 @@ use crate::{
 };
 
 impl CallPipeline<'_> {
-    /// Answers with how a long work stands.
+    /// Answers with the state of long work.
     pub(super) async fn fetch(
         mut self: Box<Self>,
         resolved: ResolvedCall,
@@ -30,7 +31,7 @@ impl CallPipeline<'_> {
     ) -> CallAnswer {
         let (resolved, expected) = self.with_expectations(resolved).await;
         let chain = resolved.proposal().chain.clone();
-        // It gives a caller only what is theirs already, so no credential and no policy is asked.
+        // The tool gives callers only what is theirs already, so neither a credential nor a policy is checked.
         let judged = pass_question(resolved, self.core.gate_limits, &mut self.trail);
         let cleared = match self.note_judgement(judged, &chain) {
             Ok(cleared) => cleared,
@@ -91,13 +92,13 @@ impl CallPipeline<'_> {
     }
 }
 
-/// There is none, or it is somebody else's, which nobody is told apart.
+/// There is no such work, or it belongs to another caller. Both are refused with the same words, so that a caller cannot tell them apart.
 fn no_such_work(call_id: servanda_contract::CallId) -> Refusal {
     let mut refusal = Refusal::new(
         call_id,
         GateName::Perform,
         TaxonomyClass::SemanticInvalidity,
-        "there is no long work of that handle, or its result is not kept any more".to_owned(),
+        "there is no long work with that handle, or its result is no longer stored".to_owned(),
         "use the handle exactly as it was given; if it is an old one, look at the target with a read-only tool"
             .to_owned(),
     );

@@ -1,4 +1,4 @@
-//! Gates 1 to 10: a call is held against its contract, its caller's credential, the policies, and what is expected of its tool.
+//! Gates 1 to 10: checks a call against its contract, its caller's credential, the policies, and what is expected of its tool.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::{context::CallContext, destinations, evidence::CallExit, expectations
 use crate::{answers::refusals, client::JUDGED_AT_ONCE_BYTES_MAX};
 
 impl CallPipeline<'_> {
-    /// Takes a call through gates 1 to 10, and looks up where the URLs among its arguments lead.
+    /// Takes a call through gates 1 to 10, and resolves the hosts of the URLs among its arguments.
     pub(super) async fn judge(&mut self, resolved: ResolvedCall, context: &CallContext) -> Result<Permit, CallExit> {
         let (resolved, expected) = self.with_expectations(resolved).await;
         let (contract, chain) = (Arc::clone(resolved.contract()), resolved.proposal().chain.clone());

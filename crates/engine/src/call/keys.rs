@@ -1,5 +1,6 @@
-//! The key of an operation: the client's own, or one derived from the operation or step that it named. Never from the
-//! arguments alone: two genuine payments of the same amount would be one.
+//! The key of an operation: the client's own, or one derived from the operation or step that the client named. It is never derived from
+//! the
+//! arguments alone, because two genuine payments of the same amount would then be one.
 
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ impl ClientKeyFactory {
         Self { notebook, secret: OnceCell::new() }
     }
 
-    /// The key of a permitted call. One that says nothing about its operation is an operation of its own.
+    /// The key of a permitted call. A call that says nothing about its operation is an operation of its own.
     pub(crate) async fn key_for(&self, permit: &Permit) -> Result<ClientKey, JournalError> {
         Ok(match permit.operation().identity() {
             None => ClientKey::Call(permit.call_id().clone()),
@@ -47,7 +48,7 @@ impl ClientKeyFactory {
 
 fn operation_digest(permit: &Permit, id: &str, workflow: &str, run: &str) -> Digest {
     let (caller, identity) = (&permit.proposal().caller, &permit.contract().contract().identity);
-    // The first number of the version: a contract that was corrected between two attempts must not make two effects of them.
+    // Only the major version counts: a contract that was corrected between two attempts must not make two effects of them.
     let version = identity.major().to_string();
     let texts = [workflow, run, &caller.tenant, &caller.principal, &identity.name, &version, id];
     let payload = permit.payload_digest();

@@ -1,4 +1,4 @@
-//! A call as long work: when it can be asked about, and what it only submitted, seen through to its result.
+//! A call as long work: clients can ask about it, and the gateway waits for the result of work that the call only submitted.
 
 use std::sync::Arc;
 
@@ -15,8 +15,9 @@ use crate::{
 };
 
 impl CallPipeline<'_> {
-    /// Lets clients ask about long work from now on. Says, beside that, whether the engine has the upstream make a task of it, which it
-    /// does where the upstream offers that and the client is not told of the task.
+    /// Lets clients ask about long work from now on. Also returns whether the engine has the upstream make a task of it. It does if the
+    /// upstream
+    /// offers tasks and the client is not told of the task.
     pub(super) async fn begin_work(
         &self,
         member: &UpstreamMember,
@@ -41,7 +42,7 @@ impl CallPipeline<'_> {
         )
     }
 
-    /// The result of what the call only submitted, where its contract says how to ask for that; else the answer as it is.
+    /// The result of work that the call only submitted, if its contract says how to ask for it; else the answer as it is.
     pub(super) async fn await_submitted(
         &self,
         exchange: &CallExchange,

@@ -57,12 +57,12 @@ use crate::{
     long_running::{self, LongWork, task_lost},
 };
 
-/// Effects that were not on record in time and are looked for, so that they can be taken back.
+/// How many effects are looked for at once that were not on record in time, so that they can be taken back.
 const ABANDONING_MAX: usize = 64;
-/// Paths that probes read at once; a file system that does not answer must not use up all threads.
+/// How many paths probes read at once; a file system that does not answer must not use up all threads.
 const PATHS_MAX: usize = 4;
 
-/// What all calls share: the rooms that they pass through, and what is kept about calls alone.
+/// What all calls share: the other parts of the engine, and the state that only calls need.
 #[derive(Debug)]
 pub(crate) struct Calls {
     core: Arc<Core>,
@@ -70,15 +70,15 @@ pub(crate) struct Calls {
     bridge: Arc<Bridge>,
     sessions: Arc<ClientSessions>,
     keys: ClientKeyFactory,
-    /// Calls that change the same resource, in their order.
+    /// Orders calls that change the same resource.
     queue: Arc<ResourceQueue>,
     repairs: RepairChains,
     pub(crate) retry_counters: Arc<RetryCounters>,
-    /// Places for looking whether an effect was put on record that no call uses.
+    /// Limits the effects that are looked for at once because they may be on record although no call uses them.
     abandoning: Arc<Semaphore>,
-    /// Places for probes that read paths.
+    /// Limits the paths that probes read at once.
     path_places: Arc<Semaphore>,
-    /// Whether a store that may lose what it acknowledged is good enough for calls that cannot be repeated.
+    /// Whether calls that cannot be repeated may rely on a store that may lose what it acknowledged.
     accepts_lost_commits: bool,
 }
 
@@ -125,8 +125,8 @@ pub(crate) async fn call(calls: &Arc<Calls>, request: CallRequest) -> CallAnswer
     }
 }
 
-/// Runs a call whose client is asked nothing before its answer. Long work runs in a task of its own, so that its caller can be answered
-/// before its end.
+/// Runs a call whose client cannot be asked anything before its answer. Long work runs in a task of its own, so that its caller can be
+/// answered before its end.
 async fn run(calls: &Arc<Calls>, mut admitted: Box<AdmittedCall>) -> CallAnswer {
     let gives_up = admitted.context.terms.cancel.clone();
     let Some(work) = admitted.long_work(calls, CancellationToken::new()) else { return admitted.pass(calls).await };
@@ -135,7 +135,7 @@ async fn run(calls: &Arc<Calls>, mut admitted: Box<AdmittedCall>) -> CallAnswer 
     work.wait_with_caller(&calls.deferred.long_running, running, &gives_up).await
 }
 
-/// Runs a call whose modern client can be asked something while it runs: the client is answered with a question, and comes back.
+/// Runs a call whose modern client can be asked something while it runs: the gateway answers with a question, and the client comes back.
 async fn run_askable(calls: &Arc<Calls>, mut admitted: Box<AdmittedCall>) -> CallAnswer {
     let context = &mut admitted.context;
     let Some(binding) = context.binding.clone() else { return run(calls, admitted).await };
@@ -162,7 +162,7 @@ impl AdmittedCall {
         self.context.binding.is_some() && self.context.requester.capabilities.answers_anything()
     }
 
-    /// The long work that the call is, by its contract. From then on `cancel` cancels the call, and no longer its caller's token.
+    /// The call as long work, if its contract says so. From then on `cancel` cancels the call, and its caller's token no longer does.
     fn long_work(&mut self, calls: &Calls, cancel: CancellationToken) -> Option<Arc<LongWork>> {
         let Self { snapshot, proposal, context, .. } = self;
         if snapshot.is_foreign_tool(&proposal.tool, &proposal.caller) {
@@ -183,14 +183,14 @@ impl AdmittedCall {
         Some(work)
     }
 
-    /// Takes the call through its stages. If its caller leaves, it goes on: what was dispatched is read to its end and recorded.
+    /// Takes the call through its stages. If its caller leaves, the call continues: what was dispatched is read to its end and recorded.
     async fn pass(self: Box<Self>, calls: &Arc<Calls>) -> CallAnswer {
         let _in_flight = calls.core.in_flight.token();
         CallPipeline::take(calls, self).await
     }
 }
 
-/// Waits with a client that can be asked something, until it need not wait any longer.
+/// Waits with a client that can be asked something, until the client is answered or the long work is handed over.
 async fn wait_until_left(
     calls: &Arc<Calls>,
     waiting: impl Future<Output = ParkedReply>,

@@ -43,8 +43,9 @@ impl CallPipeline<'_> {
         }
     }
 
-    /// The effect of an identical call that was told to be unknown and was done late, if this call could be its repetition: it may change
-    /// something and has no key.
+    /// The effect of an identical call that was reported as unknown and was done late. Found only for a call that could be its repetition:
+    /// one
+    /// that may change something and has no key.
     fn done_late(&self, permit: &Permit, key: &ClientKey) -> Option<EffectId> {
         if !permit.effect_class().mutates() || key.can_come_again() {
             return None;
@@ -53,9 +54,11 @@ impl CallPipeline<'_> {
         self.calls.deferred.late_completions.find(caller, permit.proposal_digest(), now)
     }
 
-    /// Uses up the state that a change continues from, because what a state stands for happens once, and returns its nonce. A change
-    /// without a state was asked nothing, so its answers are dropped. A read may continue from its state again. An operation with a
-    /// key needs no note: its effect knows which state it waits for.
+    /// Uses up the state that a change continues from, because a change may use a state only once, and returns its nonce. A change without
+    /// a state
+    /// was asked nothing, so its answers are dropped. A read may use its state again. An operation with a key needs no note: its effect
+    /// knows which
+    /// state it waits for.
     async fn use_state(
         &mut self,
         permit: &Permit,
@@ -78,7 +81,7 @@ impl CallPipeline<'_> {
         Ok(Some(nonce))
     }
 
-    /// Gives back the state that this call used up: nothing was sent on its behalf.
+    /// Gives back the state that this call used up, because nothing was sent for it.
     pub(super) async fn give_back_state(&mut self) {
         if let Some(nonce) = self.spent_nonce.take() {
             self.calls.bridge.unspend(&nonce).await;
@@ -87,6 +90,6 @@ impl CallPipeline<'_> {
 }
 
 fn no_time() -> RpcError {
-    RpcError::new(code::INTERNAL_ERROR, "that the `requestState` is used could not be put on record in time")
+    RpcError::new(code::INTERNAL_ERROR, "the use of the `requestState` could not be put on record in time")
         .with_hint("nothing was sent; operators: `servanda doctor` looks at the ledger")
 }

@@ -1,5 +1,6 @@
-//! Gate 11, budget: asked after gate 10 and before anything is begun. What has to be counted exactly is kept back between the claim
-//! and the fence.
+//! Gate 11, budget: after gate 10 and before anything is begun. Amounts that must be counted exactly are reserved between the claim and
+//! the
+//! fence.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use super::{
 use crate::budgets;
 
 impl CallPipeline<'_> {
-    /// Takes a permitted call through gate 11. A call whose operation is done already is answered instead, because that costs nothing.
+    /// Takes a permitted call through gate 11. A call whose operation is already done is answered instead, because that costs nothing.
     pub(super) async fn clear(
         &mut self,
         permit: Permit,
@@ -32,7 +33,7 @@ impl CallPipeline<'_> {
         let purse = (&*self.snapshot.allowances, &*context.requester.authority);
         match budgets::clear(&self.core.budget_client, permit, purse, plan.deadline, &mut self.charge).await {
             Ok(cleared) => {
-                // What is due is kept back when the call is claimed; the verdict is noted then.
+                // An amount that is due is reserved when the call is claimed; the verdict is noted then.
                 if !cleared.is_due() {
                     self.trail.note(GateName::Budget, true, started_us);
                 }
@@ -49,11 +50,11 @@ impl CallPipeline<'_> {
         }
     }
 
-    /// Keeps back what a claimed call draws exactly.
+    /// Reserves the exact amounts that a claimed call draws.
     pub(super) async fn fund(&mut self, current: PreconditionsMet, deadline: Instant) -> Result<Funded, Box<Refusal>> {
         let is_due = current.is_due();
         if is_due {
-            // This call closes the reservation, whatever comes of it.
+            // This call closes the reservation, whatever its outcome.
             self.charge.set_hold(current.permit());
         }
         let started_us = self.stopwatch.elapsed_us();

@@ -8,7 +8,7 @@ use super::{evidence::CallExchange, state::CallPipeline};
 use crate::questions::QuestionRules;
 
 impl CallPipeline<'_> {
-    /// What the server may not ask of the caller, by the contract and by the policies.
+    /// Kinds of questions that the contract or the policies forbid the server to ask the caller.
     pub(super) fn refused_questions(&self, permit: &Permit, authority: &AuthenticatedCaller) -> Vec<QuestionKind> {
         let mut refused = permit.contract().contract().refused_questions();
         let authorities = &self.snapshot.authorities;
@@ -18,7 +18,7 @@ impl CallPipeline<'_> {
         refused
     }
 
-    /// What the server may ask on behalf of the call.
+    /// The rules for what the server may ask on behalf of the call.
     pub(super) fn question_rules(&self, exchange: &CallExchange) -> QuestionRules {
         self.snapshot.question_rules(&exchange.member).refusing(&exchange.refused_questions)
     }

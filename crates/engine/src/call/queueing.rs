@@ -1,4 +1,4 @@
-//! Waiting for calls that change the same resource. The store keeps the order between gateways; `resource_queue` keeps it in this process.
+//! Waits for calls that change the same resource. The store keeps the order between gateways; `resource_queue` keeps it in this process.
 
 use servanda_contract::GateName;
 use servanda_effects::effect::{EffectKey, EffectState, EffectTarget};
@@ -14,9 +14,10 @@ use super::{
 use crate::answers::refusals;
 
 impl CallPipeline<'_> {
-    /// Waits until no earlier call changes the same resource, where the contract serialises them. This comes before everything that is
-    /// asked or claimed, because what is asked must still be so when the call is sent. It takes half of the call's time at most, because a
-    /// call that is sent too late ends unknown.
+    /// Waits until no earlier call changes the same resource, if the contract serialises such calls. A call waits before it asks or claims
+    /// anything,
+    /// because the answers must still hold when it is sent. It waits for at most half of its time, because a call that is sent too late
+    /// ends unknown.
     pub(super) async fn queue(
         &mut self,
         permit: &Permit,
@@ -33,7 +34,7 @@ impl CallPipeline<'_> {
         let call_id = permit.call_id();
         let refusal = match self.calls.queue.enqueue(changes) {
             Ok(turn) if turn.is_ready() => return Ok(Dispatch { _turn: Some(turn), ..Dispatch::default() }),
-            // A call that only asks for an answer which is there need not wait.
+            // A call whose answer is already stored need not wait.
             Ok(_) if self.is_over(operation, effect_key).await => return Ok(Dispatch::default()),
             Ok(turn) => match self.wait_for(&turn, plan, context).await {
                 Some(true) => return Ok(Dispatch { _turn: Some(turn), ..Dispatch::default() }),
@@ -50,7 +51,7 @@ impl CallPipeline<'_> {
     async fn wait_for(&self, turn: &ResourceTurn, plan: &CallPlan, context: &CallContext) -> Option<bool> {
         let now = Instant::now();
         let half = now + plan.deadline.saturating_duration_since(now) / 2;
-        // Before its turn there is nothing that a caller of long work could ask about, so it is told in time to come again.
+        // Before its turn, long work has nothing that its caller could ask about, so the caller is told in time to call again.
         let until = self.work.as_ref().map_or(half, |work| half.min(work.caller_waits_until));
         tokio::select! {
             come = turn.wait_until(until) => Some(come),

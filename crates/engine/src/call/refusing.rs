@@ -1,5 +1,6 @@
-//! Refuses a call: the refusal is put on record, settles the effect where there is one, and becomes the answer. Why a call is refused is
-//! decided by the stage that refuses it.
+//! Refuses a call: puts the refusal on record, settles the effect if there is one, and answers with the refusal. The stage that refuses
+//! decides
+//! why.
 
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use crate::{
     records,
 };
 
-/// How long a refused call looks whether an earlier call with its key was done.
+/// How long a refused call may take to find out whether an earlier call with its key was done.
 const LOOK_BACK_MS_MAX: u64 = 1_000;
 
 impl CallPipeline<'_> {
@@ -44,7 +45,7 @@ impl CallPipeline<'_> {
         CallAnswer::Failed(error)
     }
 
-    /// Refuses a call, and settles its effect by that where it has one. A call that was sent may be refused too, because of its answer.
+    /// Refuses a call, and settles its effect if it has one. A call that was sent may be refused too, because of its answer.
     pub(super) async fn refuse(
         mut self: Box<Self>,
         contract: &ToolContract,
@@ -61,7 +62,7 @@ impl CallPipeline<'_> {
         let outcome =
             if dispatch.effect.is_none() { self.check_unread_key(&mut refusal, outcome).await } else { outcome };
         self.finish(outcome, refusal.error_code, Some(&refusal));
-        // What may have happened must not be forgotten; a call that never left may be written down a moment later.
+        // A refusal of a call that may have done something must not be lost; that of a call that never left may be written a moment later.
         let durable = refusal.effect != EffectKnowledge::None || quarantine.is_some();
         let end = dispatch.end_of_refusal(&refusal);
         let observed = |record: &CallRecord, refusal: &Refusal| {

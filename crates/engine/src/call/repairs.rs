@@ -8,7 +8,7 @@ use std::{
 use servanda_contract::{CallRecord, Refusal, Timestamp};
 use servanda_gates::repair::{RepairChain, RepairLimits};
 
-/// Chains remembered at once; the longest untouched goes first.
+/// Chains remembered at once; the chain that was untouched for the longest time is dropped first.
 const CHAINS_MAX: usize = 4_096;
 /// How long a chain is remembered after its last refusal.
 const CHAIN_IDLE_MS_MAX: u64 = 600_000;

@@ -1,5 +1,6 @@
-//! A fenced call as a request that can be made again: with what a modern server asked for, as the task that a legacy
-//! server insists on, or because it failed and a repeat is provably safe.
+//! A fenced call as a request that can be made again: with the input that a modern server asked for, as the task that a legacy server
+//! insists on,
+//! or because it failed and a repeat is provably safe.
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,7 +32,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct RepeatableCall {
     pub(super) member: Arc<UpstreamMember>,
-    /// Back from the upstream whenever nothing is being sent.
+    /// Held here unless the call is being sent: then the upstream has it.
     pub(super) fenced: Option<Fenced>,
     pub(super) template: DeliveryTemplate,
     pub(super) param_headers: Vec<(String, String)>,
@@ -39,13 +40,13 @@ pub(super) struct RepeatableCall {
     pub(super) task: Option<Box<RawValue>>,
     /// Whether the engine wants a task that it follows itself.
     pub(super) submits: bool,
-    /// Who keeps what is said about long work.
+    /// Records what the upstream says about long work.
     pub(super) progress_recorder: Option<ProgressRecorder>,
     pub(super) retries: CallRetries,
     pub(super) mandate: ResendAuthority,
-    /// Whether the server made a task of it.
+    /// Whether the server made a task of the call.
     pub(super) was_task: bool,
-    /// The answer that may still come, where the deadline passed before it.
+    /// The answer that may still come after the deadline.
     pub(super) late: Option<LateAnswer>,
 }
 
@@ -55,13 +56,13 @@ pub(super) struct CallRetries {
     pub(super) retries_max: u32,
     pub(super) policy: Option<RetryPolicy>,
     pub(super) retry_counters: Arc<RetryCounters>,
-    /// How often it was made.
+    /// How often the call was made.
     pub(super) made: u32,
-    /// When the server wants to be asked again, or may be.
+    /// After how long the server wants to be called again, or its circuit breaker allows it.
     pub(super) retry_after_ms: Option<u64>,
 }
 
-/// In whose name it is sent, to be looked at again before it is sent again.
+/// The caller on whose behalf the call is sent, whose credential is rechecked before every repeat.
 #[derive(Debug)]
 pub(super) struct ResendAuthority {
     pub(super) core: Arc<Core>,
@@ -85,8 +86,9 @@ impl RepeatableRequest for RepeatableCall {
             outcome => outcome,
         };
         if let Err(PerformFailure::Rejected { code: code::METHOD_NOT_FOUND, .. }) = &outcome {
-            // A server that takes a tool only as a task must say so in the tool's definition and answer just this. Both
-            // together are reason enough to do what it asks; that it had done nothing yet is only its word.
+            // A server that takes a tool only as a task must say so in the tool's definition and answer with this error. Both together are
+            // reason enough to
+            // send a task. That the server has done nothing yet is only its word.
             self.member.forget_tools();
             if self.takes_only_tasks(&attempt).await {
                 return Box::pin(self.send_as_task(attempt)).await.map_err(upstream_failure::after_sending);
@@ -105,7 +107,7 @@ impl RepeatableCall {
             fenced.upstream_tool(),
             attempt.deadline,
         );
-        // A call that was taken back is not asked about; the upstream is told of it in a moment.
+        // A cancelled call does not wait for the tool's definition; the upstream is told of the cancellation in a moment.
         tokio::select! {
             biased;
             required = required => required,
@@ -131,7 +133,7 @@ impl RepeatableCall {
             made_here += 1;
             self.retries.made += 1;
             self.member.health.record_outcome(&outcome);
-            // What left before is as uncertain as it was, whatever became of the repeat.
+            // An earlier attempt that left stays as uncertain as it was, whatever the outcome of the repeat.
             let outcome = if left { outcome.map_err(upstream_failure::after_sending) } else { outcome };
             let Err(failure) = &outcome else { return outcome };
             self.retries.retry_after_ms = retry_after_ms(failure);
@@ -152,8 +154,9 @@ impl RepeatableCall {
         }
     }
 
-    /// Why the call is not sent again: what it is sent under was revoked or has ended since it was sent first. That it was good then
-    /// was seen at the fence.
+    /// Why the call is not sent again: its credential was revoked or has expired since it was first sent. The fence checked the credential
+    /// before
+    /// that.
     async fn revoked_since(&self, deadline: Instant) -> Option<PerformFailure> {
         if self.retries.made == 0 {
             return None;
@@ -174,7 +177,7 @@ impl RepeatableCall {
             return Err(PerformFailure::Unavailable { why: "the call is being sent already".to_owned() });
         };
         let param_headers = self.param_headers.clone();
-        // Only an effect can be settled by what comes late.
+        // Only an effect can be settled by a late answer.
         let (sink, late) = oneshot::channel();
         let sink = fenced.claim().is_some().then_some(sink);
         let delivery = RequestOptions { task, param_headers, late: sink, ..self.template.delivery(attempt) };
@@ -184,7 +187,7 @@ impl RepeatableCall {
         performed.outcome
     }
 
-    /// When the same bytes are sent again, if they are.
+    /// The pause before the same bytes are sent again; none if they are not.
     fn retry_delay_ms(&self, failure: &PerformFailure, made: u32, deadline: Instant) -> Option<u64> {
         let fenced = self.fenced.as_ref()?;
         let left = deadline.saturating_duration_since(Instant::now());
@@ -208,7 +211,7 @@ impl RepeatableCall {
                 let count = self.retries.retry_counters.count_unsafe_retry();
                 tracing::warn!(
                     call_id = %fenced.call_id(), count, %failure,
-                    "a retry was wanted and not made: nobody knows whether the call did something"
+                    "a retry was wanted and not made: it is unknown whether the call did something"
                 );
                 None
             }
@@ -218,11 +221,11 @@ impl RepeatableCall {
     fn breaker_failure(&mut self, shut: BreakerOpen) -> PerformFailure {
         self.retries.retry_after_ms = Some(shut.retry_after_ms);
         PerformFailure::Unavailable {
-            why: "it has done nothing but fail lately, and is left alone for a while".to_owned(),
+            why: "its recent calls failed, so the gateway sends it no calls for a while".to_owned(),
         }
     }
 
-    /// Makes a task of the call and waits for its end, as if it were none.
+    /// Sends the call as a task and waits for its end, so that it looks like a plain call.
     async fn send_as_task(&mut self, attempt: DeliveryAttempt) -> Result<Answer, PerformFailure> {
         let answer = self.perform(attempt.clone(), Some(upstream_tasks::plain_request())).await?;
         if self.progress_recorder.is_some() {
@@ -233,7 +236,7 @@ impl RepeatableCall {
         upstream_tasks::drive(&self.member, &created, &attempt, |attempt| self.template.delivery(attempt)).await
     }
 
-    /// Long work that the server made a task of is followed to its end, unless the requester is told of the task.
+    /// Follows long work to its end if the server made a task of it, unless the requester is told of the task.
     async fn follow_task(&mut self, answer: Answer, attempt: DeliveryAttempt) -> Result<Answer, PerformFailure> {
         let claim = self.fenced.as_ref().and_then(Fenced::claim).cloned();
         let (Some(progress_recorder), Some(claim)) = (self.progress_recorder.clone(), claim) else { return Ok(answer) };
@@ -258,7 +261,7 @@ impl RepeatableCall {
     }
 }
 
-/// How long a server that is too busy wants to be left alone.
+/// After how long a busy server wants to be called again.
 fn retry_after_ms(failure: &PerformFailure) -> Option<u64> {
     match failure {
         PerformFailure::HttpStatus { retry_after_ms, .. } => *retry_after_ms,

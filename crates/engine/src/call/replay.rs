@@ -1,4 +1,5 @@
-//! Answers a call whose effect already exists: with the stored answer, or with a refusal that says how the effect stands. Nothing is sent.
+//! Answers a call whose effect already exists: with the stored answer, or with a refusal that tells the state of the effect. Nothing is
+//! sent.
 
 use std::sync::Arc;
 
@@ -17,11 +18,11 @@ use crate::{
     world::Exposure,
 };
 
-/// How long something has just become known.
+/// An effect that became unknown within this time may not have been reported yet.
 const JUST_NOW_MS: u64 = 60_000;
 
 impl CallPipeline<'_> {
-    /// Answers by how the operation stands.
+    /// Answers with the state of the operation.
     pub(super) async fn answer_existing(
         mut self: Box<Self>,
         contract: &CompiledContract,
@@ -60,8 +61,9 @@ impl CallPipeline<'_> {
         }
     }
 
-    /// Whoever comes before recovery does is the first to learn that nobody knows, and so has to tell. What has been
-    /// unknown for longer was told.
+    /// Reports that the outcome of an effect is unknown. A call that comes before recovery is the first to learn this, so it has to report
+    /// it. An
+    /// effect that has been unknown for longer was already reported.
     async fn report_unknown(&self, effect: &Effect) {
         let told = self.core.callback_notices(self.snapshot);
         if told.now.unix_ms().saturating_sub(effect.changed_ms) < JUST_NOW_MS {
@@ -70,7 +72,7 @@ impl CallPipeline<'_> {
         }
     }
 
-    /// The answer that was given before, held against the contract as it is now.
+    /// Answers with the stored answer, checked against the contract as it is now.
     async fn replay(self: Box<Self>, contract: &CompiledContract, stored: StoredAnswer, effect: &Effect) -> ToolResult {
         match stored {
             StoredAnswer::Result(result) => self.replay_result(contract, &result, effect).await,
@@ -78,7 +80,7 @@ impl CallPipeline<'_> {
             StoredAnswer::Known(known) if contract.output().is_none() => {
                 self.replay_result(contract, &long_running::known_result(&known), effect).await
             }
-            // A result that lacks what the contract promises would be none.
+            // A result without the output that the contract promises would be invalid.
             StoredAnswer::Known(known) => {
                 let refusal = existing_effect::answer_gone(&self.record.call_id, &known, &effect.id);
                 self.replay_refusal(contract, refusal).await
@@ -119,7 +121,7 @@ impl CallPipeline<'_> {
     }
 }
 
-/// The answer that the ledger holds for an effect, where it holds one: for a call whose own answer the ledger did not take.
+/// The answer that the ledger holds for an effect, if it holds one. It is for a call whose own answer the ledger did not accept.
 pub(super) fn stored_answer(
     contract: &CompiledContract,
     effect: &Effect,
@@ -136,7 +138,7 @@ pub(super) fn stored_answer(
     Some(tool_result::from_answer(&observed, observation, exposure, result.len()))
 }
 
-/// Whether an operation that is under way can be asked about by its own handle.
+/// Whether a running operation can be asked about by its own handle.
 fn is_ours(awaits: Option<&EffectWaitReason>, effect: &Effect) -> bool {
     match awaits {
         None => true,

@@ -1,4 +1,4 @@
-//! Which contract the exposed name of a tool means to this client.
+//! Finds the contract that the exposed name of a tool means to this client.
 
 use std::sync::Arc;
 
@@ -34,8 +34,9 @@ impl ContractResolver for OfferedContracts<'_> {
 }
 
 impl OfferedContracts<'_> {
-    /// The contract that a name means to the client. The refusal for another tenant's tool has the very words for a tool that never was,
-    /// and suggests only tools that the client is shown.
+    /// The contract that a name means to the client. The refusal for another tenant's tool has the same words as for a tool that never
+    /// existed, and
+    /// suggests only tools that the client is shown.
     fn find(&self, name: &str) -> Result<Arc<CompiledContract>, ResolveError> {
         let catalog = &self.snapshot.catalog;
         let unknown = || {
@@ -78,7 +79,7 @@ impl CallPipeline<'_> {
         )
     }
 
-    /// The contract of the gateway's own tool, where callers are given handles that it takes.
+    /// The contract of the gateway's own tool, if callers are given handles that it takes.
     pub(super) fn own_tool(&self, name: &str) -> Option<Arc<CompiledContract>> {
         self.snapshot
             .own_tool(name, &self.record.caller)

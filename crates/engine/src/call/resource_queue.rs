@@ -1,9 +1,11 @@
-//! Whose turn it is: of the calls of a tenant that change the same thing, by the names of their contracts' manifests, one is
-//! sent after the other, in the order in which they came.
+//! Orders calls of one tenant that change the same thing, by the resource names in their contracts: one is sent after the other, in the
+//! order in
+//! which they came.
 //!
-//! It belongs to one process, and spares those who wait in it asking the store again and again. Deliberately not here: that no two
-//! gateways on one store change the same thing at once, which the store sees to when an effect begins; and whether a call has to
-//! wait at all, which its contract says.
+//! The queue belongs to one process and saves its waiting calls from asking the store again and again. Deliberately not here: keeping two
+//! gateways on one store from changing the same thing at once, which the store does when an effect begins; and whether a call has to wait
+//! at
+//! all, which its contract says.
 
 #[cfg(test)]
 mod tests;
@@ -17,34 +19,34 @@ use servanda_effects::{effect::EffectKey, overlap};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Calls that have their turn or wait for it.
+/// The most calls that have a turn or wait for one.
 const TURNS_MAX: usize = 4_096;
 
-/// Everybody who has a turn or waits for one.
+/// All calls that have a turn or wait for one.
 #[derive(Debug, Default)]
 pub(crate) struct ResourceQueue {
     state: Mutex<QueueState>,
 }
 
-/// A turn, or a place in the line. Given up when it is dropped.
+/// A turn, or a place in the queue. Given up when dropped.
 #[derive(Debug)]
 pub(crate) struct ResourceTurn {
     number: u64,
     queue: Arc<ResourceQueue>,
-    /// Those that came before and change the same.
+    /// Earlier calls that change the same thing.
     before: Vec<CancellationToken>,
 }
 
 /// What a call changes.
 #[derive(Debug, Clone)]
 pub(crate) struct QueuedChange {
-    /// Which operation it is. The same one is never begun twice, so that it need not wait for itself.
+    /// The operation. Calls of one operation do not wait for each other, because an operation is never begun twice.
     pub(crate) key: EffectKey,
-    /// By name.
+    /// The names of the resources.
     pub(crate) resources: Vec<String>,
 }
 
-/// Too many wait already, or too many for whoever does not wait at all.
+/// The queue has no place left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct QueueFull;
 
@@ -57,12 +59,12 @@ struct QueueState {
 #[derive(Debug)]
 struct QueuePlace {
     changes: QueuedChange,
-    /// Cancelled when it is free.
+    /// Cancelled when the place is given up.
     over: CancellationToken,
 }
 
 impl ResourceQueue {
-    /// Takes a place in the line.
+    /// Takes a place in the queue.
     pub(crate) fn enqueue(self: &Arc<Self>, changes: QueuedChange) -> Result<ResourceTurn, QueueFull> {
         let mut line = self.state();
         if line.places.len() >= TURNS_MAX {
@@ -82,13 +84,13 @@ impl ResourceQueue {
 }
 
 impl ResourceTurn {
-    /// Whether nobody is before.
+    /// Whether no earlier call is left to wait for.
     pub(crate) fn is_ready(&self) -> bool {
         self.before.iter().all(CancellationToken::is_cancelled)
     }
 
-    /// Waits until nobody is before, or until then. Says whether it has come. To stop waiting is to go on waiting later: the
-    /// place is kept.
+    /// Waits until no earlier call is left, or until `until`. Returns whether the turn has come. A call that stops waiting keeps its
+    /// place.
     pub(crate) async fn wait_until(&self, until: Instant) -> bool {
         let waiting = async {
             for before in &self.before {

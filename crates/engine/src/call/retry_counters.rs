@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is worth counting about repeats, since the start.
+/// Counts of repeats since the start.
 #[derive(Debug, Default)]
 pub(crate) struct RetryCounters {
     retries: AtomicU64,
@@ -11,12 +11,12 @@ pub(crate) struct RetryCounters {
 }
 
 impl RetryCounters {
-    /// A call was sent again.
+    /// Counts that a call was sent again.
     pub(crate) fn count_retry(&self) {
         self.retries.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A retry was wanted and would not have been safe. Says how many there were.
+    /// Counts that a retry was wanted and would not have been safe. Returns the count.
     pub(crate) fn count_unsafe_retry(&self) -> u64 {
         self.unsafe_retries.fetch_add(1, Ordering::Relaxed) + 1
     }

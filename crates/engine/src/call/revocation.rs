@@ -1,8 +1,10 @@
-//! Whether the credential of a call is still good at the moment of dispatch. A call may have waited for its turn, for an answer or
-//! for a question; what was revoked meanwhile sends nothing.
+//! Checks that the credential of a call is still good when the call is dispatched. The call may have waited for its turn, for an answer or
+//! for a
+//! question; if its credential was revoked meanwhile, nothing is sent.
 //!
-//! The store is asked every time: what is remembered here would be what others revoked a moment ago. Local mode has no
-//! credential, so nothing is asked for it.
+//! Revocation is read from the store every time, because a cache would miss what others revoked a moment ago. Local mode has no
+//! credential, so
+//! nothing is read for it.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +14,7 @@ use servanda_effects::NoteKind;
 
 use crate::core::Core;
 
-/// Looks again.
+/// Checks that neither the caller's credential nor any credential that it comes from was revoked.
 pub(crate) async fn recheck(
     core: &Core,
     authority: &AuthenticatedCaller,
@@ -28,7 +30,7 @@ pub(crate) async fn recheck(
             Ok(None) => RevocationStatus::Good,
             Ok(Some(_)) => RevocationStatus::Revoked,
             Err(error) => {
-                tracing::warn!(%call_id, %credential, %error, "whether a credential was revoked cannot be found out");
+                tracing::warn!(%call_id, %credential, %error, "the store cannot say whether a credential was revoked");
                 RevocationStatus::Unknown
             }
         };
@@ -38,9 +40,9 @@ pub(crate) async fn recheck(
     authority.recheck(now, standing_of).map(drop).map_err(|error| refuse(call_id.clone(), error.to_string()))
 }
 
-/// The store did not say it in time.
+/// Refuses a call because the store did not answer in time.
 pub(crate) fn not_in_time(call_id: CallId) -> Box<Refusal> {
-    refuse(call_id, "whether the credential was revoked could not be found out in time".to_owned())
+    refuse(call_id, "the gateway could not find out in time whether the credential was revoked".to_owned())
 }
 
 fn refuse(call_id: CallId, message: String) -> Box<Refusal> {

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::Calls;
 use crate::{budgets::CallCharge, clock::CallStopwatch, core::Core, long_running::LongWork, world::WorldSnapshot};
 
-/// One call on its way, and what its record says so far.
+/// One call in progress, and its record so far.
 pub(super) struct CallPipeline<'a> {
     pub(super) core: &'a Arc<Core>,
     pub(super) calls: &'a Arc<Calls>,
@@ -26,9 +26,9 @@ pub(super) struct CallPipeline<'a> {
     pub(super) spent_nonce: Option<String>,
     /// What the call draws from budgets, until it is known how it ended.
     pub(super) charge: CallCharge,
-    /// The long work that the call is, by its contract.
+    /// The call as long work, if its contract says so.
     pub(super) work: Option<Arc<LongWork>>,
     pub(super) started: Instant,
-    /// When the server was there to be called: the contract's time does not include starting it.
+    /// When the server was ready to be called: the contract's time does not include starting it.
     pub(super) begun: Instant,
 }

@@ -1,4 +1,5 @@
-//! What a client is answered: a call by a tool result or by an error of the protocol, an inquiry by the members of its result. How a result
+//! What a client gets as an answer: for a call, a tool result or an error of the protocol; for an inquiry, the members of its result. How
+//! a result
 //! is written is in `answers`.
 
 use servanda_contract::{Observation, Refusal};
@@ -13,7 +14,7 @@ pub enum CallAnswer {
     UnknownTool(Box<Refusal>),
     /// Only for modern requesters: the members of an `input_required` result, as a JSON object without `resultType`.
     InputRequired(String),
-    /// Only for requesters who take tasks: the members of the era's task result, as a JSON object without `resultType`.
+    /// Only for requesters that take tasks: the members of the era's task result, as a JSON object without `resultType`.
     Task(String),
     /// An error of the protocol, which no tool result can say. What is known about the outside world is in the record.
     Failed(RpcError),
@@ -26,14 +27,14 @@ pub struct ToolResult {
     pub json: String,
     /// Whether it reports a failure.
     pub is_error: bool,
-    /// Every scope the call needs, where more scopes are all that is missing.
+    /// All scopes that the call needs, if more scopes are all that is missing.
     pub scopes_needed: Vec<String>,
     /// What else is known about the call, for callers that ask for it.
     pub(crate) rest: Option<Box<CallDetail>>,
 }
 
 impl ToolResult {
-    /// A result of which nothing more is known than it says.
+    /// A result without further detail.
     pub fn plain(json: String, is_error: bool) -> Self {
         Self { json, is_error, scopes_needed: Vec::new(), rest: None }
     }

@@ -1,4 +1,4 @@
-//! What changed, for clients that listen, and which of them may know it. `relay` makes news of what upstreams announce.
+//! What changed, for clients that listen, and which of them may know it. `relay` makes these events of what upstreams announce.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -16,23 +16,23 @@ pub enum ChangeEvent {
     Resources,
     /// A resource.
     Resource {
-        /// Which.
+        /// Its exposed URI.
         uri: Arc<str>,
         /// The raw `params` of the notification, with that URI.
         params: Arc<RawValue>,
     },
     /// A task.
     Task {
-        /// Whose it is.
+        /// The caller who owns it.
         owner: Arc<Caller>,
-        /// The id we gave it.
+        /// The gateway's id for it.
         task_id: Arc<str>,
         /// The raw `params` of the notification, with that id.
         params: Arc<RawValue>,
     },
-    /// What is news to some tenants only, because the upstream is theirs.
+    /// A change that only some tenants may know of, because the upstream is theirs.
     ForTenants {
-        /// Who may know.
+        /// The tenants that may know.
         tenants: Arc<BTreeSet<String>>,
         /// What changed.
         news: Arc<ChangeEvent>,
@@ -40,7 +40,7 @@ pub enum ChangeEvent {
 }
 
 impl ChangeEvent {
-    /// What that caller may know of it.
+    /// The event as that caller may know it; none if it may not.
     pub fn visible_to(&self, caller: &Caller) -> Option<&Self> {
         match self {
             Self::ForTenants { tenants, news } => tenants.contains(&caller.tenant).then_some(&**news),
@@ -48,7 +48,7 @@ impl ChangeEvent {
         }
     }
 
-    /// The same, for these tenants; for everybody if none are named.
+    /// The event for these tenants only; for all tenants if none are named.
     pub(crate) fn for_tenants(self, tenants: Option<Arc<BTreeSet<String>>>) -> Self {
         match tenants {
             Some(tenants) => Self::ForTenants { tenants, news: Arc::new(self) },

@@ -1,4 +1,4 @@
-//! What a client asks for, as a door hands it in: a tool call, or an inquiry about anything else, and how it is to be answered.
+//! What a client asks for, as a door hands it in: a tool call, or an inquiry about anything else, and how to answer it.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -11,7 +11,7 @@ use super::{ClientMessageSink, Requester};
 /// not wait for that. A door makes such a call on a runtime of several threads.
 pub const JUDGED_AT_ONCE_BYTES_MAX: usize = 16 * 1024;
 
-/// How a request is to be answered, apart from what it asks.
+/// How to answer a request, apart from what it asks.
 #[derive(Debug, Default)]
 pub struct RequestTerms {
     /// How long the caller will still wait, if it said so.
@@ -22,21 +22,21 @@ pub struct RequestTerms {
     pub meta: Vec<(String, Box<RawValue>)>,
     /// Whether progress is wanted.
     pub wants_progress: bool,
-    /// How much of the server's log is wanted; of a legacy requester the session decides.
+    /// How much of the server's log is wanted; for a legacy requester, the session decides.
     pub log_level: Option<String>,
     /// Where progress, log lines and, for a legacy requester, questions go. A full channel loses them.
     pub messages: Option<ClientMessageSink>,
     /// A modern requester's raw `inputResponses`.
     pub input_responses: Option<Box<RawValue>>,
-    /// A modern requester's `requestState`: ours, sealed.
+    /// A modern requester's `requestState`, sealed by the gateway.
     pub request_state: Option<String>,
     /// Cancelled when the caller gives up.
     pub cancel: CancellationToken,
-    /// How much a call is answered with.
+    /// How much detail the answer of a call has.
     pub detail: AnswerDetail,
 }
 
-/// How much of what is known about a call its answer has.
+/// How much of what is known about a call goes into its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AnswerDetail {
     /// What an agent acts on and a client uses.
@@ -63,7 +63,7 @@ pub struct CallRequest {
     pub aims: Aims,
     /// The raw `task` of a legacy caller that wants a task.
     pub task: Option<Box<RawValue>>,
-    /// How it is to be answered.
+    /// How to answer the call.
     pub terms: RequestTerms,
 }
 
@@ -72,11 +72,11 @@ pub struct CallRequest {
 pub struct Inquiry {
     /// Who asks.
     pub requester: Requester,
-    /// What.
+    /// What it is about.
     pub subject: InquirySubject,
     /// The members of `params` in order, without `_meta`, `inputResponses` and `requestState`. Names and URIs are exposed ones.
     pub params: Vec<(String, Box<RawValue>)>,
-    /// How it is to be answered.
+    /// How to answer the inquiry.
     pub terms: RequestTerms,
 }
 
@@ -108,7 +108,7 @@ pub enum InquirySubject {
 }
 
 impl InquirySubject {
-    /// The method that asks for it.
+    /// The subject that a method asks about.
     pub fn from_method(method: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|subject| subject.method() == method)
     }

@@ -8,23 +8,23 @@ use servanda_contract::Caller;
 use servanda_mcp::{ClientCapabilities, Era, capabilities::TASKS_EXTENSION};
 use servanda_upstream::{RequestUser, UpstreamRequester};
 
-/// Who asks, and what they can be asked in turn.
+/// Who makes a request, and what they can be asked in turn.
 #[derive(Debug, Clone)]
 pub struct Requester {
-    /// Who.
+    /// The caller.
     pub caller: Caller,
-    /// What their credential covers: that of this request, whatever the session began with.
+    /// What the credential of this request covers, whatever the session began with.
     pub authority: Arc<AuthenticatedCaller>,
-    /// The side of the protocol they speak: a modern requester is asked by the answer, a legacy one on the way.
+    /// The era of their protocol: a modern requester is asked with the answer, a legacy one while its request runs.
     pub era: Era,
     /// What they can do for servers.
     pub capabilities: ClientCapabilities,
-    /// What holds their requests together: the session, the connection, or the principal where there is neither.
+    /// What ties their requests together: the session, the connection, or the principal if there is neither.
     pub affinity: Arc<str>,
 }
 
 impl Requester {
-    /// As far as what they are offered depends on them.
+    /// The requester as far as the offered tools depend on it.
     pub(crate) fn viewer(&self) -> Viewer<'_> {
         Viewer { era: self.era, capabilities: &self.capabilities }
     }
@@ -40,7 +40,7 @@ impl Requester {
         }
     }
 
-    /// The requester as upstreams see it. What is a task to a legacy requester is the gateway's, so that it promises none.
+    /// The requester as upstreams see it. Tasks of a legacy requester are the gateway's own, so upstreams are promised none.
     pub(crate) fn upstream_requester(&self) -> UpstreamRequester {
         let capabilities = match self.era {
             Era::Legacy => self.capabilities.without_extension(TASKS_EXTENSION),
@@ -61,7 +61,7 @@ pub fn local_authority() -> Arc<AuthenticatedCaller> {
     Arc::clone(&LOCAL)
 }
 
-/// The caller of a call on record that is taken up again, as upstreams see it: such a caller cannot be asked anything.
+/// The caller of a recorded call that is resumed, as upstreams see it: such a caller cannot be asked anything.
 pub(crate) fn for_recorded_caller(caller: &Caller) -> UpstreamRequester {
     UpstreamRequester {
         on_behalf_of: Some(RequestUser::Recorded(Arc::new(caller.clone()))),

@@ -1,6 +1,8 @@
-//! What a requester sends beside a tool's arguments and upstreams get to read: `_meta`, `inputResponses`, the parameters of
-//! inquiries. No contract says what may be in them; that they are strict JSON within the gates' limits is asked of all the
-//! same, because servers are shared, and one text must not mean two things to two readers.
+//! Checks what a requester sends beside a tool's arguments and upstreams read: `_meta`, `inputResponses`, the parameters of inquiries. No
+//! contract
+//! says what may be in them. They must be strict JSON within the gates' limits all the same, because servers are shared, and one text must
+//! not mean
+//! two things to two readers.
 
 use std::collections::BTreeSet;
 
@@ -37,12 +39,13 @@ pub(crate) fn check_members(
     Ok(())
 }
 
-/// Refuses a value that is not strict JSON. Integers beyond what a double keeps are passed on as they were written: nothing
-/// is decided from them here.
+/// Refuses a value that is not strict JSON. Integers that a double cannot represent are passed on as they were written, because nothing is
+/// decided
+/// from them here.
 pub(crate) fn check(place: &str, raw: &RawValue, limits: GateLimits) -> Result<(), RpcError> {
     let limits = json::JsonLimits { bytes_max: limits.arguments_bytes_max, depth_max: limits.arguments_depth_max };
     match json::decode(raw.get().as_bytes(), limits) {
-        // That is looked for when everything else was found in order.
+        // The decoder reports too large integers only if everything else is in order.
         Ok(_) | Err(StrictError::IntegerTooLarge { .. }) => Ok(()),
         Err(error) => Err(refuse(place, &error.to_string(), error.hint())),
     }

@@ -1,14 +1,14 @@
-//! Who wants to hear of which resource. A resource is watched at its upstream for as long as anybody here does.
+//! A client's watch of a resource. A resource is watched at its upstream as long as any client watches it here.
 
 use std::fmt;
 
-/// A wish to hear of a resource; given up when dropped.
+/// A client's wish to hear of a resource; given up when dropped.
 pub struct ResourceWatchGuard {
     give_up: Option<Box<dyn FnOnce() + Send + Sync>>,
 }
 
 impl ResourceWatchGuard {
-    /// A watch that does this when it is dropped.
+    /// A watch that runs `give_up` when it is dropped.
     pub fn new(give_up: impl FnOnce() + Send + Sync + 'static) -> Self {
         Self { give_up: Some(Box::new(give_up)) }
     }

@@ -11,7 +11,7 @@ use servanda_effects::effect::EffectId;
 #[derive(Debug, Default)]
 pub(crate) struct InFlightEffects(Mutex<BTreeMap<EffectId, usize>>);
 
-/// One of them, until this is dropped.
+/// Holds one effect until it is dropped.
 #[derive(Debug)]
 pub(crate) struct InFlightEffectGuard {
     id: EffectId,
@@ -40,7 +40,7 @@ impl InFlightEffects {
 
 impl Drop for InFlightEffectGuard {
     fn drop(&mut self) {
-        // An end that is still offered and a new dispatch may hold the same effect.
+        // A settlement that is still being retried and a new dispatch may hold the same effect.
         let mut held = self.among.0.lock().unwrap_or_else(PoisonError::into_inner);
         match held.get_mut(&self.id) {
             Some(count) if *count > 1 => *count -= 1,

@@ -1,14 +1,15 @@
-//! Arguments that a modern HTTP server wants repeated in headers (`x-mcp-header`): which, and with what values. How a value
-//! is written in a header is the transport's business.
+//! Arguments that a modern HTTP server wants repeated in headers (`x-mcp-header`): which ones, and with which values. The transport
+//! decides how a
+//! value is written in a header.
 
 use serde_json::{Map, Value};
 use servanda_mcp::fields::member;
 
-/// Objects inside each other that are looked into.
+/// How deep nested objects are searched.
 const DEPTH_MAX: usize = 32;
 
-/// Name and value of every header that the arguments have a value for. The schema's annotations count only where every step
-/// to them is a `properties`; `arguments` must be JSON.
+/// Name and value of every header that the arguments have a value for. An annotation of the schema counts only if every step to it is a
+/// `properties`. `arguments` must be JSON.
 pub(crate) fn headers_for(schema: &Map<String, Value>, arguments: &[u8]) -> Vec<(String, String)> {
     let mut annotated = Vec::new();
     find(schema, &mut Vec::new(), &mut annotated);
@@ -35,13 +36,13 @@ fn find<'a>(schema: &'a Map<String, Value>, path: &mut Vec<&'a str>, found: &mut
     }
 }
 
-/// A primitive as a header says it; null and what is no primitive have no header.
+/// A primitive as a header writes it; null and values that are no primitives have no header.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Bool(truth) => Some(truth.to_string()),
         Value::Number(number) if !number.is_f64() => Some(number.to_string()),
-        // Canonical JSON writes a whole number without a fraction; what has one is no integer.
+        // Canonical JSON writes a whole number without a fraction, so a number with one is no integer.
         Value::Number(_) | Value::Null | Value::Array(_) | Value::Object(_) => None,
     }
 }

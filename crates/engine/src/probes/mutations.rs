@@ -1,5 +1,6 @@
-//! Which calls that may change something are under way in this process, so that nobody is blamed for what another did.
-//! Counted, never listed: a call pays two additions for it.
+//! Counts the calls of this process that may change something and are running, so that no call is blamed for another's change. They are
+//! counted,
+//! never listed: a call pays two additions for it.
 
 use std::{
     sync::{
@@ -14,10 +15,10 @@ use std::sync::Arc;
 use servanda_contract::record::Outcome;
 use tokio::time::Instant;
 
-/// For how long something may still happen of which nobody knows how it ended, or which goes on elsewhere.
+/// For how long a call whose end is unknown, or that continues elsewhere, may still change something.
 const LINGERS_MS: u64 = 300_000;
 
-/// Those that are under way.
+/// The calls that are running and may change something.
 #[derive(Debug, Default)]
 pub(crate) struct Mutations {
     begun: AtomicU64,
@@ -25,36 +26,36 @@ pub(crate) struct Mutations {
     lingers_until: Mutex<Option<Instant>>,
 }
 
-/// One of them. Unless it is said how it ended, it may still be going on when this is dropped.
+/// One such call. Unless its end is reported, it may still be running when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Mutation {
     among: Arc<Mutations>,
     is_over: bool,
 }
 
-/// Evidence: none was under way at one moment.
+/// Evidence that no such call was running at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Quiescence {
     begun: u64,
 }
 
 impl Mutations {
-    /// One begins. Called before anything is sent.
+    /// Counts a call that begins. Called before anything is sent.
     pub(crate) fn begin(self: &Arc<Self>) -> Mutation {
-        // In this order: whoever reads the other way round never takes it for one that is over.
+        // In this order, because `quiet` reads in the opposite order and so never takes the call for one that is over.
         self.under_way.fetch_add(1, Ordering::SeqCst);
         self.begun.fetch_add(1, Ordering::SeqCst);
         Mutation { among: Arc::clone(self), is_over: false }
     }
 
-    /// Whether none is under way now.
+    /// Evidence that no such call is running now, if none is.
     pub(crate) fn quiet(&self) -> Option<Quiescence> {
         let begun = self.begun.load(Ordering::SeqCst);
         let lingers = self.lingers().is_some_and(|until| Instant::now() < until);
         (self.under_way.load(Ordering::SeqCst) == 0 && !lingers).then_some(Quiescence { begun })
     }
 
-    /// Whether none has begun since.
+    /// Whether no such call has begun since.
     pub(crate) fn is_still(&self, quiet: Quiescence) -> bool {
         self.begun.load(Ordering::SeqCst) == quiet.begun
     }
@@ -65,7 +66,7 @@ impl Mutations {
 }
 
 impl Mutation {
-    /// It ended like this.
+    /// Reports how the call ended.
     pub(crate) fn end(mut self, outcome: Outcome) {
         self.is_over = matches!(outcome, Outcome::Completed | Outcome::ToolError | Outcome::NotExecuted);
     }
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_is_alone_while_something_may_be_changed() {
+    async fn no_call_is_alone_while_something_may_be_changed() {
         let mutations = Arc::new(Mutations::default());
         let quiet = mutations.quiet().unwrap();
         assert!(mutations.is_still(quiet));
@@ -101,6 +102,6 @@ mod tests {
             assert!(mutations.quiet().is_some());
         }
         drop(mutations.begin());
-        assert!(mutations.quiet().is_none(), "nobody said how it ended");
+        assert!(mutations.quiet().is_none(), "its end was not reported");
     }
 }

@@ -1,4 +1,4 @@
-//! What was seen around a call, as it is kept and shown: digests and reasons, never what was there.
+//! What the probes saw around a call, as it is stored and shown: digests and reasons, never the content.
 
 use serde::{Deserialize, Serialize};
 use servanda_contract::{Digest, Timestamp};
@@ -6,15 +6,15 @@ use servanda_effects::{JournalError, Note, NoteKind};
 
 use super::verdict::{ProbeComparison, ProbeSnapshot, ProbeVerdict};
 
-/// The form of the note.
+/// The version of the note's format.
 const VERSION: u8 = 1;
-/// How long it is kept where nobody is accused of anything.
+/// How long a report is kept that accuses no tool.
 const KEPT_MS: u64 = 90 * 86_400_000;
 
-/// What was seen around one call.
+/// What the probes saw around one call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeReport {
-    /// The form of this note.
+    /// The version of this note's format.
     pub version: u8,
     /// The call.
     pub call_id: String,
@@ -26,13 +26,13 @@ pub struct ProbeReport {
     pub reads_only: bool,
     /// How the call ended.
     pub outcome: String,
-    /// Whether no call that may change something was under way in this gateway between the looks.
+    /// Whether no call that may change something was running in this gateway between the looks.
     pub alone: bool,
-    /// Around how many of a hundred calls of this tool it is looked.
+    /// Around how many of a hundred calls of this tool probes are taken.
     pub sample_percent: u8,
-    /// What follows.
+    /// The verdict.
     pub verdict: ProbeVerdict,
-    /// When it was looked last.
+    /// When the last look was taken.
     pub at_ms: u64,
     /// What each probe saw.
     pub probes: Vec<ProbeResult>,
@@ -41,17 +41,17 @@ pub struct ProbeReport {
 /// What one probe saw.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeResult {
-    /// As the contract names it.
+    /// Its name in the contract.
     pub name: String,
     /// What it looks at.
     pub target: String,
-    /// What follows from the looks.
+    /// What the looks tell.
     pub found: ProbeComparison,
-    /// Before the call was sent.
+    /// What it saw before the call was sent.
     pub before: ProbeSnapshot,
-    /// When its end was on record.
+    /// What it saw when the end of the call was on record.
     pub after: ProbeSnapshot,
-    /// A moment later, where it was looked a third time.
+    /// What it saw a moment later, if a third look was taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<ProbeSnapshot>,
 }
@@ -59,7 +59,7 @@ pub struct ProbeResult {
 impl ProbeReport {
     pub(crate) const VERSION: u8 = VERSION;
 
-    /// What a note says; none if it is in a form that this version does not know.
+    /// Reads a note; none if this version does not know its format.
     pub fn read(note: &Note) -> Option<Self> {
         serde_json::from_str::<Self>(&note.value).ok().filter(|observed| observed.version == VERSION)
     }
@@ -69,7 +69,7 @@ impl ProbeReport {
         self.probes.iter().filter(|probe| probe.found == found).map(|probe| probe.name.clone()).collect()
     }
 
-    /// As a note. What accuses a tool is kept for good, like the record of its call.
+    /// The report as a note. A report that accuses a tool is kept for good, like the record of its call.
     pub(crate) fn note(&self, now: Timestamp) -> Result<Note, JournalError> {
         let value = serde_json::to_string(self).map_err(|error| JournalError::new(error.to_string()))?;
         let kept_until = Timestamp::from_unix_ms(now.unix_ms().saturating_add(KEPT_MS));

@@ -1,5 +1,6 @@
-//! A file or a folder, as a digest: of a file its content, of a folder everything in it by name, kind, size and content.
-//! Links are not followed: a link is where it points to. Times and rights are not looked at.
+//! A file or a folder as a digest: for a file, of its content; for a folder, of the name, kind, size and content of everything in it.
+//! Links are not
+//! followed: a link counts as the path that it points to. Times and permissions are not read.
 
 use std::{
     fs::{self, File, Metadata},
@@ -13,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::verdict::ProbeSnapshot;
 
-/// How much of a path is looked at.
+/// How much of a path is read.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_field_names, reason = "limits are named after what they limit")]
 pub(crate) struct PathLimits {
@@ -32,7 +33,7 @@ impl Default for PathLimits {
 pub(crate) fn look(path: &Path, limits: PathLimits, stop: &AtomicBool) -> ProbeSnapshot {
     let mut survey = PathDigester { parts: Vec::new(), entries: 0, bytes: 0, limits, stop };
     let looked = match fs::symlink_metadata(path) {
-        // That it is not there is a state like any other.
+        // A missing path is a state like any other.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             survey.put(&[b"missing"]);
             Ok(())
@@ -95,7 +96,7 @@ impl PathDigester<'_> {
             self.put(&[name, b"folder"]);
             self.inside(path, name, depth)?;
         } else {
-            // A pipe or a device: to open it could block, or do something.
+            // A pipe or a device: opening it could block, or do something.
             self.put(&[name, b"other"]);
         }
         Ok(())
@@ -118,7 +119,7 @@ impl PathDigester<'_> {
             let relative = [name, b"/", inner.as_encoded_bytes()].concat();
             match fs::symlink_metadata(&path) {
                 Ok(metadata) => self.visit(&path, &relative, &metadata, depth + 1)?,
-                // It went while we looked.
+                // It was removed while the folder was read.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(PathReadError::Failed(error)),
             }

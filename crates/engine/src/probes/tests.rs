@@ -1,4 +1,4 @@
-//! Paths as digests, and the stored form of what was seen.
+//! Paths as digests, and the stored form of reports.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use super::{
     path::{PathLimits, look},
 };
 
-/// A folder that is gone with the test.
+/// A folder that is removed with the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -63,7 +63,7 @@ fn whatever_changes_in_a_folder_changes_what_is_seen() {
     }
 }
 
-/// What is behind a link is not ours to look at, and what is too large is not looked at to its end.
+/// What is behind a link is not read, and what is too large is not read to its end.
 #[test]
 fn links_are_not_followed_and_limits_are_kept() {
     let (folder, other) = (Folder::new(), Folder::new());
@@ -122,7 +122,7 @@ fn the_stored_form() {
     };
     let now = Timestamp::from_unix_ms(1_800_000_000_000);
     let note = observed.note(now).unwrap();
-    assert_eq!(note.expires_at, None, "what accuses somebody is kept");
+    assert_eq!(note.expires_at, None, "a report that accuses a tool is kept");
     let stored: serde_json::Value = serde_json::from_str(&note.value).unwrap();
     let text = format!("{}\n{stored:#}\n", note.key);
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/probes/stored_observed.golden.txt");

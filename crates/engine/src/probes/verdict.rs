@@ -1,4 +1,4 @@
-//! What follows from what was seen before and after a call. Pure: values in, a verdict out.
+//! The verdict on a call, from what the probes saw before and after it. Pure: values in, a verdict out.
 
 use serde::{Deserialize, Serialize};
 use servanda_contract::{Digest, record::Outcome};
@@ -7,11 +7,11 @@ use servanda_contract::{Digest, record::Outcome};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeSnapshot {
-    /// Something, of which only the digest is kept.
+    /// Something was there; only its digest is kept.
     Digest(Digest),
     /// There was nothing at the place that the probe names.
     Nothing,
-    /// It could not be looked, and why.
+    /// The look could not be taken, and why.
     NotTaken(String),
 }
 
@@ -21,11 +21,11 @@ pub enum ProbeSnapshot {
 pub enum ProbeComparison {
     /// The same both times.
     Same,
-    /// Something else the second time.
+    /// Different the second time.
     Changed,
-    /// Something else the second time, and again something else the third time, without any call.
+    /// Different the second time, and different again the third time, without any call.
     Volatile,
-    /// Nothing: one look at least is missing.
+    /// Nothing, because at least one look is missing.
     NotCompared,
 }
 
@@ -33,36 +33,36 @@ pub enum ProbeComparison {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeVerdict {
-    /// It did what its contract declares, as far as can be seen.
+    /// The call did what its contract declares, as far as the probes can see.
     AsDeclared,
-    /// It says that it only reads, and it changed something.
+    /// The contract says that the tool only reads, and it changed something.
     Violation,
-    /// Something changed, and it cannot be told that it was this call.
+    /// Something changed, and the gateway cannot tell whether this call changed it.
     Inconclusive,
-    /// It was done, it is declared to change something, and nothing changed.
+    /// The call was completed and is declared to change something, and nothing changed.
     NoChangeSeen,
-    /// It did not come to its end, or too little was seen: what was seen is on record and says nothing.
+    /// The call did not come to its end, or too little was seen: what was seen is on record and says nothing.
     NotJudged,
 }
 
 /// One call, as far as the verdict depends on it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProbeVerdictInput<'a> {
-    /// Whether its contract says that it changes nothing.
+    /// Whether the contract says that the tool changes nothing.
     pub(crate) reads_only: bool,
-    /// Whether it was done, as far as its upstream says.
+    /// Whether the call was completed, as far as its upstream says.
     pub(crate) completed: bool,
-    /// Whether no call that may change something was under way at any moment between the two looks.
+    /// Whether no call that may change something was running at any moment between the two looks.
     pub(crate) alone: bool,
     pub(crate) found: &'a [ProbeComparison],
 }
 
-/// Whether anything may have left, so that it is worth looking again.
+/// Whether anything may have left, so that a second look is worth taking.
 pub(crate) const fn may_have_left(outcome: Outcome) -> bool {
     !matches!(outcome, Outcome::Refused | Outcome::NotExecuted | Outcome::Replayed)
 }
 
-/// What two looks tell. That there was nothing at a place both times is no sight of it: the place may not be the right one.
+/// Compares two looks. If both saw nothing at a place, they tell nothing: the place may not be the right one.
 pub(crate) fn compare(before: &ProbeSnapshot, after: &ProbeSnapshot) -> ProbeComparison {
     match (before, after) {
         (ProbeSnapshot::NotTaken(_), _)
@@ -73,8 +73,9 @@ pub(crate) fn compare(before: &ProbeSnapshot, after: &ProbeSnapshot) -> ProbeCom
     }
 }
 
-/// What a third look makes of a change, if nothing but time passed since the second. One that could not be taken excuses
-/// nobody: whoever changes things may also see to it that nobody can look.
+/// Corrects a change by a third look, if nothing but time passed since the second. A third look that could not be taken excuses no tool,
+/// because a
+/// tool that changes things may also prevent the look.
 pub(crate) fn compare_again(found: ProbeComparison, after: &ProbeSnapshot, again: &ProbeSnapshot) -> ProbeComparison {
     match (found, compare(after, again)) {
         (ProbeComparison::Changed, ProbeComparison::Changed) => ProbeComparison::Volatile,
@@ -82,7 +83,7 @@ pub(crate) fn compare_again(found: ProbeComparison, after: &ProbeSnapshot, again
     }
 }
 
-/// The verdict. A tool that only reads is held to that however its call ended: one that fails is no excuse for a change.
+/// The verdict. A tool that only reads must change nothing, however its call ended: a failure does not excuse a change.
 pub(crate) fn judge(case: &ProbeVerdictInput<'_>) -> ProbeVerdict {
     let any = |wanted: ProbeComparison| case.found.contains(&wanted);
     match (case.reads_only, any(ProbeComparison::Changed)) {
@@ -112,7 +113,7 @@ impl ProbeVerdict {
 }
 
 impl ProbeComparison {
-    /// In words.
+    /// The comparison in words.
     pub const fn in_words(self) -> &'static str {
         match self {
             Self::Same => "the same",

@@ -1,5 +1,6 @@
-//! What happened to a tool that somebody held back: who, when, why, and who let it go. The last event counts; the others are
-//! there to be read.
+//! The history of a tool that is or was held back: who held it back, when and why, and who released it. The last event counts; the others
+//! are kept
+//! to be read.
 
 use serde::{Deserialize, Serialize};
 use servanda_catalog::{HeldTool, ToolHold};
@@ -8,15 +9,15 @@ use servanda_effects::{JournalError, Note, NoteKind};
 
 use crate::probes::ProbeSnapshot;
 
-/// The form of the note.
+/// The version of the note's format.
 const VERSION: u8 = 1;
-/// Events that are kept of a tool; of more, the oldest go.
+/// The most events that are kept for a tool; the oldest are dropped first.
 const EVENTS_MAX: usize = 32;
 
-/// Who holds a tool back that was seen to lie.
+/// The name under which the gateway holds back a tool whose probes saw a violation.
 pub(crate) const GATEWAY: &str = "servanda";
 
-/// Which tool: what its upstream is called here, and what the tool is called there. Never an exposed name, which is text.
+/// A tool, by the upstream's id here and the tool's name there. Never an exposed name, which is free text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UpstreamToolKey {
     /// The upstream's id.
@@ -25,16 +26,16 @@ pub struct UpstreamToolKey {
     pub tool: String,
 }
 
-/// Everything that is known about a tool that is or was held back.
+/// All events of a tool that is or was held back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuarantineHistory {
-    /// Which tool.
+    /// The tool.
     pub tool: UpstreamToolKey,
-    /// What happened, oldest first.
+    /// The events, oldest first.
     pub events: Vec<QuarantineEvent>,
 }
 
-/// One thing that happened.
+/// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuarantineEvent {
     /// When.
@@ -43,10 +44,10 @@ pub struct QuarantineEvent {
     pub by: String,
     /// The name of the tool's contract then.
     pub contract: String,
-    /// The digest of that contract, where there was one.
+    /// The digest of that contract, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract_digest: Option<Digest>,
-    /// What.
+    /// What happened.
     #[serde(flatten)]
     pub what: QuarantineEventKind,
 }
@@ -55,19 +56,19 @@ pub struct QuarantineEvent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "did", rename_all = "snake_case")]
 pub enum QuarantineEventKind {
-    /// It changed something, and its contract says that it only reads.
+    /// The tool changed something, although its contract says that it only reads.
     Observed {
-        /// The call around which that was seen.
+        /// The call during which probes saw it.
         call_id: String,
-        /// What saw it.
+        /// The changes that the probes saw.
         probes: Vec<ObservedChange>,
     },
-    /// A person holds it back.
+    /// A person held the tool back.
     Blocked {
         /// Why.
         reason: String,
     },
-    /// A person let it go.
+    /// A person released the tool.
     Released {
         /// Why.
         reason: String,
@@ -77,15 +78,15 @@ pub enum QuarantineEventKind {
 /// A change that a probe saw.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObservedChange {
-    /// The probe.
+    /// The name of the probe.
     pub name: String,
-    /// What it saw first.
+    /// What it saw before the call.
     pub before: ProbeSnapshot,
-    /// What it saw then.
+    /// What it saw after the call.
     pub after: ProbeSnapshot,
 }
 
-/// As it is stored.
+/// The stored form.
 #[derive(Serialize, Deserialize)]
 struct StoredHistory {
     version: u8,
@@ -93,12 +94,12 @@ struct StoredHistory {
 }
 
 impl UpstreamToolKey {
-    /// Its key in a notebook: a JSON array, so that no two tools have the same.
+    /// The key in a notebook: a JSON array, so that no two tools have the same key.
     pub fn to_key(&self) -> String {
         serde_json::Value::from(vec![self.upstream.as_str(), self.tool.as_str()]).to_string()
     }
 
-    /// The tool of a key.
+    /// Reads a key.
     pub fn from_key(text: &str) -> Option<Self> {
         let [upstream, tool] = serde_json::from_str::<[String; 2]>(text).ok()?;
         Some(Self { upstream, tool })
@@ -106,19 +107,19 @@ impl UpstreamToolKey {
 }
 
 impl QuarantineHistory {
-    /// Nothing happened yet.
+    /// A history without events.
     pub fn new(tool: UpstreamToolKey) -> Self {
         Self { tool, events: Vec::new() }
     }
 
-    /// What a note says; none if it is about no tool. One whose form is not known holds its tool back: somebody wanted
-    /// something, and it is not known that it was to let it go.
+    /// Reads a note; none if it is about no tool. A note of an unknown format holds its tool back, because it may have been written to
+    /// hold it back.
     pub fn from_note(note: &Note) -> Option<Self> {
         let tool = UpstreamToolKey::from_key(&note.key)?;
         let stored: Option<StoredHistory> = serde_json::from_str(&note.value).ok();
         let events = stored.filter(|stored| stored.version == VERSION).map_or_else(
             || {
-                let reason = "what was written down about it cannot be read by this version".to_owned();
+                let reason = "this version cannot read what is stored about it".to_owned();
                 let (by, contract) = (GATEWAY.to_owned(), String::new());
                 vec![QuarantineEvent {
                     at_ms: 0,
@@ -133,14 +134,14 @@ impl QuarantineHistory {
         Some(Self { tool, events })
     }
 
-    /// One more event.
+    /// Adds an event.
     pub fn add(&mut self, event: QuarantineEvent) {
         let too_many = (self.events.len() + 1).saturating_sub(EVENTS_MAX);
         self.events.drain(..too_many);
         self.events.push(event);
     }
 
-    /// What happened last.
+    /// The last event.
     pub fn last(&self) -> Option<&QuarantineEvent> {
         self.events.last()
     }
@@ -160,7 +161,7 @@ impl QuarantineHistory {
         }
     }
 
-    /// The same for a catalog.
+    /// The hold as the catalog takes it.
     pub fn held(&self) -> Option<HeldTool> {
         let UpstreamToolKey { upstream, tool } = self.tool.clone();
         self.hold().map(|hold| HeldTool { upstream, tool, hold })

@@ -1,8 +1,11 @@
-//! Tools that are held back for what they did or because a person wants it: kept in the notebook, in force in the catalog.
+//! Tools that are held back because of what they did or because a person wants it. The notebook stores the holds; the catalog enforces
+//! them.
 //!
-//! A tool that this process saw lying is held back here before anything is written down; what is not on record yet is offered
-//! again with every look at the notes, and is not let go meanwhile. What other gateways and operators wrote is learned from
-//! the notes every few seconds. Two writers at the same moment: the last one counts, as with any note.
+//! If the probes of this process see a violation, the tool is held back here before anything is stored. An event that is not on record yet
+//! is
+//! written again with every read of the notes, and its tool is not released meanwhile. What other gateways and operators wrote is read
+//! from the
+//! notes every few seconds. If two write at the same moment, the last one counts, as with any note.
 
 mod history;
 #[cfg(test)]
@@ -22,31 +25,31 @@ pub(crate) use self::history::GATEWAY;
 pub use self::history::{ObservedChange, QuarantineEvent, QuarantineEventKind, QuarantineHistory, UpstreamToolKey};
 use crate::world::{PresentWorld, discovery::tell_change};
 
-/// Notes that are read at once, and pages of them at the most.
+/// How many notes are read at once, and how many pages of them at most.
 const PAGE: u32 = 256;
 const PAGES_MAX: usize = 64;
 /// How long the store may take.
 const STORE_MS_MAX: u64 = 5_000;
 
-/// What is held back, as this process knows it.
+/// The tools that are held back, as far as this process knows.
 #[derive(Debug)]
 pub(crate) struct Quarantine {
     notebook: Arc<dyn Notebook>,
     clock: Arc<dyn Clock>,
     world: Arc<PresentWorld>,
     state: Mutex<QuarantineState>,
-    /// One at a time reads the notes or writes one: what is read is never older than what was written here.
+    /// One task at a time reads the notes or writes one, so that what is read is never older than what was written here.
     turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct QuarantineState {
     held: BTreeMap<UpstreamToolKey, HeldTool>,
-    /// What happened here and is not on record yet.
+    /// Events of this process that are not on record yet.
     unsaved: BTreeMap<UpstreamToolKey, QuarantineEvent>,
 }
 
-/// Every tool that is or was held back.
+/// The histories of all tools that are or were held back.
 pub async fn histories(notebook: &dyn Notebook, now: Timestamp) -> Result<Vec<QuarantineHistory>, JournalError> {
     let mut found = Vec::new();
     let mut after = String::new();
@@ -58,15 +61,15 @@ pub async fn histories(notebook: &dyn Notebook, now: Timestamp) -> Result<Vec<Qu
             if let Some(history) = QuarantineHistory::from_note(note) {
                 found.push(history);
             } else {
-                tracing::error!(key = note.key, "a note about a quarantine is about no tool");
+                tracing::error!(key = note.key, "a note about a quarantine names no tool");
             }
         }
     }
-    // A hold that was not read would be none.
+    // A hold that is not read would not be enforced.
     Err(JournalError::new("there are too many notes about quarantines"))
 }
 
-/// Writes down what happened to a tool, and returns all that did.
+/// Records an event of a tool, and returns the tool's history.
 pub async fn record_event(
     notebook: &dyn Notebook,
     tool: &UpstreamToolKey,
@@ -86,7 +89,7 @@ impl Quarantine {
         Self { notebook, clock, world, state: Mutex::default(), turn: tokio::sync::Mutex::default() }
     }
 
-    /// Holds a tool back: here before this returns, and on record if the store takes it in time.
+    /// Holds a tool back: in this process before this returns, and on record if the store takes it in time.
     pub(crate) async fn hold(&self, tool: UpstreamToolKey, event: QuarantineEvent) {
         let mut history = QuarantineHistory::new(tool.clone());
         history.add(event.clone());
@@ -106,17 +109,17 @@ impl Quarantine {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::error!(
                 upstream = tool.upstream, tool = tool.tool, %error,
-                "that a tool is held back is not on record yet; other gateways do not know of it"
+                "the hold of a tool is not on record yet; other gateways do not know of it"
             ),
             Err(_) => tracing::error!(
                 upstream = tool.upstream,
                 tool = tool.tool,
-                "the ledger is too slow; that a tool is held back may not be on record yet"
+                "the ledger is too slow; the hold of a tool may not be on record yet"
             ),
         }
     }
 
-    /// Learns what is held back before the first call. What was told when it happened is not told as news again.
+    /// Reads what is held back before the first call. Holds that were announced when they happened are not announced as news again.
     pub(crate) async fn recall_first(&self) -> Result<(), JournalError> {
         let changes = self.learn().await?;
         let held = changes.iter().filter(|change| !change.now.is_open()).map(|change| change.tool.as_str());
@@ -130,7 +133,7 @@ impl Quarantine {
         Ok(())
     }
 
-    /// Learns what is held back from the notes, and tells what is new. On an error everything stays as it is known.
+    /// Reads what is held back from the notes, and announces what is new. On an error everything stays as it is known.
     pub(crate) async fn recall(&self) -> Result<(), JournalError> {
         self.learn().await?.iter().for_each(tell_change);
         Ok(())
@@ -148,20 +151,20 @@ impl Quarantine {
         let mut known = self.state();
         let held = histories.into_iter().filter_map(|history| Some((history.tool.clone(), history.held()?)));
         let mut held: BTreeMap<UpstreamToolKey, HeldTool> = held.collect();
-        // What happened while the notes were read is in none of them.
+        // Events that happened while the notes were read are in none of them.
         let unsaved = known.unsaved.keys().filter_map(|tool| Some((tool.clone(), known.held.get(tool)?.clone())));
         held.extend(unsaved);
         known.held = held;
         Ok(known.apply_to(&self.world.snapshot().catalog))
     }
 
-    /// Puts what happened here on record. Called by the task that has the turn.
+    /// Puts the events of this process on record. Called by the task that has the turn.
     async fn save(&self) -> Result<(), JournalError> {
         let unsaved = self.state().unsaved.clone();
         for (tool, event) in unsaved {
             record_event(self.notebook.as_ref(), &tool, event.clone(), self.clock.now()).await?;
             let mut known = self.state();
-            // What happened to it since is not on record.
+            // A newer event of the tool is not on record yet.
             if known.unsaved.get(&tool) == Some(&event) {
                 known.unsaved.remove(&tool);
             }
@@ -169,7 +172,7 @@ impl Quarantine {
         Ok(())
     }
 
-    /// Has what is known hold in a catalog.
+    /// Enforces the known holds in a catalog.
     pub(crate) fn apply_to(&self, catalog: &Catalog) {
         let changes = self.state().apply_to(catalog);
         drop(changes);
@@ -181,7 +184,7 @@ impl Quarantine {
 }
 
 impl QuarantineState {
-    /// While nobody can learn more: of two at once the later one counts.
+    /// Called under the lock, so that the later of two updates counts.
     fn apply_to(&self, catalog: &Catalog) -> Vec<StandingChange> {
         let held: Vec<HeldTool> = self.held.values().cloned().collect();
         catalog.quarantine(&held)

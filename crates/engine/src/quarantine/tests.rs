@@ -1,4 +1,4 @@
-//! What a tool's history says, and that it holds when the store does not.
+//! What a tool's history says, and that its hold stays in force when the store does not answer.
 
 use std::{
     collections::BTreeMap,
@@ -64,7 +64,7 @@ proptest! {
         prop_assert_eq!(UpstreamToolKey::from_key(&a.to_key()), Some(a));
     }
 
-    /// Nor where the parts of one are moved about.
+    /// Two tools do not share a key either when a name is split at different places.
     #[test]
     fn where_a_name_is_cut_counts(name in "[a\"\\\\,\\[\\]]{1,8}", cut in 0_usize..8, other in 0_usize..8) {
         let split = |at: usize| {
@@ -128,7 +128,7 @@ fn the_stored_form() {
     );
 }
 
-/// A notebook that can be away, and whose lists can be read and then take their time.
+/// A notebook that can be unavailable, and whose lists can be slow after they were read.
 #[derive(Debug, Default)]
 struct Moody {
     notes: InMemoryNotebook,
@@ -209,7 +209,7 @@ fn held(engine: &Engine) -> BTreeMap<&'static str, bool> {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_lets_nobody_go() {
+async fn a_store_that_is_away_releases_no_tool() {
     let notebook = Arc::new(Moody::default());
     let engine = engine(&notebook);
     notebook.away.store(true, Ordering::SeqCst);
@@ -222,13 +222,13 @@ async fn a_store_that_is_away_lets_nobody_go() {
     assert!(held(&engine)["echo"]);
     let written = super::histories(notebook.as_ref(), engine.core().clock.now()).await.unwrap();
     assert_eq!(written[0].last(), Some(&observed()), "and it is on record now");
-    // What is written down by then may be let go by anybody.
+    // Once the event is on record, a release of any writer counts.
     super::record_event(notebook.as_ref(), &key("echo"), released(), NOW).await.unwrap();
     engine.core().quarantine.recall().await.unwrap();
     assert_eq!(held(&engine), BTreeMap::from([("echo", false), ("write", false)]));
 }
 
-/// Whoever reads the notes while a tool is found out must not let it go for what they said before.
+/// A read of the notes that began before a violation must not release the tool for what the notes said then.
 #[tokio::test]
 async fn what_happens_while_the_notes_are_read_holds() {
     let notebook = Arc::new(Moody::default());

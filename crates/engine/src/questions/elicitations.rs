@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// Elicitations that are remembered; the oldest makes room.
+/// The most elicitations that are remembered; the oldest is dropped first.
 const GIVEN_MAX: usize = 16_384;
 /// How long the id of an elicitation may be; a longer one is not remembered.
 const ID_BYTES_MAX: usize = 1_024;
@@ -24,7 +24,7 @@ struct ElicitationSet {
 }
 
 impl Elicitations {
-    /// Remembers that a client was given one.
+    /// Remembers that a client was given an elicitation.
     pub(crate) fn insert(&self, upstream: &Arc<str>, affinity: &Arc<str>, id: &str) {
         if id.len() > ID_BYTES_MAX {
             return;

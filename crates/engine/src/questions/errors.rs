@@ -1,5 +1,5 @@
-//! A server's error as a caller may be told of it. An error can ask too: with the code for "elicitation by URL required" it sends a person
-//! to addresses.
+//! A server's error as a caller may read it. An error can ask too: with the code for "elicitation by URL required" it sends a person to
+//! addresses.
 
 use std::{borrow::Cow, fmt, ops::Deref};
 
@@ -18,7 +18,7 @@ use super::{QUESTIONS_MAX, QuestionRules, RefusedQuestion, ServerQuestion, wordi
 /// The member of an error's data that has the elicitations.
 const ELICITATIONS: &str = "elicitations";
 
-/// A failure as a caller may be told it. Only [`QuestionRules::failure_for_client`] makes one.
+/// A failure as a caller may read it. Only [`QuestionRules::failure_for_client`] makes one.
 #[derive(Debug, Clone)]
 pub(crate) struct ClientFailure(PerformFailure);
 
@@ -37,7 +37,7 @@ impl fmt::Display for ClientFailure {
 }
 
 impl QuestionRules {
-    /// A failure as the caller may be told of it. What it asks goes on record.
+    /// A failure as the caller may read it. Its questions are recorded.
     pub(crate) fn failure_for_client(
         &self,
         failure: PerformFailure,
@@ -48,7 +48,7 @@ impl QuestionRules {
         ClientFailure(PerformFailure::Rejected { code, message, data, era })
     }
 
-    /// The same for an error that is not the answer itself, but stands inside one.
+    /// The same for an error that is not the answer itself, but is inside one.
     pub(crate) fn error_for_client(&self, error: RpcError, record: &mut Vec<QuestionRecord>) -> RpcError {
         let RpcError { code, message, data } = error;
         let others = data.as_deref().and_then(plain);
@@ -88,7 +88,7 @@ impl QuestionRules {
         let put = |mut params: Map<String, Value>| {
             params.entry("mode").or_insert_with(|| Value::String("url".to_owned()));
             if params.get("mode").and_then(Value::as_str) != Some("url") {
-                return Err("one of its elicitations is none by URL".to_owned());
+                return Err("one of its elicitations is not by URL".to_owned());
             }
             let params = serde_json::value::to_raw_value(&params).ok();
             let asking = ServerQuestion { method: method::ELICITATION_CREATE.to_owned(), params };

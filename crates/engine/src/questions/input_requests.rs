@@ -6,7 +6,7 @@ use servanda_mcp::{RawObject, envelope::to_json};
 
 use super::ClientQuestion;
 
-/// Questions of one request that wait for their answers at once.
+/// The most questions of one request that wait for their answers at once.
 pub(crate) const QUESTIONS_MAX: usize = 64;
 
 /// A request that a server makes of the client, as the server wrote it.
@@ -16,7 +16,7 @@ pub(crate) struct ServerQuestion {
     pub(crate) params: Option<Box<RawValue>>,
 }
 
-/// What was not given, and why.
+/// The input that was not given, and why.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct MissingInput {
     pub(crate) method: String,

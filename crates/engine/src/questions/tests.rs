@@ -175,11 +175,11 @@ fn outside_of_calls_the_strictest_contract_decides() {
         let rules = rules(true).outside_calls(contracts.into_iter(), policies_decide);
         assert_eq!(put(&rules, ELICIT, &form).is_ok(), forms);
         assert_eq!(put(&rules, "roots/list", &json!({})).is_ok(), roots);
-        assert!(forms || put(&rules, ELICIT, &form).unwrap_err().contains("belongs to no one call"));
+        assert!(forms || put(&rules, ELICIT, &form).unwrap_err().contains("belongs to no single call"));
     }
 }
 
-/// What a caller is told of an error, and how many questions are on record.
+/// What a caller reads of an error, and how many questions are on record.
 fn told(rules: &QuestionRules, code: i64, data: &Value) -> (String, Value, usize) {
     let data = Some(RawValue::from_string(data.to_string()).unwrap());
     let mut record = Vec::new();

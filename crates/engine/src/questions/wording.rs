@@ -1,12 +1,13 @@
-//! The words of a server as people and models may read them: with nothing in them that does not show, and with nothing that could be
-//! taken for the gateway's own mark of who asks.
+//! Makes a server's words safe to read for people and models: without hidden characters, and without anything that could be taken for the
+//! gateway's
+//! own mark of who asks.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 use servanda_contract::legibility;
 
-/// What the mark of who asks begins with, after its bracket.
+/// The words that the mark of who asks begins with, after its bracket.
 const MARK: &str = "asked by";
 /// The letters of [`MARK`], to which other spellings are compared.
 const MARK_LETTERS: [char; 7] = ['a', 's', 'k', 'e', 'd', 'b', 'y'];
@@ -18,7 +19,7 @@ pub(super) fn mark(upstream: &str) -> String {
     format!("[{MARK} the tool server `{upstream}`]")
 }
 
-/// A server's text as it may be read.
+/// A server's text without hidden characters and forged marks.
 pub(crate) fn legible(text: &str) -> Cow<'_, str> {
     match legibility::reveal(text) {
         Cow::Borrowed(text) => without_marks(text),
@@ -36,7 +37,7 @@ pub(crate) fn legible_in_brief(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{} … (the gateway left the rest of {} bytes out)", legible(kept), text.len()))
 }
 
-/// The same for every text in a value. The names of members are refused instead: an answer has to use them.
+/// The same for every text in a value. Names with hidden characters are refused instead, because an answer has to use the names.
 pub(super) fn make_legible(value: &mut Value) -> Result<(), String> {
     match value {
         Value::String(text) => {
@@ -64,7 +65,7 @@ pub(super) fn require_legible(name: &str) -> Result<(), String> {
     Err(format!("the name `{}` has characters that do not show", legibility::reveal(name)))
 }
 
-/// The text with a round bracket instead of every bracket that begins something like our mark: `(asked by …]` does not look like it.
+/// Replaces every bracket that begins something like the gateway's mark by a round one: `(asked by …]` does not look like the mark.
 fn without_marks(text: &str) -> Cow<'_, str> {
     let forged = forged_marks(text, letters);
     if forged.is_empty() {
@@ -78,8 +79,9 @@ fn without_marks(text: &str) -> Cow<'_, str> {
     Cow::Owned(broken.collect())
 }
 
-/// The places of brackets after which the letters of our mark come, in order, with nothing but other characters than letters and digits
-/// between them. One pass: every character is looked at once, and `letters` is asked only about characters that come after a bracket.
+/// The places of brackets that the letters of the mark follow, in order, with no other letters or digits between them. One pass: every
+/// character is
+/// read once, and `letters` is called only for characters that come after a bracket.
 fn forged_marks(text: &str, mut letters: impl FnMut(char) -> String) -> Vec<usize> {
     let mut forged = Vec::new();
     // The brackets after which the first letters of the mark came, by how many came.
@@ -135,8 +137,9 @@ fn plain_letter(character: char) -> char {
     }
 }
 
-/// Characters that can be taken for the bracket that our mark begins with: open punctuation of Unicode (category Ps), and parts of large
-/// brackets. The round and the curly bracket of ASCII are not among them, because they look different.
+/// Characters that can be taken for the bracket that the mark begins with: open punctuation of Unicode (category Ps), and parts of large
+/// brackets.
+/// The round and the curly bracket of ASCII are not among them, because they look different.
 const BRACKETS: &str = "[\u{f3a}\u{f3c}\u{169b}\u{201a}\u{201e}\u{2045}\u{207d}\u{208d}\u{2308}\u{230a}\u{231c}\u{2329}\u{23a1}\u{23a2}\u{23a3}\
     \u{2768}\u{276a}\u{276c}\u{276e}\u{2770}\u{2772}\u{2774}\u{27c5}\u{27e6}\u{27e8}\u{27ea}\u{27ec}\u{27ee}\u{2983}\u{2985}\
     \u{2987}\u{2989}\u{298b}\u{298d}\u{298f}\u{2991}\u{2993}\u{2995}\u{2997}\u{29d8}\u{29da}\u{29fc}\u{2e22}\u{2e24}\u{2e26}\
@@ -145,7 +148,7 @@ const BRACKETS: &str = "[\u{f3a}\u{f3c}\u{169b}\u{201a}\u{201e}\u{2045}\u{207d}\
     \u{ff08}\u{ff3b}\u{ff5b}\u{ff5f}\u{ff62}";
 
 fn is_bracket(character: char) -> bool {
-    // Most texts are ASCII, which has one.
+    // Most texts are ASCII, which has one such bracket.
     if character.is_ascii() { character == '[' } else { BRACKETS.contains(character) }
 }
 
@@ -192,7 +195,7 @@ mod tests {
         assert_eq!(spelled.chars().collect::<Vec<_>>(), MARK_LETTERS);
     }
 
-    /// Characters that are compared, of a text of about one megabyte.
+    /// Counts the characters that are compared in a text of about one megabyte.
     #[test]
     fn a_text_full_of_brackets_is_looked_at_once() {
         for (piece, forged) in [("[", 0), ("[ask", 0), ("[\u{430}", 0), ("\u{300c}", 0), ("[asked by", 1), ("a", 0)] {

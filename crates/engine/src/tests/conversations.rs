@@ -133,7 +133,7 @@ async fn whoever_comes_after_the_time_is_not_let_in_even_if_the_call_goes_on() {
     hears.recv().await.unwrap();
     let terms = again(&asked["requestState"], &named("Ada"));
     let error = failed(harness.engine.call(call(&modern(), "echo", terms)).await);
-    assert!(error.message.contains("does not wait any more"), "{}", error.message);
+    assert!(error.message.contains("is no longer waiting"), "{}", error.message);
     assert!(harness.outcomes().is_empty(), "the call itself goes on");
     may_end.add_permits(1);
     while harness.outcomes().is_empty() {

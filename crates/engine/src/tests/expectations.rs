@@ -74,7 +74,7 @@ async fn a_task_takes_its_kinds_of_tools_and_no_others() {
     let said = refused(harness.engine.call(wanting(&requester, "two__write", triage())).await).unwrap();
     assert!(said.message.starts_with("`two__write` is MUTATES|"), "{}", said.message);
     assert!(said.message.ends_with("the task `triage` expects PURE|*|*"), "{}", said.message);
-    assert!(said.hint.ends_with("of that kind are `two__echo`, `one__echo`"), "its own server first: {}", said.hint);
+    assert!(said.hint.ends_with("tools of that kind: `two__echo`, `one__echo`"), "its own server first: {}", said.hint);
     let unknown =
         refused(harness.engine.call(wanting(&requester, "one__echo", aims(Some("tirage"), None, None))).await).unwrap();
     assert!(unknown.message.contains("not declared") && !unknown.message.contains("tirage"), "{}", unknown.message);
@@ -102,7 +102,7 @@ async fn an_intent_is_held_to() {
     let both = wanting(&requester, "one__echo", aims(Some("triage"), Some("write"), None));
     let said = refused(harness.engine.call(both).await).unwrap();
     assert!(said.message.contains("the stated intent `write`"), "{}", said.message);
-    assert!(said.hint.ends_with("no tool here is of that kind"), "{}", said.hint);
+    assert!(said.hint.ends_with("no tool of that kind is available"), "{}", said.hint);
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn tools_that_take_the_same_arguments_are_named_first() {
     let harness = EngineHarness::in_snapshot(snapshot, Arc::default(), Arc::new(SystemClock));
     let said =
         refused(harness.engine.call(wanting(&Requester::local(), "write", aims(Some("triage"), None, None))).await);
-    assert!(said.unwrap().hint.ends_with("of that kind are `reader`, `another`"));
+    assert!(said.unwrap().hint.ends_with("tools of that kind: `reader`, `another`"));
 }
 
 /// The tool is of the right kind; what it was asked is not, and no other of its kind would do it.

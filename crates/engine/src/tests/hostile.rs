@@ -91,7 +91,7 @@ async fn outside_of_calls_nothing_is_asked_that_a_contract_or_a_policy_may_refus
         let harness = harness(snapshot(&server));
         let mut messages = harness.engine.subscribe_session("s");
         let told = ask_outside(&server, "elicitation/create", &json!({"message": "m"})).await.unwrap().unwrap_err();
-        assert!(told.message.contains("belongs to no one call"), "{}", told.message);
+        assert!(told.message.contains("belongs to no single call"), "{}", told.message);
         let _waiting = ask_outside(&server, "roots/list", &json!({}));
         assert_eq!(messages.try_recv().is_ok(), roots);
     }

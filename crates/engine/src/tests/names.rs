@@ -95,7 +95,7 @@ async fn a_tool_that_is_gone_is_refused_in_those_words() {
     harness.engine.replace_snapshot(snapshot(ExposedNaming::Prefixed, &[("other", server.clone())])).await.unwrap();
     for harness in [&harness, &other] {
         let refused = refusal(harness.engine.call(echo("up__echo")).await);
-        assert_eq!(refused.message, "`up__echo` is not offered any more by `up`");
+        assert_eq!(refused.message, "`up__echo` is no longer offered by `up`");
         assert_eq!((harness.last_record().outcome, calls(&server)), (Outcome::Refused, 0));
         let unknown = refusal(harness.engine.call(echo("other__ehco")).await);
         assert_eq!(unknown.message, "there is no tool `other__ehco`; did you mean `other__echo`?");

@@ -347,7 +347,7 @@ async fn a_look_that_fails_stands_in_nobody_s_way() {
         })
         .collect();
     let expected =
-        ["there is no contract", "changes something", "no argument", "Nothing", "does not take the question"];
+        ["there is no contract", "changes something", "no argument", "Nothing", "does not accept the question"];
     for (why, expected) in whys.iter().zip(expected) {
         assert!(why.contains(expected), "{why}");
     }

@@ -147,7 +147,7 @@ impl ProgramKind {
                 message: reason.to_string(),
             }),
             Self::Url(rules) => rules.admit(text).err().map(|reason| ProgramFault {
-                expected: "a URL that the contract lets this tool be sent to".to_owned(),
+                expected: "a URL that the contract allows for this tool".to_owned(),
                 actual: "another URL".to_owned(),
                 message: reason.to_string(),
             }),

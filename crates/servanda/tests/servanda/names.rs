@@ -105,7 +105,7 @@ fn a_name_that_an_agent_heard_means_its_tool_or_nothing() {
     let gateway = world.serve();
     for name in ["company__get_invoice", "get_invoice"] {
         let reply = gateway.modern().call(name, invoice.clone());
-        let told = format!("`{name}` is not offered any more by `company`");
+        let told = format!("`{name}` is no longer offered by `company`");
         assert_eq!(
             (&reply.message["error"]["code"], &reply.message["error"]["message"]),
             (&json!(-32602), &json!(told))

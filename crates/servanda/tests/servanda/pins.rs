@@ -300,7 +300,7 @@ fn tools_without_a_pin() {
 
     // With a lock file, what is not in it waits.
     let held = world.call(LOOKUP, r#"{"city":"Rome"}"#).ended(3);
-    assert!(held.stderr.contains("nobody has agreed"), "{}", held.stderr);
+    assert!(held.stderr.contains("no person has agreed"), "{}", held.stderr);
     world.call(FORECAST, r#"{"city":"Rome"}"#).ended(0);
     assert_eq!(world.performed("lookup"), 0);
 

@@ -44,7 +44,7 @@ fn only_a_tool_that_nobody_is_offered_is_told() {
     assert_eq!(simple.tools(), ["company__plain"]);
     let refused = simple.call("company__choosy", json!({})).refusal();
     let message = refused["message"].as_str().unwrap();
-    assert!(message.contains("does not offer it to this client, or not any more"), "{message}");
+    assert!(message.contains("no longer offers it, or not to this client"), "{message}");
 
     let able = gateway.able(&json!({ "elicitation": {} }));
     assert_eq!(able.tools().len(), 2);

@@ -1,4 +1,4 @@
-//! The four cells as tables: what happens, and what is done about it.
+//! The four cases as tables: events, and the actions that follow.
 
 use serde_json::{json, value::RawValue};
 use servanda_mcp::{ClientCapabilities, Era, RpcError};
@@ -68,7 +68,7 @@ fn word(action: &ConversationAction) -> String {
     }
 }
 
-/// Plays events and compares what is done about each.
+/// Plays events and compares the actions that follow each.
 fn play(era: Era, script: Vec<(ConversationEvent, &[&str])>) {
     let mut conversation_state = ConversationState::new(question_target(era));
     for (number, (event, expected)) in script.into_iter().enumerate() {
@@ -138,7 +138,7 @@ fn legacy_requester_modern_server_what_is_not_given_ends_it() {
         Era::Legacy,
         vec![
             (wants(&[("a", FORM)], None), &["ask a elicitation/create"]),
-            (ConversationEvent::Lapsed, &["end: input not given, nobody answered in time"]),
+            (ConversationEvent::Lapsed, &["end: input not given, the client did not answer in time"]),
         ],
     );
     let mut conversation_state =
@@ -175,12 +175,12 @@ fn modern_requester_legacy_server_questions_wait_for_the_requester() {
                 ConversationEvent::Gathered,
                 &[&format!(r#"tell {one},"ask-2":{{"method":"roots/list","params":{{"m":1}}}}}}"#)],
             ),
-            // Partial: what is open is asked again; what nobody asked is ignored.
+            // Partial: what is open is asked again; what was not asked is ignored.
             (
                 came(&json!({"ask-2": {"roots": []}, "ask-9": 7})),
                 &[r#"give ask-2 {"roots":[]}"#, &format!("tell {one}}}")],
             ),
-            // A question that comes while nobody waits is told to whoever comes next.
+            // A question that comes while no client waits is told to the next one that comes back.
             (asked(FORM), &["keep ask-3"]),
             (ConversationEvent::Gathered, &[]),
             (

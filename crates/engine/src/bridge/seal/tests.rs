@@ -79,7 +79,7 @@ fn acting(names: &[&str]) -> Caller {
     Caller { actors, ..Caller::local() }
 }
 
-/// Whoever acts for the same user, whichever of them carries it.
+/// A state is valid only for the actors that it was made for, although all of them act for the same user.
 #[tokio::test]
 async fn it_is_good_for_one_agent() {
     let seal = seal().await;
@@ -105,7 +105,7 @@ async fn processes_that_share_a_notebook_share_the_key() {
     assert!(Seal::load(&notebook).await.is_err(), "a key that is not one is not used");
 }
 
-/// A state of ours with one byte replaced, dropped or added somewhere.
+/// A valid state with one byte replaced, dropped or added somewhere.
 fn changed(text: &str, place: usize, byte: u8, how: u8) -> Option<String> {
     let mut bytes = text.as_bytes().to_vec();
     let place = place % bytes.len();

@@ -1,4 +1,4 @@
-//! Two operations never have one key, and one has the same after a restart.
+//! Two operations never share a key, and an operation keeps its key after a restart.
 
 use std::{collections::BTreeSet, sync::Arc};
 

@@ -1,9 +1,12 @@
-//! Looks around a call: the contract's probes are taken before it is sent and after its end is on record, and the two looks are held
-//! against what the contract declares. A tool that says it only reads and changed something is held back before its caller is answered.
+//! Takes the contract's probes before a call is sent and after its end is on record, and compares the two looks with what the contract
+//! declares.
+//! A tool that declares that it only reads but changed something is quarantined before its caller is answered.
 //!
-//! `look` takes the looks, by way of read-only tools and the gates, or of the file system; what follows from them is `probes`'. A look
-//! that cannot be taken is on record as such and never a reason to refuse or fail a call. Deliberately not here: how a quarantine is
-//! kept, and calls that were never sent.
+//! `probe_run` takes the probes, from read-only tools through the gates or from the file system; `probes` judges them. A probe that cannot
+//! be
+//! taken is recorded as such and is never a reason to refuse or fail a call. Deliberately not here: how a quarantine is stored, and calls
+//! that
+//! were never sent.
 
 mod probe_run;
 
@@ -28,16 +31,16 @@ use crate::{
     world::WorldSnapshot,
 };
 
-/// How long all probes of a look may take together.
+/// How long all probes of one look may take together.
 const LOOK_MS_MAX: u64 = 3_000;
-/// Which part of a call's time the first look may take at the most.
+/// The first look may take at most one `SHARE`th of a call's time.
 const SHARE: u32 = 4;
-/// How long it is waited before the third look: what changes by itself has to have time for it.
+/// The pause before the third look: something that changes by itself needs time to do so.
 const AGAIN_AFTER_MS: u64 = 200;
-/// How long what was seen may take to be on record.
+/// How long writing the report may take.
 const RECORD_MS_MAX: u64 = 5_000;
 
-/// A call around which it is looked, after the first look.
+/// A call whose contract has probes, after the first look.
 #[derive(Debug)]
 pub(crate) struct ProbedCall {
     call_id: CallId,
@@ -48,7 +51,7 @@ pub(crate) struct ProbedCall {
     before: Vec<ProbeSnapshot>,
 }
 
-/// What was seen after a call, and what follows. Third looks are there only where they were taken.
+/// What the probes saw after a call, and the verdict. `again` is empty unless a third look was taken.
 #[derive(Debug)]
 struct ProbeFindings {
     outcome: Outcome,
@@ -59,11 +62,11 @@ struct ProbeFindings {
     again: Vec<ProbeSnapshot>,
 }
 
-/// A call that its caller gave up while it was looked; nothing was sent.
+/// The caller gave up the call during the first look; nothing was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CancelledByCaller;
 
-/// Looks before a call is sent, if its contract has probes and the call is one of those that are looked at.
+/// Takes the probes before a call is sent, if its contract has probes and the call is sampled.
 pub(crate) async fn look_before(
     calls: &Calls,
     snapshot: &WorldSnapshot,
@@ -100,7 +103,7 @@ async fn first_look(
     let looking = around.probe_run(calls, snapshot);
     let before = tokio::select! {
         biased;
-        // Sent without a look, a call would escape it.
+        // A call that is sent without a first look would escape the probes.
         () = cancel.cancelled() => return Err(CancelledByCaller),
         seen = looking.take_all(until) => seen,
     };
@@ -109,8 +112,9 @@ async fn first_look(
 }
 
 impl ProbedCall {
-    /// Looks again after a call whose end is on record, judges, and acts on it. When this returns, a tool that lied is held
-    /// back.
+    /// Looks again after the end of the call is on record, judges, and acts on the verdict. When this returns, a tool that broke its
+    /// declaration is
+    /// quarantined.
     pub(crate) async fn end(self, calls: &Calls, snapshot: &WorldSnapshot, outcome: Outcome) {
         if !may_have_left(outcome) {
             return;
@@ -137,7 +141,7 @@ impl ProbedCall {
         if verdict == ProbeVerdict::Violation {
             tokio::time::sleep(Duration::from_millis(AGAIN_AFTER_MS)).await;
             again = looking.take_all(within_ms(LOOK_MS_MAX)).await;
-            // What another call changed meanwhile is no sign that it changes by itself.
+            // A change that another call made meanwhile is no sign that something changes by itself.
             if is_still() {
                 let looks = found.iter_mut().zip(after.iter().zip(&again));
                 looks.for_each(|(found, (after, again))| *found = compare_again(*found, after, again));
@@ -183,7 +187,7 @@ impl ProbedCall {
         }
     }
 
-    /// Holds the tool back, here at once and everywhere soon.
+    /// Quarantines the tool: at this gateway at once, at the others soon.
     async fn quarantine_tool(&self, core: &Core, observed: &ProbeReport) {
         let binding = &self.contract.contract().binding;
         let changed = observed.probes.iter().filter(|probe| probe.found == ProbeComparison::Changed);
@@ -208,13 +212,13 @@ impl ProbedCall {
         let written = async { core.notebook.write(observed.note(core.clock.now())?).await };
         match tokio::time::timeout(Duration::from_millis(RECORD_MS_MAX), written).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::error!(%call_id, %error, "what was seen around a call was not kept"),
-            Err(_) => tracing::error!(%call_id, "the ledger is too slow; what was seen around a call may not be kept"),
+            Ok(Err(error)) => tracing::error!(%call_id, %error, "the probe report of a call was not stored"),
+            Err(_) => tracing::error!(%call_id, "the ledger is too slow; the probe report of a call may not be stored"),
         }
     }
 }
 
-/// Tells the operator. That a tool is held back has been told by then.
+/// Logs the report for the operator. A quarantine has already been logged.
 fn log_report(observed: &ProbeReport) {
     let ProbeReport { call_id, tool, verdict, .. } = observed;
     for probe in &observed.probes {
@@ -228,16 +232,16 @@ fn log_report(observed: &ProbeReport) {
                 [ProbeComparison::Changed, ProbeComparison::Volatile].map(|found| observed.names(found).join(", "));
             tracing::warn!(
                 %call_id, tool, changed, volatile,
-                "something changed around a call that only reads, and it cannot be told that it was this call; see \
+                "something changed during a call that only reads, and the gateway cannot tell whether this call changed it; see \
                  `servanda explain {call_id}`"
             );
         }
         ProbeVerdict::NoChangeSeen => tracing::warn!(
             %call_id, tool,
-            "a call was done that should change something, and no probe saw a change; see `servanda explain {call_id}`"
+            "a call that should change something was completed, and no probe saw a change; see `servanda explain {call_id}`"
         ),
         ProbeVerdict::AsDeclared | ProbeVerdict::Violation | ProbeVerdict::NotJudged => {
-            tracing::debug!(%call_id, tool, verdict = verdict.word(), "it was looked around a call");
+            tracing::debug!(%call_id, tool, verdict = verdict.word(), "probes were taken around a call");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Taking a look: asking read-only tools by way of the gates, and reading paths, all within one time.
+//! Takes one look: asks read-only tools through the gates and reads paths, all before one deadline.
 
 use std::sync::{
     Arc,
@@ -17,7 +17,7 @@ use crate::{
     world::WorldSnapshot,
 };
 
-/// What is looked at, on whose behalf.
+/// What to look at, and for which caller.
 #[derive(Debug)]
 pub(super) struct ProbeRun<'a> {
     pub(super) calls: &'a Calls,
@@ -28,7 +28,7 @@ pub(super) struct ProbeRun<'a> {
 }
 
 impl ProbeRun<'_> {
-    /// Takes every probe, at once, in the order of the contract.
+    /// Takes all probes concurrently. The results are in the order of the contract.
     pub(super) async fn take_all(&self, until: Instant) -> Vec<ProbeSnapshot> {
         let looks = self.probes.iter().map(|probe| async move {
             let looked = tokio::time::timeout_at(until, self.take_one(probe, until)).await;
@@ -49,7 +49,7 @@ impl ProbeRun<'_> {
         let exposed = internal_call::exposed_name(self.snapshot, |identity| identity.name == tool);
         let entry = exposed.and_then(|name| self.snapshot.catalog.entry(&name));
         let contract = &entry.ok_or_else(|| format!("there is no contract `{tool}`"))?.contract;
-        // What could not be known when the contract was admitted is known now.
+        // Some faults could not be known when the contract was admitted.
         if let Some(fault) = inquiry.fault(contract) {
             return Err(fault);
         }
@@ -69,9 +69,9 @@ impl ProbeRun<'_> {
 
     async fn read(&self, path: std::path::PathBuf) -> ProbeSnapshot {
         let place = Arc::clone(&self.calls.path_places).acquire_owned().await;
-        let Ok(place) = place else { return ProbeSnapshot::NotTaken("nobody looks any more".to_owned()) };
+        let Ok(place) = place else { return ProbeSnapshot::NotTaken("paths are no longer read".to_owned()) };
         let stop = Arc::new(AtomicBool::new(false));
-        // Set when nobody waits any more, so that the thread comes back.
+        // Set when this look is dropped, so that its thread ends.
         let _stop_when_dropped = StopWhenDropped(Arc::clone(&stop));
         let looked = tokio::task::spawn_blocking(move || {
             let _place = place;

@@ -1,4 +1,4 @@
-//! Who waits for whom, and in which order they go.
+//! Which calls wait for which, and in which order they go.
 
 use std::{sync::Arc, time::Duration};
 
@@ -47,7 +47,7 @@ async fn they_go_in_the_order_in_which_they_came() {
     let all = line_up(&turns, "b", &["invoice/*"]);
     let late = line_up(&turns, "c", &["invoice/2"]);
     assert!(first.is_ready() && !all.is_ready());
-    assert!(!late.is_ready(), "nobody overtakes, even where the first is not in the way");
+    assert!(!late.is_ready(), "no call overtakes, even if the first is not in its way");
     drop(first);
     assert!(all.wait_until(Instant::now()).await && !late.is_ready());
     drop(all);
@@ -55,7 +55,7 @@ async fn they_go_in_the_order_in_which_they_came() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_gives_up_leaves_the_line_and_nothing_behind() {
+async fn a_call_that_gives_up_leaves_the_queue_and_nothing_behind() {
     let turns = Arc::new(ResourceQueue::default());
     let first = line_up(&turns, "a", &["invoice/1"]);
     let second = line_up(&turns, "b", &["invoice/1"]);
