@@ -50,7 +50,7 @@ async fn a_resource_is_watched_until_its_last_requester_leaves() {
     drop(second);
     assert_eq!(one.heard().last().unwrap(), "unwatch a://b");
     assert!(other.heard().is_empty());
-    assert_eq!(harness.engine.watch(&requester, "a://b").await.unwrap_err().code, -32002, "nobody's");
+    assert_eq!(harness.engine.watch(&requester, "a://b").await.unwrap_err().code, -32002, "no upstream has this URI");
 }
 
 #[tokio::test]
