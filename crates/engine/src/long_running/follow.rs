@@ -88,7 +88,7 @@ impl FollowedWork<'_> {
             Err(error) => Err(error),
         };
         if let Err(error) = marked {
-            tracing::error!(effect = %id, %error, "it could not be stored where long work continues; a crash would lose it");
+            tracing::error!(effect = %id, %error, "the place where long work continues could not be stored; a crash would lose it");
         }
     }
 

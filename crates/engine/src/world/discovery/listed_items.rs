@@ -33,7 +33,7 @@ pub async fn list_items(upstream: &Upstream) -> BTreeMap<ListedKind, Vec<Definit
                 lists.insert(kind, items.iter().filter_map(|item| kind.read(item.get()).ok()).collect());
             }
             Err(error) => {
-                tracing::debug!(upstream = %upstream.id(), list = kind.word(), %error, "a list is unreadable")
+                tracing::debug!(upstream = %upstream.id(), list = kind.word(), %error, "a list of an upstream could not be read");
             }
         }
     }
