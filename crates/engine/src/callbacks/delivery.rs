@@ -1,4 +1,4 @@
-//! One event on its way to one callback: what is kept about it, whose it is to deliver, and what follows on an attempt.
+//! One event on its way to one callback: what is stored about it, which process delivers it, and what follows an attempt.
 
 use serde::{Deserialize, Serialize};
 use servanda_contract::{Timestamp, faults};
@@ -10,14 +10,14 @@ use super::event::CallbackEvent;
 /// How long a receiver may take to answer.
 pub const ANSWER_MS_MAX: u64 = 15_000;
 const VERSION: u32 = 1;
-/// How long one that was given up is kept for people to see.
+/// How long a delivery that was given up stays visible to operators.
 const GIVEN_UP_KEPT_MS: u64 = 30 * 86_400_000;
-/// Deliveries of one page, and of one list.
+/// How many deliveries a page has, and how many a list.
 pub(crate) const PAGE: u32 = 256;
 const LISTED_MAX: usize = 1_000;
-/// How long after it was due an owner that is alive has begun and ended its attempt.
+/// How long after the due time another process takes a delivery over. An owner that is alive has made its attempt by then.
 const TAKEOVER_MS: u64 = ANSWER_MS_MAX + 5_000;
-/// The longest that a receiver is left alone because it says so.
+/// The longest `Retry-After` of a receiver that the gateway follows.
 const RETRY_AFTER_MS_MAX: u64 = 4 * 3_600_000;
 
 /// One event on its way to one callback.
@@ -26,33 +26,33 @@ pub struct CallbackDelivery {
     version: u32,
     /// The callback, by its name.
     pub callback: String,
-    /// What the receiver knows the event by.
+    /// The id by which the receiver recognises the event.
     pub event_id: String,
-    /// What the event is.
+    /// The type of the event.
     pub event_type: String,
-    /// What is sent, byte for byte.
+    /// The body, byte for byte as it is sent.
     pub(crate) body: String,
-    /// When it was written down.
+    /// When the event happened.
     pub created_at: Timestamp,
-    /// The process whose it is to deliver.
+    /// The process that delivers it; any process if none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) owner: Option<OwnerId>,
-    /// How often it was tried.
+    /// How many attempts were made.
     pub attempts: u32,
-    /// When it was first tried.
+    /// When the first attempt was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_tried_at: Option<Timestamp>,
-    /// When it is to be tried next.
+    /// When the next attempt is due.
     pub due_at: Timestamp,
-    /// What came of the last attempt.
+    /// The outcome of the last attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<String>,
-    /// When it was given up, if it was.
+    /// When the gateway gave up, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_up_at: Option<Timestamp>,
 }
 
-/// How long somebody is tried.
+/// How often and how long a delivery is tried.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallbackRetryPolicy {
     pub(crate) attempts_max: u32,
@@ -61,25 +61,25 @@ pub(crate) struct CallbackRetryPolicy {
     pub(crate) wait_ms_max: u64,
 }
 
-/// What follows on an attempt.
+/// What follows an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum DeliveryStep {
-    /// The receiver has it.
+    /// The receiver has accepted the event.
     Done,
-    /// It is tried again.
+    /// The delivery is tried again.
     Later(CallbackDelivery),
-    /// It is not.
+    /// The gateway gives up.
     GivenUp(CallbackDelivery),
 }
 
-/// Whether it is now this process's to deliver.
+/// Whether this process delivers the event now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeliveryTurn {
-    /// It is.
+    /// This process delivers it now.
     Now,
-    /// It will be then.
+    /// This process may deliver it then, if it is still pending.
     At(Timestamp),
-    /// Somebody else looks after it, or nobody any more.
+    /// The delivery was given up.
     NotOurs,
 }
 
@@ -90,7 +90,7 @@ impl Default for CallbackRetryPolicy {
     }
 }
 
-/// What follows on an attempt. `random` is any number.
+/// Decides what follows an attempt. `random` is any number.
 pub(crate) fn after_attempt(
     delivery: CallbackDelivery,
     attempted: &Result<WebhookResponse, WebhookSendError>,
@@ -121,7 +121,7 @@ pub(crate) fn after_attempt(
     })
 }
 
-/// Three times as long each time, and a fifth more or less, so that those who failed together do not come back together.
+/// Three times as long each time, plus or minus a fifth, so that deliveries that failed together are not retried together.
 fn backoff_ms(attempts: u32, random: u64, retry_policy: CallbackRetryPolicy) -> u64 {
     let factor = 3u64.saturating_pow(attempts.saturating_sub(1));
     let whole_ms = retry_policy.first_wait_ms.saturating_mul(factor).min(retry_policy.wait_ms_max);
@@ -147,12 +147,12 @@ impl CallbackDelivery {
         }
     }
 
-    /// The same, to be delivered by another process.
+    /// The same with another owner.
     pub(crate) fn owned_by(self, owner: &OwnerId) -> Self {
         Self { owner: Some(owner.clone()), ..self }
     }
 
-    /// As it is kept. One that is under way is kept until it is not.
+    /// The stored form. A delivery that is under way does not expire.
     pub(crate) fn note(&self) -> Note {
         let expires_at =
             self.given_up_at.map(|at| Timestamp::from_unix_ms(at.unix_ms().saturating_add(GIVEN_UP_KEPT_MS)));
@@ -160,12 +160,13 @@ impl CallbackDelivery {
         Note { kind: NoteKind::Delivery, key, value: servanda_mcp::envelope::to_json(self), expires_at }
     }
 
-    /// From what was kept; one of a newer version is not ours to touch.
+    /// Reads the stored form; none for a delivery that a newer version wrote.
     pub(crate) fn from_note(note: &Note) -> Option<Self> {
         serde_json::from_str(&note.value).ok().filter(|delivery: &Self| delivery.version == VERSION)
     }
 
-    /// Whose turn it is. An owner that is alive would have tried long ago what is this old.
+    /// Whether this process may deliver the event now. It takes over from another owner only when the delivery is so old that a living
+    /// owner would have made its attempt.
     pub(crate) fn turn(&self, own: &OwnerId, now: Timestamp) -> DeliveryTurn {
         if self.given_up_at.is_some() {
             return DeliveryTurn::NotOurs;
@@ -179,7 +180,7 @@ impl CallbackDelivery {
     }
 }
 
-/// Events that are under way or were given up, oldest first.
+/// Deliveries that are under way or were given up, the oldest first.
 pub async fn deliveries(notebook: &dyn Notebook, now: Timestamp) -> Result<Vec<CallbackDelivery>, JournalError> {
     let mut found: Vec<CallbackDelivery> = Vec::new();
     let mut after = String::new();

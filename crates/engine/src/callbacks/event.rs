@@ -1,4 +1,4 @@
-//! What is told: that a call ended, and how; never what it was given or what it answered. The shape is golden.
+//! The events: that a call ended, and how. They never contain the call's arguments or its answer. Golden files fix their shape.
 
 use serde::Serialize;
 use servanda_contract::{
@@ -7,10 +7,10 @@ use servanda_contract::{
 };
 use servanda_effects::effect::{Effect, EffectEnding, EffectWaitReason};
 
-/// An event, made and not sent yet.
+/// An event that is not sent yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CallbackEvent {
-    /// The same however often it is sent. It has no full stop.
+    /// The same for every attempt. It contains no full stop.
     pub(super) id: String,
     pub(super) kind: &'static str,
     pub(super) at: Timestamp,
@@ -24,7 +24,7 @@ struct CallbackEventBody<'a> {
     data: CallbackEventData<'a>,
 }
 
-/// In the order in which it is written.
+/// The members in the order in which they are written.
 #[derive(Serialize)]
 struct CallbackEventData<'a> {
     call_id: &'a str,
@@ -49,7 +49,7 @@ struct CallbackEventContract<'a> {
     version: &'a str,
 }
 
-/// The word for an end, as configurations have it.
+/// The name of an end, as configurations write it.
 pub(super) const fn ending_word(ending: EffectEnding) -> &'static str {
     match ending {
         EffectEnding::Completed => "completed",
@@ -66,7 +66,7 @@ const fn event_type(ending: EffectEnding) -> &'static str {
     }
 }
 
-/// What the end of a call is to whoever waits for it; none if it has not ended, or never began.
+/// Which end an outcome is for the receivers of callbacks; none if the call has not ended or never began.
 pub(super) const fn ending_of_outcome(outcome: Outcome) -> Option<EffectEnding> {
     match outcome {
         Outcome::Completed => Some(EffectEnding::Completed),
@@ -78,7 +78,8 @@ pub(super) const fn ending_of_outcome(outcome: Outcome) -> Option<EffectEnding> 
     }
 }
 
-/// The end of a call that is being put on record. The store may know better than the record that nobody knows.
+/// The event for a call whose end is being recorded. The ending may be unknown although the record says otherwise, because the store
+/// knows more.
 pub(super) fn from_record(record: &CallRecord, ending: EffectEnding, now: Timestamp) -> CallbackEvent {
     let at = record.finished_at.unwrap_or(now);
     let own = self::ending_of_outcome(record.outcome) == Some(ending);
@@ -101,7 +102,7 @@ pub(super) fn from_record(record: &CallRecord, ending: EffectEnding, now: Timest
     build_event(ending, at, data)
 }
 
-/// The end of a call that is known by its effect alone: recovery or a person settles it.
+/// The event for an end that only the effect tells, because recovery or a person settled it.
 pub(super) fn from_effect(effect: &Effect, ending: EffectEnding, now: Timestamp) -> CallbackEvent {
     let outcome = match ending {
         EffectEnding::Completed => Outcome::Completed,
@@ -134,7 +135,7 @@ fn build_event(ending: EffectEnding, at: Timestamp, data: CallbackEventData<'_>)
     CallbackEvent { id, kind, at, body: servanda_mcp::envelope::to_json(&body) }
 }
 
-/// An event that says only that it is a test.
+/// The body of an event that only says that it is a test.
 pub(super) fn test_body(now: Timestamp) -> String {
     let body = serde_json::json!({ "type": "servanda.test", "timestamp": now.to_string(), "data": {} });
     body.to_string()

@@ -1,8 +1,9 @@
-//! Callbacks: telling somebody outside how long work ended, signed, at least once, whatever happens to this process.
+//! Callbacks: signed messages to receivers outside that tell them how long work ended. Each is delivered at least once, even if this
+//! process dies.
 //!
-//! The intent to tell is a note that is written with the end itself (`outbox`); a pure `step` says what follows on an attempt
-//! (`delivery`). Deliberately not here: the shell that makes the attempts (`deferred::callback_delivery`), sockets, and what a receiver
-//! does with an event that it gets twice, which has the same id both times.
+//! A note to deliver is stored in the same commit as the end itself (`outbox`). The pure function `after_attempt` decides what follows an
+//! attempt (`delivery`). Deliberately not here: making the attempts (`deferred::callback_delivery`), sockets, and what a receiver does
+//! with an event that it gets twice; both copies have the same id.
 
 mod delivery;
 mod event;
@@ -23,35 +24,35 @@ pub use signature::{SigningSecret, SigningSecretError};
 pub(crate) use delivery::{CallbackRetryPolicy, DeliveryStep, DeliveryTurn, PAGE, after_attempt};
 pub(crate) use outbox::CallbackOutbox;
 
-/// Somebody who wants to be told, as the operator configured it.
+/// A receiver of callbacks, as the operator configured it.
 #[derive(Debug, Clone)]
 pub struct Callback {
-    /// What it wants to be told.
+    /// Which ends are sent to it.
     pub subscription: CallbackSubscription,
-    /// Where it is told.
+    /// Where they are sent.
     pub address: WebhookAddress,
-    /// What events are signed with.
+    /// The secret that signs them.
     pub secret: SigningSecret,
 }
 
-/// What somebody wants to be told: enough to write an event down for them, and not enough to send it.
+/// Which ends a receiver wants to know: enough to store an event for it, but not enough to send the event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallbackSubscription {
     /// The callback's name, which is part of every note about it.
     pub name: String,
-    /// Which ends.
+    /// The ends that it wants.
     pub on: BTreeSet<EffectEnding>,
-    /// Of which tools, by exposed names in which `*` stands for anything; every long one if none.
+    /// The tools that it wants, by exposed names in which `*` stands for anything. If there are none, it wants every long-running tool.
     pub tools: Vec<String>,
 }
 
-/// Everybody who wants to be told.
+/// All configured callbacks.
 #[derive(Debug, Clone, Default)]
 pub struct Callbacks(Vec<Callback>);
 
-/// Carries what is to be told. A port: tests have a carrier of their own.
+/// Sends messages to receivers. A port: tests have their own implementation.
 pub trait CallbackTransport: Send + Sync + fmt::Debug {
-    /// Carries a letter once.
+    /// Sends a message once.
     fn post<'a>(
         &'a self,
         to: &'a WebhookAddress,
@@ -70,29 +71,29 @@ impl CallbackTransport for WebhookClient {
 }
 
 impl Callbacks {
-    /// All of a configuration; their names differ.
+    /// The callbacks of a configuration. Their names must differ.
     pub fn new(callbacks: Vec<Callback>) -> Self {
         Self(callbacks)
     }
 
-    /// Each of them.
+    /// All callbacks.
     pub fn iter(&self) -> impl Iterator<Item = &Callback> {
         self.0.iter()
     }
 
-    /// The one of that name.
+    /// Finds a callback by its name.
     pub fn find(&self, name: &str) -> Option<&Callback> {
         self.0.iter().find(|callback| callback.subscription.name == name)
     }
 
-    /// What they want to be told.
+    /// The subscriptions of all callbacks.
     pub fn subscriptions(&self) -> Vec<&CallbackSubscription> {
         self.0.iter().map(|callback| &callback.subscription).collect()
     }
 }
 
 impl CallbackSubscription {
-    /// Whether it wants to be told of such an end.
+    /// Whether the receiver wants to know of such an end.
     pub(crate) fn wants(&self, tool: &str, is_long: bool, ending: EffectEnding) -> bool {
         let of_tool =
             if self.tools.is_empty() { is_long } else { self.tools.iter().any(|pattern| matches(pattern, tool)) };
@@ -101,12 +102,12 @@ impl CallbackSubscription {
 }
 
 impl Callback {
-    /// A signed letter that says nothing but that it is a test.
+    /// A signed message that only says that it is a test.
     pub fn test_letter(&self, id: &str, now: servanda_contract::Timestamp) -> WebhookMessage {
         self.letter(id, &event::test_body(now), now)
     }
 
-    /// A signed letter.
+    /// Signs a message.
     pub(crate) fn letter(&self, id: &str, body: &str, now: servanda_contract::Timestamp) -> WebhookMessage {
         let timestamp_sec = now.unix_ms() / 1_000;
         let headers = vec![
@@ -118,8 +119,7 @@ impl Callback {
     }
 }
 
-/// Whether a name is one of those that a pattern means. As long as pieces are taken where they are first found, the rest has
-/// the most room.
+/// Whether a name matches a pattern. Each piece is matched at its first occurrence, which leaves the most room for the rest.
 fn matches(pattern: &str, name: &str) -> bool {
     let mut pieces = pattern.split('*');
     let Some(mut rest) = pieces.next().and_then(|first| name.strip_prefix(first)) else { return false };

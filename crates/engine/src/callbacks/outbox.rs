@@ -1,5 +1,5 @@
-//! What is written down with the end of a call so that it is told: the one place that decides who wants to know. Pure but for
-//! the waking of whoever delivers.
+//! Creates the notes that are stored with the end of a call, so that receivers are told of it. This is the one place that decides which
+//! receivers want to know. It is pure, except that it wakes the delivery task.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,38 +17,38 @@ use super::{
     event::{self, CallbackEvent},
 };
 
-/// Tells whoever delivers that there is something to deliver, and whether there is such a one here.
+/// Wakes the delivery task, and says whether this process has one.
 #[derive(Debug, Default)]
 pub(crate) struct CallbackOutbox {
     wake: Notify,
     delivers: AtomicBool,
 }
 
-/// Who is to be told, by whom, as things stand.
+/// What is needed to decide which receivers are told of an end.
 #[derive(Debug)]
 pub struct CallbackNotices<'a> {
-    /// Everybody who wants to be told something.
+    /// All subscriptions.
     pub subscriptions: Vec<&'a CallbackSubscription>,
-    /// Which tools take long.
+    /// The catalog, which says which tools are long-running.
     pub catalog: &'a Catalog,
-    /// The process that will deliver; whoever comes first if none.
+    /// The process that will deliver; any process if none.
     pub owner: Option<&'a OwnerId>,
-    /// The present.
+    /// The present time.
     pub now: Timestamp,
 }
 
 impl CallbackOutbox {
-    /// Something was written down.
+    /// Wakes the delivery task because a note was stored.
     pub(crate) fn wake(&self) {
         self.wake.notify_one();
     }
 
-    /// Waits until something is.
+    /// Waits until a note is stored.
     pub(crate) async fn wait(&self) {
         self.wake.notified().await;
     }
 
-    /// Whether this process delivers what it writes down.
+    /// Whether this process delivers the notes that it stores.
     pub(crate) fn delivers(&self) -> bool {
         self.delivers.load(Ordering::Relaxed)
     }
@@ -59,7 +59,7 @@ impl CallbackOutbox {
 }
 
 impl CallbackNotices<'_> {
-    /// What goes with the record of a call that was no effect: it ended as the record says.
+    /// The notes that are stored with the record of a call that is not an effect. It ended as the record says.
     pub(crate) fn for_record(&self, record: &CallRecord) -> Vec<Note> {
         let Some(ending) = event::ending_of_outcome(record.outcome).filter(|_| !self.subscriptions.is_empty()) else {
             return Vec::new();
@@ -67,8 +67,8 @@ impl CallbackNotices<'_> {
         self.notes(&record.tool, self.is_long_record(record), ending, || event::from_record(record, ending, self.now))
     }
 
-    /// What goes with the record of a call that settles an effect: as the record says, unless the store knows that nobody
-    /// knows.
+    /// The notices that go with a record that settles an effect. The end is the one on the record, unless the store knows that the
+    /// outcome is unknown.
     pub(crate) fn for_settling(&self, record: &CallRecord) -> Vec<Notice> {
         if self.subscriptions.is_empty() || matches!(record.outcome, Outcome::Refused | Outcome::Replayed) {
             return Vec::new();
@@ -84,14 +84,14 @@ impl CallbackNotices<'_> {
         told.flatten().collect()
     }
 
-    /// What goes with an effect that is settled without a call: by recovery, or by a person.
+    /// The notices that go with an effect that recovery or a person settles, without a call.
     pub fn for_effect(&self, effect: &Effect) -> Vec<Notice> {
         let ends = [EffectEnding::Completed, EffectEnding::Failed, EffectEnding::Unknown].into_iter();
         let told = ends.flat_map(|ending| self.for_ended(effect, ending).into_iter().map(move |note| (ending, note)));
         told.map(|(ending, note)| Notice { ending, note }).collect()
     }
 
-    /// What is to be told of an effect that ended so.
+    /// The notes for an effect with this end.
     pub(crate) fn for_ended(&self, effect: &Effect, ending: EffectEnding) -> Vec<Note> {
         let order = &effect.order;
         let is_long = self.is_long(&order.exposed_tool, &effect.key.tool, Some(order.timeout_ms));
@@ -105,7 +105,7 @@ impl CallbackNotices<'_> {
         ending: EffectEnding,
         event: impl FnOnce() -> CallbackEvent,
     ) -> Vec<Note> {
-        // Somebody may have called it by a name that it had before, and mean the same tool by its present one.
+        // The call may have used an earlier name of the tool while the subscription uses the present one.
         let now = self.catalog.present_name(tool).unwrap_or(tool);
         let wants = |one: &CallbackSubscription| one.wants(tool, is_long, ending) || one.wants(now, is_long, ending);
         let mut wanting = self.subscriptions.iter().filter(|wanting| wants(wanting)).peekable();
@@ -123,7 +123,7 @@ impl CallbackNotices<'_> {
         contract.is_some_and(|contract| self.is_long(&record.tool, &contract.name, record.deadline_ms))
     }
 
-    /// Whether a tool takes long by its contract; where that is gone, by the time that the call was given.
+    /// Whether the tool is long-running by its contract. If the contract is gone, the call's timeout decides.
     fn is_long(&self, tool: &str, contract: &str, given_ms: Option<u64>) -> bool {
         let entry = self.catalog.entry(tool).map(|entry| entry.contract.contract());
         match entry.filter(|entry| entry.identity.name == contract) {

@@ -1,4 +1,4 @@
-//! Signatures as the Standard Webhooks specification has them: HMAC-SHA256 over id, time and body.
+//! Signatures as the Standard Webhooks specification defines them: HMAC-SHA256 over id, time and body.
 
 use std::fmt;
 
@@ -6,36 +6,36 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
-/// What a secret in the specification's own form begins with; the rest is base64.
+/// The prefix of a secret in the specification's own form; the rest is base64.
 const PREFIX: &str = "whsec_";
-/// The least a secret may have: 192 bits.
+/// The shortest secret that is accepted: 192 bits.
 const SECRET_BYTES_MIN: usize = 24;
-/// More than this is a mistake, and not a secret.
+/// The longest secret that is accepted. A longer text is more likely a mistake than a secret.
 const SECRET_BYTES_MAX: usize = 1_024;
 
-/// What events are signed with. It is never shown.
+/// The secret that signs events. It is never shown.
 #[derive(Clone)]
 pub struct SigningSecret(Hmac<Sha256>);
 
-/// Why something is no secret; it never says what that was.
+/// Why a text is not a usable secret. The error never contains the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SigningSecretError {
-    /// There is none.
+    /// It is empty.
     #[error("it is empty")]
     Empty,
-    /// It can be guessed.
+    /// It is so short that it could be guessed.
     #[error("it has {0} bytes, and at least {SECRET_BYTES_MIN} are needed")]
     Short(usize),
-    /// Nobody meant that.
+    /// It is so long that it must be a mistake.
     #[error("it has more than {SECRET_BYTES_MAX} bytes")]
     Long,
-    /// It says that it is base64 and is not.
+    /// It begins like base64 but is not.
     #[error("it begins with `{PREFIX}`, and what follows is not base64")]
     NotBase64,
 }
 
 impl SigningSecret {
-    /// Reads a secret: behind `whsec_` it is base64, anything else is taken as it is.
+    /// Reads a secret: after `whsec_` it is base64; any other text is used as it is.
     pub fn parse(text: &str) -> Result<Self, SigningSecretError> {
         let bytes = match text.strip_prefix(PREFIX) {
             Some(encoded) => STANDARD.decode(encoded).map_err(|_| SigningSecretError::NotBase64)?,
@@ -45,12 +45,12 @@ impl SigningSecret {
             0 => Err(SigningSecretError::Empty),
             length if length < SECRET_BYTES_MIN => Err(SigningSecretError::Short(length)),
             length if length > SECRET_BYTES_MAX => Err(SigningSecretError::Long),
-            // HMAC takes a key of any length.
+            // HMAC accepts a key of any length, so this error never occurs.
             _ => Hmac::new_from_slice(&bytes).map(Self).map_err(|_| SigningSecretError::Long),
         }
     }
 
-    /// The signature of a message, as it stands in the header. Neither the id nor the time has a full stop in it.
+    /// The signature of a message, as the header has it. The id and the time must not contain a full stop.
     pub(crate) fn sign(&self, id: &str, timestamp_sec: u64, body: &str) -> String {
         let mut code = self.0.clone();
         code.update(format!("{id}.{timestamp_sec}.{body}").as_bytes());

@@ -1,5 +1,5 @@
-//! Delivers callbacks: looks for what is due, makes the attempts in the background, bounded in number, and writes down what came of
-//! each. What follows on an attempt is decided by `callbacks::step`.
+//! Delivers callbacks: finds the deliveries that are due, makes the attempts in the background, limits how many run at once, and stores
+//! the outcome of each. Deliberately not here: what follows an attempt, which `callbacks::after_attempt` decides.
 
 use std::{
     collections::BTreeMap,
@@ -21,18 +21,18 @@ use crate::{
     random::random,
 };
 
-/// How many are under way to one callback at once: one that is slow must not hold up the others.
+/// How many attempts to one callback run at once. The limit is per callback, so that a slow receiver does not hold up the others.
 const AT_ONCE_MAX: usize = 4;
-/// How long nothing is looked for if nothing is known to be due: what other processes left is found then.
+/// How long to wait before looking again when no delivery is known to be due. This look also finds deliveries that other processes left.
 const LOOK_INTERVAL_MS: u64 = 5_000;
-/// How long attempts may take that are under way when it is to end.
+/// How long attempts that are under way may still take when the gateway stops.
 const END_MS_MAX: u64 = 2_000;
 
-/// Notes that are being delivered, and how many of each callback.
+/// The notes that are being delivered, each with the name of its callback.
 #[derive(Debug, Default)]
 struct InFlightDeliveries(Mutex<BTreeMap<String, String>>);
 
-/// One of them, until this is dropped.
+/// Marks one note as being delivered until this is dropped.
 #[derive(Debug)]
 struct InFlightDeliveryGuard {
     key: String,
@@ -52,27 +52,26 @@ pub(crate) async fn deliver(
     loop {
         let looked = deliver_due(core, &transport, retry_policy, &in_hand, &mut attempts).await;
         let next = looked.unwrap_or_else(|error| {
-            tracing::warn!(%error, "it could not be looked for callbacks to deliver");
+            tracing::warn!(%error, "the callbacks that are due could not be read; the gateway tries again");
             None
         });
         let wait_ms = next.map_or(LOOK_INTERVAL_MS, |at| at.since_ms(core.clock.now()).min(LOOK_INTERVAL_MS));
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(wait_ms)) => {}
             () = core.outbox.wait() => {}
-            // A place is free, and what was tried may be due again.
+            // An attempt has ended: a place is free, and the same delivery may be due again.
             Some(_) = attempts.join_next() => {}
             () = stop.cancelled() => break,
         }
     }
-    // What is written down from now on is for whoever comes next.
+    // Notes written from now on have no owner: the next process that delivers takes them.
     core.outbox.set_delivers(false);
     let ending = async { while attempts.join_next().await.is_some() {} };
-    // What is cut off was not delivered for all we know, and is delivered again.
+    // An attempt that is cut off counts as not delivered, so the event is delivered again.
     let _ = timeout(Duration::from_millis(END_MS_MAX), ending).await;
 }
 
-/// Goes through everything that is kept, page by page, and begins what is due. Says when something is due next, if that is
-/// known.
+/// Reads all stored deliveries, page by page, and starts those that are due. Returns when the next one is due, if that is known.
 async fn deliver_due(
     core: &Arc<Core>,
     transport: &Arc<dyn CallbackTransport>,
@@ -91,14 +90,14 @@ async fn deliver_due(
             match delivery.turn(&core.owner, core.clock.now()) {
                 DeliveryTurn::NotOurs => {}
                 DeliveryTurn::At(at) => next = Some(next.map_or(at, |next| next.min(at))),
-                // Where there is no place, the end of an attempt leads to the next look.
+                // If all places are taken, the end of an attempt starts the next look.
                 DeliveryTurn::Now => {
                     let Some(held) = in_hand.hold(&note.key, &delivery.callback) else { continue };
                     let (core, transport) = (Arc::clone(core), Arc::clone(transport));
                     attempts.spawn(async move {
                         if let Err(error) = attempt(&core, transport.as_ref(), retry_policy, &held.key).await {
-                            tracing::warn!(note = held.key, %error, "what came of a callback could not be kept");
-                            // It is due as before; without a pause the receiver would get it again and again.
+                            tracing::warn!(note = held.key, %error, "the outcome of a callback could not be stored; it is sent again");
+                            // The delivery is still due. Without a pause the receiver would get it again and again.
                             tokio::time::sleep(Duration::from_millis(LOOK_INTERVAL_MS)).await;
                         }
                     });
@@ -108,7 +107,7 @@ async fn deliver_due(
     }
 }
 
-/// Makes one attempt at what is still to be delivered, and still ours.
+/// Makes one attempt, if the delivery is still pending and belongs to this process.
 async fn attempt(
     core: &Arc<Core>,
     transport: &dyn CallbackTransport,
@@ -122,7 +121,7 @@ async fn attempt(
             let letter = callback.letter(&delivery.event_id, &delivery.body, core.clock.now());
             transport.post(&callback.address, letter).await
         }
-        None => Err(WebhookSendError("no callback of that name is configured any more".to_owned())),
+        None => Err(WebhookSendError("no callback of this name is configured any more".to_owned())),
     };
     let (callback, event) = (delivery.callback.clone(), delivery.event_id.clone());
     match after_attempt(delivery, &attempted, core.clock.now(), random(), retry_policy) {
@@ -132,22 +131,23 @@ async fn attempt(
         }
         DeliveryStep::Later(later) => {
             let (why, attempts) = (later.last.as_deref().unwrap_or_default(), later.attempts);
-            tracing::warn!(%callback, %event, attempts, why, "a callback was not delivered; it is tried again");
+            tracing::warn!(%callback, %event, attempts, why, "a callback was not delivered; the gateway tries again");
             core.notebook.write(later.note()).await
         }
         DeliveryStep::GivenUp(given_up) => {
             let (why, attempts) = (given_up.last.as_deref().unwrap_or_default(), given_up.attempts);
             tracing::error!(
                 %callback, %event, attempts, why,
-                "a callback was given up; see `servanda callbacks`, and try it with `servanda callbacks test {callback}`"
+                "the gateway gave up on a callback; see `servanda callbacks`, and try it with `servanda callbacks test {callback}`"
             );
             core.notebook.write(given_up.note()).await
         }
     }
 }
 
-/// What is kept under a key, if it is to be delivered here and now; what was another's is written down as ours first. Of two
-/// that take at the same moment the later one delivers, and rarely both, which the id makes harmless.
+/// Reads a delivery that this process may make now. A delivery of another process is first written down as this process's own. If two
+/// processes do this at the same moment, the one that writes last delivers. In rare cases both deliver; the receiver recognises the
+/// second one by its id.
 async fn claim_delivery(core: &Core, key: &str) -> Result<Option<CallbackDelivery>, JournalError> {
     let read = async || core.notebook.read(NoteKind::Delivery, key, core.clock.now()).await;
     let now = core.clock.now();
@@ -163,7 +163,7 @@ async fn claim_delivery(core: &Core, key: &str) -> Result<Option<CallbackDeliver
 }
 
 impl InFlightDeliveries {
-    /// Takes one in hand, unless it is or its callback has as many as it may.
+    /// Marks a note as being delivered, unless it is already or its callback has reached its limit.
     fn hold(self: &Arc<Self>, key: &str, callback: &str) -> Option<InFlightDeliveryGuard> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let busy = held.values().filter(|busy| *busy == callback).count();

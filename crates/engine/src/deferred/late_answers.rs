@@ -1,6 +1,6 @@
-//! Answers that come after the deadline of their call. The caller was told that the outcome is unknown; the upstream's answer says it
-//! after all, so it settles the effect. It is checked like any answer, and its record is a call of its own that continues the first.
-//! The upstream limits how many late answers are waited for, and how long.
+//! Answers that come after the deadline of their call. The caller was told that the outcome is unknown. The late answer tells the
+//! outcome, so it settles the effect. It is checked like any answer, and its record is a call of its own that continues the first. The
+//! upstream limits how many late answers it waits for, and for how long.
 
 use std::{
     collections::HashMap,
@@ -27,12 +27,12 @@ use crate::{
 /// An answer that may still come.
 pub(crate) type LateAnswer = oneshot::Receiver<Result<Answer, PerformFailure>>;
 
-/// How long a call counts as a repetition of one that was answered late, and how many of those are kept in mind.
+/// How long an identical call counts as a repetition of a call that was answered late, and how many such calls are remembered.
 const REPETITION_MS_MAX: u64 = 600_000;
 const REPETITIONS_MAX: usize = 1_024;
 
-/// Calls whose answers came late and that were done: their callers were told that the outcome is unknown, so an identical call without a
-/// key is more likely a repetition than a new operation. One process's own; a call with a key needs it not.
+/// Calls that completed after their deadline. Their callers were told that the outcome is unknown, so an identical call without a key is
+/// more likely a repetition than a new operation. Each process remembers only its own; a call with a key does not need this.
 #[derive(Debug, Default)]
 pub(crate) struct LateCompletions(Mutex<HashMap<RepetitionKey, (EffectId, u64)>>);
 
@@ -40,7 +40,7 @@ pub(crate) struct LateCompletions(Mutex<HashMap<RepetitionKey, (EffectId, u64)>>
 type RepetitionKey = (String, String, Digest);
 
 impl LateCompletions {
-    /// The effect of an identical call that was done late, if that was not long ago.
+    /// The effect of an identical call that completed late, if that was not long ago.
     pub(crate) fn find(&self, caller: &Caller, proposal: Digest, now: Timestamp) -> Option<EffectId> {
         let mut done = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if done.is_empty() {
@@ -62,16 +62,16 @@ impl LateCompletions {
     }
 }
 
-/// The effect that waits for it.
+/// A call whose deadline has passed, with what its late answer needs to settle the effect.
 #[derive(Debug)]
 pub(crate) struct OverdueCall {
     pub(crate) claim: Claim,
     pub(crate) contract: Arc<CompiledContract>,
     pub(crate) upstream: Arc<str>,
-    /// What the call changes.
+    /// The resources that the call changes.
     pub(crate) resources: Vec<String>,
     pub(crate) was_sent_before: bool,
-    /// Of the call whose time is over.
+    /// The record of the call whose deadline has passed.
     pub(crate) record: CallRecord,
 }
 
@@ -95,7 +95,7 @@ async fn settle(deferred: &DeferredContext, overdue: OverdueCall, outcome: Resul
         judge(&contract, &record.call_id, outcome, was_sent_before);
     let is_definite = matches!(end, DispatchEnd::Completed(_) | DispatchEnd::Failed(_));
     if !is_definite && quarantine.is_none() {
-        tracing::debug!(effect = %claim.id, ?end, "what came after the deadline of a call does not say how it ended");
+        tracing::debug!(effect = %claim.id, ?end, "the late answer of a call does not tell how the call ended; its effect stays as it is");
         return;
     }
     core.cache.invalidate(&upstream, &resources);
@@ -105,16 +105,16 @@ async fn settle(deferred: &DeferredContext, overdue: OverdueCall, outcome: Resul
     record.outcome = outcome;
     record.class = refusal.as_ref().map(|refusal| refusal.error_code);
     record.refusal = refusal;
-    // Before the effect is settled: until then an identical call is stopped by the unknown effect itself.
+    // This comes before the effect is settled: until then the unknown effect itself stops an identical call.
     if matches!(end, DispatchEnd::Completed(_)) {
         deferred.late_completions.note(&record, &claim.id, core.clock.now());
     }
-    tracing::info!(effect = %claim.id, "the answer of a call came after its deadline and settles it");
+    tracing::info!(effect = %claim.id, "the answer of a call came after its deadline; the effect is settled by it");
     records::settle(core, EffectSettlement { claim, end, record, quarantine, held: None }).await;
     mutation.end(outcome);
 }
 
-/// The record of the answer: of the call whose time is over, as far as that was decided before it was sent.
+/// The record of the late answer: what was decided about the first call before it was sent, as a call of its own.
 fn record(core: &Core, first: CallRecord) -> CallRecord {
     let mut caller = first.caller.clone();
     caller.client = Some(LATE_ANSWER_CLIENT.to_owned());

@@ -1,7 +1,7 @@
-//! What goes on after a caller was answered, or after its process is gone: tasks that upstreams made, answers that come late, effects
-//! that were left behind, and callbacks to be delivered.
+//! Work that continues after the caller was answered or after its process is gone: tasks that upstreams made, answers that come late,
+//! effects whose process is gone, and the delivery of callbacks.
 //!
-//! Deliberately not here: what a client asks about a task (`relay`), and how a call is decided (`call`).
+//! Deliberately not here: requests of clients about tasks (`relay`), and decisions about calls (`call`).
 
 mod callback_delivery;
 pub(crate) mod late_answers;
@@ -20,7 +20,7 @@ use crate::{core::Core, long_running::LongWorkContext};
 pub(crate) struct DeferredContext {
     pub(crate) core: Arc<Core>,
     pub(crate) long_running: Arc<LongWorkContext>,
-    /// Our ids of the tasks of upstreams.
+    /// Maps the upstreams' task ids to our own.
     pub(crate) tasks: Arc<TaskIndex>,
     pub(crate) late_completions: LateCompletions,
 }

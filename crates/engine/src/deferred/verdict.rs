@@ -1,5 +1,5 @@
-//! What an answer means for an effect whose caller does not wait any more: it was sent again, followed on, or answered late. The answer is
-//! checked like any other.
+//! What an answer means for an effect whose caller no longer waits, because the call was sent again, followed by recovery, or answered
+//! late. The answer is checked like any other.
 
 use servanda_contract::{CallId, Refusal, record::Outcome};
 use servanda_effects::effect::DispatchEnd;
@@ -12,7 +12,7 @@ use crate::{
     records,
 };
 
-/// What became of something that was sent again or followed on.
+/// The outcome of a call that was sent again, followed by recovery, or answered late.
 pub(crate) struct DeferredVerdict {
     pub(crate) end: DispatchEnd,
     pub(crate) outcome: Outcome,
@@ -26,7 +26,7 @@ impl DeferredVerdict {
     }
 }
 
-/// What an answer, or that there is none, means for the effect and the record.
+/// What an answer, or a failure, means for the effect and the record.
 pub(crate) fn judge(
     contract: &CompiledContract,
     call_id: &CallId,

@@ -1,5 +1,5 @@
-//! The end of a long work, as those hear of it who follow it as a task. Callbacks are not told from here: theirs is written in
-//! the same commit as the end.
+//! Announces the end of long work to requesters that follow it as a task. Deliberately not here: callbacks, whose notes are stored in the
+//! same commit as the end.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use servanda_effects::effect::{Effect, EffectState};
 use super::task;
 use crate::core::Core;
 
-/// A change of an effect was made here that may be the end of a long work. Called by whoever made it, after it is on record.
+/// Announces an effect's change if it is the end of long work. The code that made the change calls this after the change is recorded.
 pub(crate) async fn announce_end(core: &Arc<Core>, effect: &Effect) {
     let is_over = !matches!(effect.state, EffectState::Claimed | EffectState::Dispatching);
     if !is_over || !effect.order.keeps_answer || !is_long(core, effect) {
         return;
     }
-    tracing::debug!(effect = %effect.id, state = effect.state.name(), "a long work ended");
+    tracing::debug!(effect = %effect.id, state = effect.state.name(), "long work ended");
     task::announce(core, &effect.id).await;
 }
 

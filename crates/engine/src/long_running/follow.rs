@@ -1,5 +1,5 @@
-//! Following what an upstream works on by itself: noted durably before anything else, then asked about less and less often
-//! until it ends, its time is over, or it is not wanted any more, which is passed on and waited for.
+//! Follows work that an upstream does by itself. Where the work continues is stored first. Then the upstream is asked less and less
+//! often, until the work ends or its time is over. A cancellation is passed on, and the end is still awaited.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,23 +26,23 @@ use crate::{
     world::UpstreamMember,
 };
 
-/// How long one question may take.
+/// How long one question to the upstream may take.
 const ASK_MS_MAX: u64 = 30_000;
-/// How much longer than its time it is left alone, so that whoever follows it has given up before.
+/// How much longer than its time the work counts as followed, so that its follower has given up before another process takes it over.
 const GRACE_MS: u64 = 10_000;
 
-/// A long work that goes on at its upstream.
+/// Long work that continues at its upstream.
 pub(crate) struct FollowedWork<'a> {
     pub(crate) progress_recorder: ProgressRecorder,
     pub(crate) member: &'a Arc<UpstreamMember>,
-    /// The evidence that it is this process's.
+    /// The claim that shows that the work belongs to this process.
     pub(crate) claim: Claim,
     pub(crate) deadline: Instant,
-    /// How it is asked, until when.
+    /// The options of a question that ends at the given time.
     pub(crate) delivery: &'a (dyn Fn(Instant) -> RequestOptions + Send + Sync),
 }
 
-/// Follows a task that an upstream made, to what the call would have been answered.
+/// Follows a task that an upstream made until there is the answer that the call would have got.
 pub(crate) async fn follow(followed: &FollowedWork<'_>, created: &CreatedTask) -> Result<Answer, PerformFailure> {
     let CreatedTask { theirs, era, poll_ms, .. } = created;
     let modern = *era == Era::Modern;
@@ -50,7 +50,7 @@ pub(crate) async fn follow(followed: &FollowedWork<'_>, created: &CreatedTask) -
     followed.follow_task(theirs, *era, *poll_ms).await.map_err(upstream_failure::after_sending)
 }
 
-/// What to do after a question about a task.
+/// What follows a question about a task.
 enum TaskPollStep {
     Wait(Option<u64>),
     Fetch,
@@ -58,7 +58,8 @@ enum TaskPollStep {
 }
 
 impl FollowedWork<'_> {
-    /// Notes where it goes on, first beside the effect and then in it: after a crash it is asked about and not given up.
+    /// Stores where the work continues, first beside the effect and then in it, so that after a crash the work is asked about instead of
+    /// given up.
     pub(super) async fn submit(&self, place: SubmittedWorkId) {
         let ProgressRecorder { core, id, .. } = &self.progress_recorder;
         let left = self.deadline.saturating_duration_since(Instant::now());
@@ -87,11 +88,11 @@ impl FollowedWork<'_> {
             Err(error) => Err(error),
         };
         if let Err(error) = marked {
-            tracing::error!(effect = %id, %error, "where a long work goes on could not be kept; after a crash nobody would know");
+            tracing::error!(effect = %id, %error, "the place where long work continues could not be stored; a crash would lose it");
         }
     }
 
-    /// Says every so often that somebody asks about it.
+    /// Stores from time to time that this process still asks about the work.
     async fn note_asked(&self) {
         let ProgressRecorder { core, id, .. } = &self.progress_recorder;
         let now_ms = core.clock.now().unix_ms();
@@ -102,7 +103,7 @@ impl FollowedWork<'_> {
         }
     }
 
-    /// Waits before the next question. An error when its time is over. Says whether it is not wanted any more.
+    /// Waits before the next question. Returns an error when the work's time is over, and whether the work was cancelled meanwhile.
     pub(super) async fn pause(&self, pause_ms: u64, told: bool) -> Result<bool, PerformFailure> {
         let until = Instant::now() + Duration::from_millis(pause_ms);
         loop {
@@ -159,11 +160,11 @@ impl FollowedWork<'_> {
         let answer = match self.ask(method::TASKS_GET, theirs, ASK_MS_MAX).await {
             Ok(answer) => answer,
             Err(failure @ PerformFailure::Rejected { .. }) => return TaskPollStep::Done(Err(failure)),
-            // The task goes on without us; it is asked about again.
+            // The task continues without us; the loop asks again.
             Err(_) => return TaskPollStep::Wait(None),
         };
         let Ok(task) = serde_json::from_slice::<RawObject<'_>>(&answer.result) else {
-            return malformed("the task is no object");
+            return malformed("the task is not a JSON object");
         };
         let Some(status) = TaskStatus::from_task(&task) else { return malformed("the task has no status") };
         match (status, era) {
@@ -171,7 +172,7 @@ impl FollowedWork<'_> {
                 self.report_status(&task);
                 TaskPollStep::Wait(number(&task, if era == Era::Modern { "pollIntervalMs" } else { "pollInterval" }))
             }
-            // A legacy server tells its end, and asks, while its result is waited for.
+            // A legacy server gives the result, and asks its questions, while the result is being fetched.
             (TaskStatus::Completed | TaskStatus::Failed | TaskStatus::InputRequired, Era::Legacy) => {
                 TaskPollStep::Fetch
             }
@@ -185,7 +186,9 @@ impl FollowedWork<'_> {
             (TaskStatus::Failed, Era::Modern) => {
                 TaskPollStep::Done(Err(upstream_failure::rejected(task_error(task.get("error")))))
             }
-            (TaskStatus::InputRequired, Era::Modern) => malformed("the task wants input where nobody can be asked"),
+            (TaskStatus::InputRequired, Era::Modern) => {
+                malformed("the task wants input, but no client is waiting that could give it")
+            }
             (TaskStatus::Cancelled, _) => TaskPollStep::Done(Err(PerformFailure::Cancelled { sent: true })),
         }
     }
@@ -193,7 +196,7 @@ impl FollowedWork<'_> {
     async fn fetch(&self, theirs: &str) -> TaskPollStep {
         match self.ask(method::TASKS_RESULT, theirs, u64::MAX).await {
             Ok(answer) => {
-                // The requester knows of no task.
+                // The requester does not know that there is a task.
                 let result = with_related_task(&answer.result, None).map_or_else(|| answer.result.clone(), Bytes::from);
                 TaskPollStep::Done(Ok(Answer { result, era: answer.era }))
             }
@@ -206,7 +209,7 @@ impl FollowedWork<'_> {
 
     async fn ask(&self, method: &'static str, theirs: &str, ms_max: u64) -> Result<Answer, PerformFailure> {
         let until = Instant::now().checked_add(Duration::from_millis(ms_max)).unwrap_or(self.deadline);
-        // That the work is not wanted any more does not stop the questions about it.
+        // Cancelling the work does not stop the questions about it.
         let delivery = RequestOptions { cancel: CancellationToken::new(), ..(self.delivery)(until.min(self.deadline)) };
         self.member.server.ask(task_question(method, theirs), delivery).await
     }
@@ -217,7 +220,7 @@ impl FollowedWork<'_> {
             ..(self.delivery)(Instant::now() + Duration::from_millis(ASK_MS_MAX))
         };
         if let Err(error) = self.member.server.ask(task_question(method::TASKS_CANCEL, theirs), delivery).await {
-            tracing::debug!(upstream = %self.member.id, %error, "a task that is not wanted any more could not be cancelled");
+            tracing::debug!(upstream = %self.member.id, %error, "the cancellation of a task did not reach its upstream");
         }
     }
 
@@ -228,8 +231,8 @@ impl FollowedWork<'_> {
         }
     }
 
-    /// Keeps what is said of its state, and tells whoever waits for the answer: as progress, which counts what was said,
-    /// because the protocol wants a number that grows.
+    /// Stores what the upstream says about its state, and sends it to the waiting caller as progress. The progress value counts the
+    /// messages, because the protocol requires a number that grows.
     pub(super) fn report_message(&self, message: &str) {
         let message = &*legible_in_brief(message);
         let Some(count) = self.progress_recorder.work.note_state(message) else { return };

@@ -1,4 +1,4 @@
-//! What requesters ask about long works as tasks, in either era.
+//! Requests about long work as a task, in either era.
 
 use servanda_mcp::{Era, RpcError};
 use tokio::time::Instant;
@@ -11,7 +11,7 @@ use crate::{
     core::Core,
 };
 
-/// A requester that asks, and how long it waits.
+/// The requester of an inquiry, and how long it waits.
 #[derive(Debug)]
 pub(crate) struct InquiryWait<'a> {
     pub(crate) requester: &'a Requester,
@@ -19,12 +19,12 @@ pub(crate) struct InquiryWait<'a> {
     pub(crate) cancel: &'a CancellationToken,
 }
 
-/// The long work that a requester's task is, if it is one.
+/// The long work behind a requester's task id, if there is one.
 pub(crate) async fn find(core: &Core, requester: &Requester, task_id: &str) -> Option<LongWorkView> {
     view::view_for(core, requester, task_id).await
 }
 
-/// Answers what a requester asks about one.
+/// Answers a requester's inquiry about long work.
 pub(crate) async fn inquire(
     long_running: &LongWorkContext,
     asker: InquiryWait<'_>,
@@ -34,30 +34,30 @@ pub(crate) async fn inquire(
     let (snapshot, era) = (long_running.core.snapshot(), asker.requester.era);
     match subject {
         InquirySubject::TaskCancel => cancel(long_running, seen, era).await,
-        // Nobody is asked anything once it is a task of ours, so that there is nothing to be told.
+        // Work that has become a task of ours asks nothing any more, so there is nothing to answer.
         InquirySubject::TaskUpdate => Ok("{}".to_owned()),
         InquirySubject::TaskResult => {
             let InquiryWait { requester, deadline, cancel } = asker;
             let seen = view::await_end(long_running, requester, seen.effect.id.as_str(), deadline, cancel).await;
             let result = seen.and_then(|seen| task::result(&seen, &snapshot));
             result.ok_or_else(|| {
-                invalid_params("the task still goes on").with_hint("ask again later, or look at it with `tasks/get`")
+                invalid_params("the task is still running").with_hint("ask again later, or look at it with `tasks/get`")
             })
         }
         _ => Ok(task::state(&snapshot, &seen, era)),
     }
 }
 
-/// Passes on that it is not wanted any more. Nothing is called cancelled that may have been done: before anything was sent it
-/// is given up, and afterwards it goes on until its end is known.
+/// Cancels long work. Work that may have been done is never called cancelled: before anything is sent it is given up; afterwards it
+/// continues until its end is known.
 async fn cancel(long_running: &LongWorkContext, seen: LongWorkView, era: Era) -> Result<String, RpcError> {
     let core = &long_running.core;
     let id = seen.effect.id.clone();
     if !seen.is_ended() {
         let kept = note::ask_cancellation(core, &seen.effect).await;
         kept.map_err(|error| {
-            tracing::error!(effect = %id, %error, "that a long work is not wanted any more could not be kept");
-            RpcError::new(servanda_mcp::envelope::code::INTERNAL_ERROR, "the cancellation could not be kept")
+            tracing::error!(effect = %id, %error, "the cancellation of long work could not be stored");
+            RpcError::new(servanda_mcp::envelope::code::INTERNAL_ERROR, "the cancellation could not be stored")
                 .with_hint("try again; operators: `servanda doctor` looks at the ledger")
         })?;
         match long_running.works.find(&id) {

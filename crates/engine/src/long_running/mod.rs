@@ -1,10 +1,10 @@
-//! Long work: calls whose contracts are of the timeout classes `long_running` and `async`. Their callers need not wait: once
-//! the effect is fenced the call goes on by itself, and its caller asks how it stands by the effect's handle, as a task of either era
-//! or with a tool of ours, here or after a restart.
+//! Long work: calls whose contracts have the timeout class `long_running` or `async`. Their callers need not wait. Once the effect is
+//! fenced, the call continues by itself, and its caller asks for its state by the effect's handle: as a task of either era or with a tool
+//! of ours, in this process or after a restart.
 //!
-//! A long work is its effect: what it ended with is the effect's stored answer, and `deferred::recovery` looks after it when its
-//! process is gone. Kept beside it are only the last progress, that a cancellation was asked for, and where an upstream works on it
-//! ([`note`]). Deliberately not here: what is decided about a call, and settling an effect.
+//! The state of long work is its effect: the result is the effect's stored answer, and `deferred::recovery` takes over when the process
+//! is gone. Stored beside the effect are only the last progress, a requested cancellation, and where an upstream continues the work
+//! ([`note`]). Deliberately not here: decisions about calls, and settling an effect.
 
 mod end_announcement;
 mod follow;
@@ -40,9 +40,9 @@ pub(crate) use self::{
 };
 use crate::core::Core;
 
-/// How long a caller waits for long work: less than clients wait for anything.
+/// How long a caller waits for long work: less than the timeout of any client.
 pub const LONG_WAIT_MS_MAX: u64 = 25_000;
-/// Long works of this process at once; a call beyond that is one that its caller waits for.
+/// How much long work runs at once in this process. The caller of any further call waits for its end.
 const WORKS_MAX: usize = 4_096;
 
 /// What long work shares in this process.
@@ -55,12 +55,12 @@ pub(crate) struct LongWorkContext {
     pub(crate) wait_ms_max: Option<u64>,
 }
 
-/// The long works that are under way in this process.
+/// The long work that is under way in this process.
 #[derive(Debug)]
 pub(crate) struct LongWorkTable {
     live: Mutex<BTreeMap<EffectId, Arc<LongWork>>>,
     places: Arc<Semaphore>,
-    /// Told whenever one ends.
+    /// Notified whenever a work ends.
     ended: Notify,
 }
 
@@ -76,7 +76,7 @@ impl LongWorkContext {
     }
 }
 
-/// A long work under way here, until this is dropped.
+/// Keeps long work in the table until this is dropped.
 #[derive(Debug)]
 pub(crate) struct LongWorkEntry {
     id: EffectId,
@@ -84,12 +84,12 @@ pub(crate) struct LongWorkEntry {
 }
 
 impl LongWorkTable {
-    /// A place for another one; none if there are too many.
+    /// Reserves a place for more work; none if all places are taken.
     pub(crate) fn reserve_place(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.places).try_acquire_owned().ok()
     }
 
-    /// The one of a handle.
+    /// Finds work by its handle.
     pub(crate) fn find(&self, id: &EffectId) -> Option<Arc<LongWork>> {
         self.locked().get(id).cloned()
     }

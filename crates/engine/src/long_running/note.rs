@@ -1,5 +1,5 @@
-//! What is kept about a long work beside its effect: the last progress, that a cancellation was asked for, and where an
-//! upstream works on it. Each under a key of its own, so that no two of them overwrite each other.
+//! What is stored about long work beside its effect: the last progress, a requested cancellation, and where an upstream continues the
+//! work. Each has its own key, so that none overwrites another.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use servanda_contract::Timestamp;
@@ -11,57 +11,57 @@ use servanda_mcp::Era;
 
 use crate::core::Core;
 
-/// The longest such a note is kept.
+/// The longest time that such a note is stored.
 const KEPT_MS_MAX: u64 = 30 * 86_400_000;
-/// The longest text about progress.
+/// The longest progress message, in characters.
 const MESSAGE_CHARS_MAX: usize = 500;
 
-/// How far a long work said it had come.
+/// The last progress that long work reported.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkProgress {
-    /// So much is done.
+    /// How much is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<f64>,
-    /// Of so much.
+    /// How much there is to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<f64>,
-    /// In the upstream's words.
+    /// The upstream's message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// When it said so.
+    /// When the upstream reported it.
     pub at_ms: u64,
 }
 
-/// That somebody does not want it any more.
+/// A requested cancellation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Cancellation {
     pub(super) at_ms: u64,
 }
 
-/// Where an upstream works on it.
+/// Where an upstream continues the work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SubmittedWork {
-    /// Which time of the effect: of an earlier one it says nothing.
+    /// The epoch of the effect's claim; the note says nothing about other epochs.
     pub(super) epoch: u64,
-    /// How it is asked about.
+    /// The id by which the upstream is asked.
     pub(super) place: SubmittedWorkId,
-    /// When it was asked about last: whoever has not done so for a while does not do it any more.
+    /// When the work was last asked about. If that was a while ago, its follower is gone.
     pub(super) asked_at_ms: u64,
-    /// Until when it may take.
+    /// When the work's time is over.
     pub(super) until_ms: u64,
 }
 
-/// What it is called at its upstream.
+/// The id of the work at its upstream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum SubmittedWorkId {
     /// A task of the protocol.
     Task { theirs: String, modern: bool, poll_ms: Option<u64> },
-    /// An operation that the contract says how to ask about.
+    /// An operation whose contract says how to ask about it.
     Operation { id: serde_json::Value },
 }
 
-/// What a note is about.
+/// A kind of note, with the prefix of its keys.
 trait LongWorkNote: Serialize + DeserializeOwned {
     const PREFIX: &'static str;
 }
@@ -79,7 +79,7 @@ impl LongWorkNote for SubmittedWork {
 }
 
 impl WorkProgress {
-    /// What a server says in a notification, in as many characters as are kept.
+    /// Parses a server's progress notification and shortens its message.
     pub(super) fn parse(params: &str, now: Timestamp) -> Option<Self> {
         #[derive(Deserialize)]
         struct WorkProgressParams {
@@ -99,12 +99,12 @@ impl WorkProgress {
         })
     }
 
-    /// What a server says about the state of its task.
+    /// The progress of a server's message about the state of its task.
     pub(super) fn from_status(message: &str, now: Timestamp) -> Self {
         Self { progress: None, total: None, message: Some(shown(message)), at_ms: now.unix_ms() }
     }
 
-    /// In words.
+    /// The progress as text.
     pub fn in_words(&self) -> String {
         let figures = match (self.progress, self.total) {
             (Some(progress), Some(total)) => Some(format!("{progress} of {total}")),
@@ -115,7 +115,7 @@ impl WorkProgress {
         parts.join(": ")
     }
 
-    /// What is kept of a work, for whoever looks at it without the engine.
+    /// Reads the stored progress, for readers without an engine.
     pub async fn load(notebook: &dyn Notebook, id: &EffectId, now: Timestamp) -> Option<Self> {
         let note = notebook.read(NoteKind::Work, &key::<Self>(id), now).await.ok()??;
         serde_json::from_str(&note.value).ok()
@@ -128,7 +128,7 @@ impl SubmittedWorkId {
     }
 }
 
-/// An upstream's text, without what moves a cursor.
+/// An upstream's text without control characters, shortened.
 fn shown(text: &str) -> String {
     text.chars().map(|one| if one.is_control() { ' ' } else { one }).take(MESSAGE_CHARS_MAX).collect()
 }
@@ -141,7 +141,7 @@ pub(super) async fn progress(core: &Core, id: &EffectId) -> Option<WorkProgress>
     WorkProgress::load(core.notebook.as_ref(), id, core.clock.now()).await
 }
 
-/// Writes down that it is not wanted any more; the first time counts.
+/// Stores a cancellation request. Only the first one counts.
 pub(super) async fn ask_cancellation(core: &Core, effect: &Effect) -> Result<(), JournalError> {
     write(core, &effect.id, &Cancellation { at_ms: core.clock.now().unix_ms() }).await
 }
@@ -158,31 +158,31 @@ pub(super) async fn submitted(core: &Core, id: &EffectId) -> Option<SubmittedWor
     read(core, id).await
 }
 
-/// Before the keys of all notes about where works go on.
+/// The prefix of the keys of all notes about submitted work.
 pub(super) const BEFORE_SUBMITTED: &str = "submitted:";
 
-/// The key of such a note.
+/// The key of a note about submitted work.
 pub(super) fn submitted_key(id: &EffectId) -> String {
     key::<SubmittedWork>(id)
 }
 
-/// Where works go on, in the order of their handles behind a key.
+/// The notes about submitted work after a key, ordered by handle.
 pub(super) async fn all_submitted(
     core: &Core,
     after: &str,
     limit: u32,
 ) -> Result<Vec<(EffectId, SubmittedWork)>, JournalError> {
     let notes = core.notebook.list(NoteKind::Work, after, limit, core.clock.now()).await?;
-    // Keys of other notes come behind these.
+    // The keys of other kinds of notes come after these.
     let ids = notes.iter().map_while(|note| Some((note.key.strip_prefix(BEFORE_SUBMITTED)?, &note.value)));
     let of = |(id, value): (&str, &String)| Some((EffectId::from(id.to_owned()), serde_json::from_str(value).ok()?));
     Ok(ids.filter_map(of).collect())
 }
 
-/// It goes on nowhere any more.
+/// Erases the note about submitted work that has ended.
 pub(super) async fn forget_submitted(core: &Core, id: &EffectId) {
     if let Err(error) = core.notebook.erase(NoteKind::Work, &submitted_key(id)).await {
-        tracing::debug!(effect = %id, %error, "a note of a work that ended could not be erased");
+        tracing::debug!(effect = %id, %error, "the note of long work that ended could not be erased");
     }
 }
 

@@ -1,5 +1,5 @@
-//! Operations that a contract says how to ask about: the tool answers at once with an id, and a read-only tool of the same
-//! upstream tells how that stands. What it ends with is made into the result that the contract promises, and checked like any.
+//! Operations whose contract says how to ask about them. The tool answers at once with an id, and a read-only tool of the same upstream
+//! reports the state. The final state becomes the result that the contract promises, which is checked like any other.
 
 use std::time::Duration;
 
@@ -19,33 +19,33 @@ use crate::{
     world::WorldSnapshot,
 };
 
-/// How long one question may take.
+/// How long one question to the status tool may take.
 const ASK_MS_MAX: u64 = 30_000;
 
-/// An operation, and how it is asked about.
+/// An operation, and how to ask about it.
 pub(crate) struct PolledOperation<'a> {
     pub(crate) plan: &'a PollPlan,
     pub(crate) id: &'a Value,
     pub(crate) snapshot: &'a WorldSnapshot,
-    /// On whose behalf.
+    /// The caller on whose behalf the status tool is asked.
     pub(crate) caller: &'a Caller,
 }
 
-/// How an operation stands, by what its status tool answered.
+/// The state of an operation, as its status tool reports it.
 #[derive(Debug, Clone, PartialEq)]
 enum PolledOperationStatus {
-    /// In that state, if it has one.
+    /// The operation is running; the state's name, if there is one.
     Running(Option<String>),
     Done(Value),
     Failed(String),
 }
 
-/// The plan of a contract, if it has one.
+/// The contract's plan for asking, if it has one.
 pub(crate) fn poll_plan(contract: &CompiledContract) -> Option<&PollPlan> {
     contract.contract().execution.as_ref()?.poll.as_ref()
 }
 
-/// Follows what an upstream's answer to the call submitted, to the result. An answer that says that the tool failed is the end.
+/// Follows the operation that an upstream's answer names, until there is a result. An answer that reports a tool error is the end.
 pub(crate) async fn follow_operation(
     followed: &FollowedWork<'_>,
     plan: &PollPlan,
@@ -70,8 +70,8 @@ pub(crate) async fn follow_operation(
 }
 
 impl FollowedWork<'_> {
-    /// Asks until it has ended or its time is over. That it is not wanted any more changes nothing: no contract says how to
-    /// give an operation up.
+    /// Asks until the operation has ended or its time is over. A cancellation changes nothing, because no contract says how to cancel an
+    /// operation.
     pub(super) async fn follow_polled(&self, operation: &PolledOperation<'_>) -> Result<Answer, PerformFailure> {
         let PolledOperation { plan, id, snapshot, caller } = operation;
         let arguments = Map::from_iter([(plan.operation_argument.clone(), (*id).clone())]);
@@ -81,7 +81,7 @@ impl FollowedWork<'_> {
             self.pause(pace.next_ms(plan.interval_ms, random()), true).await?;
             let asking = InternalCall { tool: &plan.tool, arguments: arguments.clone(), caller: (*caller).clone() };
             let until = self.deadline.min(Instant::now() + Duration::from_millis(ASK_MS_MAX));
-            // What cannot be asked or used now may be the next time.
+            // If the tool cannot be asked or its answer is unusable, the next question may succeed.
             let Ok(said) = internal_call::ask(core, snapshot, asking, until).await else { continue };
             match judge(plan, &said) {
                 PolledOperationStatus::Running(Some(state)) => self.report_message(&state),

@@ -1,4 +1,4 @@
-//! Long works that go on at their upstreams while the process that followed them is gone: found again, and followed on.
+//! Finds long work that continues at its upstream while its follower process is gone, and follows it again.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,13 +21,13 @@ use crate::{
     task_shape::task_question, world::WorldSnapshot,
 };
 
-/// Notes of works that are read at once, and pages of them in a round.
+/// How many notes are read at once, and how many pages of notes in a round.
 const PAGE: u32 = 256;
 const PAGES_MAX: usize = 16;
-/// How long a server has to hear that a task is not wanted any more.
+/// How long a server may take to accept a cancellation.
 const CANCEL_MS_MAX: u64 = 10_000;
 
-/// A work that was taken over, and what is needed to follow it on.
+/// Work that this process took over, with what it needs to follow it.
 #[derive(Debug)]
 pub(crate) struct AdoptedWork {
     pub(crate) effect: Effect,
@@ -36,8 +36,8 @@ pub(crate) struct AdoptedWork {
     _entered: LongWorkEntry,
 }
 
-/// Works that go on at their upstreams and that nobody has asked about for a while. They are found by their notes, which are as many as
-/// there are such works; a note that its effect has outlived goes.
+/// Work that continues at its upstream while no process has asked about it for a while. It is found by its notes, of which there are as
+/// many as there is such work. A note whose effect has ended is erased.
 pub(crate) async fn unfollowed(long_running: &LongWorkContext) -> Vec<Effect> {
     let core = &long_running.core;
     let mut left = Vec::new();
@@ -54,7 +54,7 @@ pub(crate) async fn unfollowed(long_running: &LongWorkContext) -> Vec<Effect> {
                 Some(effect) if core.clock.now().unix_ms() < submitted.until_ms && is_ours(&effect) => {
                     left.push(effect);
                 }
-                // Its time is over: it is an orphan like any other.
+                // The work's time is over: recovery treats it as an orphan like any other.
                 Some(_) => {}
             }
         }
@@ -66,20 +66,20 @@ fn is_ours(effect: &Effect) -> bool {
     matches!(&effect.awaits, Some(EffectWaitReason::Task(id)) if id == effect.id.as_str())
 }
 
-/// Where an effect goes on, if it does and its time is not over.
+/// Where the effect's work continues, if it does and its time is not over.
 pub(crate) async fn submitted(core: &Core, effect: &Effect) -> Option<SubmittedWork> {
     let submitted = note::submitted(core, &effect.id).await?;
     (submitted.epoch == effect.epoch && core.clock.now().unix_ms() < submitted.until_ms).then_some(submitted)
 }
 
 impl SubmittedWork {
-    /// Whether nobody has asked about it for so long that nobody does any more.
+    /// Whether the last question is so long ago that its follower must be gone.
     pub(crate) fn is_unfollowed(&self, core: &Core) -> bool {
         core.clock.now().unix_ms().saturating_sub(self.asked_at_ms) > 2 * owner_silence_ms_max()
     }
 }
 
-/// Takes such a work over; none if there is no place for it.
+/// Takes over such work; none if all places are taken.
 pub(crate) async fn adopt(long_running: &LongWorkContext, effect: Effect) -> Option<AdoptedWork> {
     let core = &long_running.core;
     let submitted = submitted(core, &effect).await.filter(|submitted| submitted.is_unfollowed(core))?;
@@ -94,7 +94,7 @@ pub(crate) async fn adopt(long_running: &LongWorkContext, effect: Effect) -> Opt
 }
 
 impl AdoptedWork {
-    /// Follows it to what the call would have been answered.
+    /// Follows the work until there is the answer that the call would have got.
     pub(crate) async fn follow(
         &self,
         core: &Arc<Core>,
@@ -124,14 +124,14 @@ impl AdoptedWork {
             }
             SubmittedWorkId::Operation { id } => match operation::poll_plan(&ready.contract) {
                 Some(plan) => followed.follow_polled(&PolledOperation { plan, id, snapshot, caller }).await,
-                None => Err(PerformFailure::Died { why: "its contract does not say any more how to ask".to_owned() }),
+                None => Err(PerformFailure::Died { why: "its contract no longer says how to ask about it".to_owned() }),
             },
         };
         outcome.map_err(upstream_failure::after_sending)
     }
 }
 
-/// Tells the upstream that a work is not wanted any more. For a work that this process does not follow.
+/// Tells the upstream to cancel work that this process does not follow.
 pub(super) async fn cancel_upstream(core: &Arc<Core>, effect: &Effect) {
     let Some(SubmittedWork { place, .. }) = submitted(core, effect).await else { return };
     let Some(member) = core.snapshot().member(&effect.order.upstream).cloned() else { return };
@@ -139,14 +139,14 @@ pub(super) async fn cancel_upstream(core: &Arc<Core>, effect: &Effect) {
     let whose = for_recorded_caller(&Caller::named(&effect.key.tenant, &effect.key.principal));
     let delivery =
         RequestOptions { requester: polling_upstream_requester(&place, whose), ..RequestOptions::for_gateway(until) };
-    // Of an operation the contract names no way to give it up.
+    // A contract does not say how to cancel an operation.
     let SubmittedWorkId::Task { theirs, .. } = &place else { return };
     if let Err(error) = member.server.ask(task_question(method::TASKS_CANCEL, theirs), delivery).await {
-        tracing::debug!(upstream = %member.id, %error, "a task that is not wanted any more could not be cancelled");
+        tracing::debug!(upstream = %member.id, %error, "the cancellation of a task did not reach its upstream");
     }
 }
 
-/// On behalf of whoever it is for; nobody but us, who know tasks, can be told anything.
+/// The requester that asks about the work: the original caller, but with the task extension, because the engine itself reads the answers.
 fn polling_upstream_requester(place: &SubmittedWorkId, whose: UpstreamRequester) -> UpstreamRequester {
     match place {
         SubmittedWorkId::Task { modern, .. } => {
@@ -155,7 +155,7 @@ fn polling_upstream_requester(place: &SubmittedWorkId, whose: UpstreamRequester)
                 Era::Modern => whose.capabilities.with_extension(TASKS_EXTENSION),
                 Era::Legacy => whose.capabilities,
             };
-            // A server of both eras knows a task in the one that it was made in.
+            // A server of both eras knows a task only in the era in which it was made.
             UpstreamRequester { era, capabilities, ..whose }
         }
         SubmittedWorkId::Operation { .. } => whose,

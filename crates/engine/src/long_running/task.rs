@@ -1,4 +1,4 @@
-//! A long work as a task, in the form of either era.
+//! Long work as a task, in the form of either era.
 
 use std::sync::Arc;
 
@@ -27,10 +27,10 @@ use crate::{
     world::{Exposure, WorldSnapshot},
 };
 
-/// How often a requester is to ask, at the least and at the most.
+/// The limits of the interval at which a requester should ask.
 const POLL_MS: (u64, u64) = (500, 5_000);
 
-/// The answer to the call that began it, without `resultType`.
+/// The answer to the call that began the work, without `resultType`.
 pub(super) fn created(seen: &LongWorkView, era: Era) -> String {
     let task = Value::Object(members(seen, era, "working", None));
     match era {
@@ -39,7 +39,7 @@ pub(super) fn created(seen: &LongWorkView, era: Era) -> String {
     }
 }
 
-/// How it stands, as `tasks/get` answers it.
+/// The state of the work, as `tasks/get` answers it.
 pub(crate) fn state(snapshot: &WorldSnapshot, seen: &LongWorkView, era: Era) -> String {
     let Some(ended) = seen.end(snapshot) else {
         return Value::Object(members(seen, era, "working", working(seen))).to_string();
@@ -70,7 +70,7 @@ pub(crate) fn state(snapshot: &WorldSnapshot, seen: &LongWorkView, era: Era) -> 
     }
 }
 
-/// What the call would have been answered, as `tasks/result` answers it; none while it is under way.
+/// The answer that the call would have got, as `tasks/result` answers it; none while the work is under way.
 pub(super) fn result(seen: &LongWorkView, snapshot: &WorldSnapshot) -> Option<String> {
     let json = match seen.end(snapshot)? {
         LongWorkEnd::Result(result) => rendered(seen, snapshot, &result),
@@ -83,7 +83,7 @@ pub(super) fn result(seen: &LongWorkView, snapshot: &WorldSnapshot) -> Option<St
     Some(add_related_task(&json, seen.effect.id.as_str()))
 }
 
-/// Tells whoever listens how a work stands, each in the form of its era.
+/// Announces the state of the work to its listeners, to each in the form of its era.
 pub(super) async fn announce(core: &Arc<Core>, id: &EffectId) {
     if core.change_events.receiver_count() == 0 {
         return;
@@ -122,7 +122,7 @@ fn members(seen: &LongWorkView, era: Era, status: &str, message: Option<String>)
 fn working(seen: &LongWorkView) -> Option<String> {
     let said = seen.progress.as_ref().map(super::WorkProgress::in_words).filter(|words| !words.is_empty());
     let asked = seen.cancel_asked.then(|| {
-        "a cancellation was asked for and passed on; what was sent may still be done, and its end will be told"
+        "a cancellation was asked for and passed on; the work may still be done, and its end will be reported"
             .to_owned()
     });
     let parts: Vec<String> = asked.into_iter().chain(said).collect();
@@ -130,10 +130,10 @@ fn working(seen: &LongWorkView) -> Option<String> {
 }
 
 fn after_cancellation(seen: &LongWorkView) -> Option<String> {
-    seen.cancel_asked.then(|| "a cancellation was asked for, and this is how it ended".to_owned())
+    seen.cancel_asked.then(|| "a cancellation was asked for; this is how the work ended".to_owned())
 }
 
-/// The result as its caller would have got it.
+/// The result as the caller would have got it.
 fn rendered(seen: &LongWorkView, snapshot: &WorldSnapshot, result: &bytes::Bytes) -> String {
     let plain = || String::from_utf8_lossy(result).into_owned();
     let Some(contract) = seen.contract(snapshot) else { return plain() };

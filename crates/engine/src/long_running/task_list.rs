@@ -1,4 +1,4 @@
-//! The list of a principal's tasks, in the notebook: long works of this gateway and tasks of upstreams alike, the oldest first.
+//! The list of a principal's tasks, in the notebook: long work of this gateway and tasks of upstreams together, the oldest first.
 
 use serde::{Deserialize, Serialize};
 use servanda_contract::{Caller, Timestamp};
@@ -8,13 +8,13 @@ use tokio::sync::Mutex as AsyncMutex;
 use super::view::LongWorkView;
 use crate::core::Core;
 
-/// Tasks of one principal that can be listed; the oldest goes first.
+/// How many tasks of one principal are listed; the oldest is dropped first.
 const LISTED_MAX: usize = 200;
 
 /// The lists of all principals.
 #[derive(Debug, Default)]
 pub(crate) struct TaskLists {
-    /// Held while a list is read and written again.
+    /// Held while a list is read and written back.
     writing: AsyncMutex<()>,
 }
 
@@ -40,14 +40,14 @@ impl TaskLists {
         core.notebook.write(Note { kind: NoteKind::Task, key: list_key(caller), value, expires_at }).await
     }
 
-    /// Adds a long work to the list of its principal's tasks.
+    /// Adds long work to its principal's list.
     pub(crate) async fn add_work(&self, core: &Core, seen: &LongWorkView) {
         let (key, order) = (&seen.effect.key, &seen.effect.order);
         let kept_ms = order.timeout_ms.saturating_add(order.dedup_window_ms);
         let expires_at = Timestamp::from_unix_ms(core.clock.now().unix_ms().saturating_add(kept_ms));
         let caller = Caller::named(&key.tenant, &key.principal);
         if let Err(error) = self.add(core, &caller, seen.effect.id.as_str(), expires_at).await {
-            tracing::warn!(%error, effect = %seen.effect.id, "a long work is not in the list of its principal's tasks");
+            tracing::warn!(%error, effect = %seen.effect.id, "long work could not be added to the list of its principal's tasks");
         }
     }
 
@@ -70,7 +70,7 @@ struct TaskListEntry {
     expires_at: Timestamp,
 }
 
-/// Unlike any id of a task, and for no two principals the same.
+/// Differs from every task id, and for every principal.
 fn list_key(caller: &Caller) -> String {
     servanda_mcp::envelope::to_json(&["tasks of", &caller.tenant, &caller.principal])
 }

@@ -1,5 +1,5 @@
-//! How a long work stands, as far as its principal may know: the effect, what was said on the way, and what it ended with.
-//! Another principal's work is as good as none.
+//! The state of long work, as far as its principal may know it: the effect, the last progress, and the end. Another principal's work is
+//! treated as if it did not exist.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,32 +25,32 @@ use crate::{
     world::{RESULT_TOOL, WorldSnapshot},
 };
 
-/// How often it is looked whether a work of another process has ended.
+/// How often the engine checks whether another process's work has ended.
 const LOOK_MS: u64 = 500;
-/// The longest handle that is looked for.
+/// The longest handle that is looked up.
 const HANDLE_CHARS_MAX: usize = 128;
-/// When to ask again for a work, at the least and at the most.
+/// The limits of the time after which a caller should ask again.
 const RETRY_AFTER_MS: (u64, u64) = (500, 5_000);
 
-/// A long work as it stands.
+/// Long work in its present state.
 #[derive(Debug)]
 pub(crate) struct LongWorkView {
     pub(crate) effect: Effect,
     pub(crate) progress: Option<WorkProgress>,
-    /// Whether somebody does not want it any more.
+    /// Whether a cancellation was requested.
     pub(crate) cancel_asked: bool,
 }
 
-/// What a work ended with.
+/// The end of long work.
 #[derive(Debug)]
 pub(super) enum LongWorkEnd {
     /// A result that keeps the contract.
     Result(Bytes),
-    /// There is none, or none that may be passed on.
+    /// There is no result, or none that may be passed on.
     Refused(Box<Refusal>),
 }
 
-/// The work of that handle, if it is that requester's.
+/// The work with this handle, if the requester may see it.
 pub(crate) async fn view_for(core: &Core, requester: &Requester, handle: &str) -> Option<LongWorkView> {
     if handle.chars().count() > HANDLE_CHARS_MAX {
         return None;
@@ -66,17 +66,17 @@ pub(crate) async fn view_for(core: &Core, requester: &Requester, handle: &str) -
     past.is_visible_to(requester, &snapshot, core.clock.now()).then_some(seen)
 }
 
-/// The work of that handle, whosever it is.
+/// The work with this handle, without checking whose it is.
 pub(super) async fn view_by_id(core: &Core, id: &EffectId) -> Option<LongWorkView> {
     let effect = core.effects.find(EffectTarget::Id(id.clone())).await.ok()??;
-    // What was said of an earlier attempt under the same key says nothing of this one.
+    // Progress of an earlier attempt under the same key says nothing about this one.
     let since_ms = effect.first_dispatched_ms.unwrap_or(effect.created_ms);
     let progress = note::progress(core, id).await.filter(|said| said.at_ms >= since_ms);
     let cancel_asked = note::cancellation(core, id).await.is_some_and(|asked| asked.at_ms >= since_ms);
     Some(LongWorkView { effect, progress, cancel_asked })
 }
 
-/// The same once it has ended, or when nobody waits any longer.
+/// The same, once the work has ended or the requester stops waiting.
 pub(crate) async fn await_end(
     long_running: &LongWorkContext,
     requester: &Requester,
@@ -86,7 +86,7 @@ pub(crate) async fn await_end(
 ) -> Option<LongWorkView> {
     loop {
         let mut ended = std::pin::pin!(long_running.works.ended.notified());
-        // Before it is looked, so that no end falls in between.
+        // This comes before the look, so that no end is missed in between.
         ended.as_mut().enable();
         let seen = view_for(&long_running.core, requester, handle).await?;
         if seen.is_ended() || Instant::now() >= until || cancel.is_cancelled() {
@@ -101,22 +101,22 @@ pub(crate) async fn await_end(
 }
 
 impl LongWorkView {
-    /// Whether its end is known, or that nobody knows it.
+    /// Whether the work has ended, with a known or an unknown outcome.
     pub(crate) fn is_ended(&self) -> bool {
         !matches!(self.effect.state, EffectState::Claimed | EffectState::Dispatching)
     }
 
-    /// Whether it was given up before anything was done.
+    /// Whether the work was cancelled before anything was done.
     pub(super) fn is_cancelled(&self) -> bool {
         self.cancel_asked && self.effect.state == EffectState::FailedRetryable
     }
 
-    /// The contract it was begun with, as it is now: what is passed on today keeps today's promises.
+    /// The present version of the work's contract: a result that is passed on today must keep today's promises.
     pub(crate) fn contract(&self, snapshot: &WorldSnapshot) -> Option<Arc<CompiledContract>> {
         snapshot.contract(&self.effect.order.exposed_tool, &self.effect.key.tool)
     }
 
-    /// What it ended with; none while it is under way.
+    /// The end of the work; none while it is under way.
     pub(super) fn end(&self, snapshot: &WorldSnapshot) -> Option<LongWorkEnd> {
         let effect = &self.effect;
         let call_id = &effect.call_id;
@@ -136,14 +136,14 @@ impl LongWorkView {
         let Effect { id, call_id, class, answer, .. } = &self.effect;
         let gone = |known: &str| LongWorkEnd::Refused(Box::new(existing_effect::answer_gone(call_id, known, id)));
         let Some(contract) = self.contract(snapshot) else {
-            return gone("the contract of its tool is not there any more");
+            return gone("the contract of its tool is gone");
         };
         let result = match answer {
             Some(StoredAnswer::Result(result)) => result.clone(),
             Some(StoredAnswer::Refusal(refusal)) => return LongWorkEnd::Refused(refusal.clone()),
             Some(StoredAnswer::Known(known)) if contract.output().is_none() => known_result(known),
             Some(StoredAnswer::Known(known)) => return gone(known),
-            None => return gone("it was not kept"),
+            None => return gone("it was not stored"),
         };
         match observe::observe(&contract, &result) {
             Ok(_) => LongWorkEnd::Result(result),
@@ -154,7 +154,7 @@ impl LongWorkView {
         }
     }
 
-    /// The facts that an observation of it carries.
+    /// The facts for an observation of the work.
     pub(super) fn occasion<'a>(&'a self, trace_id: &'a str) -> ObservationContext<'a> {
         let effect = &self.effect;
         ObservationContext {
@@ -170,13 +170,13 @@ impl LongWorkView {
     }
 }
 
-/// What is said of a work that was done and whose own answer is not there.
+/// The result of work that was done but whose own answer is gone.
 pub(crate) fn known_result(known: &str) -> Bytes {
     let text = format!("It was done before. {known}");
     Bytes::from(format!(r#"{{"content":[{{"type":"text","text":{}}}]}}"#, to_json(&text)))
 }
 
-/// A work that is not over: how far it came, and how to ask for it.
+/// The refusal for work that is under way: its progress, and how to ask for it.
 pub(crate) fn under_way(call_id: &CallId, seen: &LongWorkView) -> Refusal {
     let Effect { id, key, order, class, created_ms, .. } = &seen.effect;
     let progress = seen.progress.as_ref().map(|said| format!(" ({})", said.in_words())).unwrap_or_default();
@@ -199,11 +199,11 @@ pub(crate) fn under_way(call_id: &CallId, seen: &LongWorkView) -> Refusal {
     refusal
 }
 
-/// A work that provably did nothing.
+/// The refusal for work that provably did nothing.
 pub(crate) fn never_ran(call_id: &CallId, seen: &LongWorkView) -> Refusal {
     let reason = seen.effect.reason.as_deref().unwrap_or("nothing more is known");
     let (message, hint) = if seen.is_cancelled() {
-        (format!("it was given up before anything was done: {reason}"), "make the call anew if it is still wanted")
+        (format!("it was cancelled before anything was done: {reason}"), "make the call again if it is still wanted")
     } else {
         (format!("it was not done: {reason}"), "make the same call again if it is still wanted")
     };
@@ -219,7 +219,7 @@ pub(crate) fn never_ran(call_id: &CallId, seen: &LongWorkView) -> Refusal {
     refusal
 }
 
-/// What a caller is told that need not wait any longer.
+/// The answer to a caller that no longer waits.
 pub(super) fn handover_result(seen: &LongWorkView, trace_id: &str) -> ToolResult {
     let refusal = under_way(&seen.effect.call_id, seen);
     let observation = Observation::from_refusal(&seen.occasion(trace_id), &refusal, Verification::none());

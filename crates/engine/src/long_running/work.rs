@@ -1,4 +1,4 @@
-//! One long work under way in this process: its caller waits for a while, and then it goes on alone.
+//! Long work under way in this process. Its caller waits for a while, and then the work continues alone.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -22,24 +22,23 @@ use crate::{
     core::Core,
 };
 
-/// How often progress is written down at the most.
+/// The shortest time between two stored progress messages.
 const PROGRESS_MS_MIN: u64 = 1_000;
-/// A day: nobody waits longer.
+/// A day: no caller waits longer.
 const WAIT_MS_MAX: u64 = 86_400_000;
-/// How long a modern caller that takes tasks waits for what is `long_running` by its contract and quick in fact: whoever
-/// infers contracts calls every uncertain tool that.
+/// How long a modern caller that takes tasks waits before it gets a task. A tool that is `long_running` by its contract may be quick in
+/// fact, because inferred contracts call every uncertain tool `long_running`.
 const GRACE_MS: u64 = 1_000;
-/// How much of its own patience a caller has left when it is told, so that the answer still reaches it.
+/// How long before the end of its own timeout a caller is answered, so that the answer still reaches it.
 const RESERVE_MS_MAX: u64 = 500;
 
-/// One long work.
 #[derive(Debug)]
 pub(crate) struct LongWork {
-    /// Cancelled when it is not wanted any more.
+    /// Cancelled when the work is.
     pub(crate) cancel: CancellationToken,
-    /// How long its caller waits.
+    /// Until when the caller waits for the answer or a handle.
     pub(crate) caller_waits_until: Instant,
-    /// How long a caller that takes tasks waits.
+    /// When a caller that takes tasks gets a task.
     task_at: Instant,
     requester_era: Era,
     takes_tasks: bool,
@@ -51,61 +50,61 @@ pub(crate) struct LongWork {
     _place: Option<OwnedSemaphorePermit>,
 }
 
-/// On what terms it is begun.
+/// The terms on which long work begins.
 #[derive(Debug)]
 pub(crate) struct LongWorkTerms<'a> {
     pub(crate) requester: &'a Requester,
     /// Whether a legacy requester asked for a task.
     pub(crate) asks_for_task: bool,
-    /// How long the caller says it waits.
+    /// How long the caller says that it waits.
     pub(crate) caller_wait_ms: Option<u64>,
     pub(crate) started: Instant,
     pub(crate) trace_id: &'a str,
     pub(crate) cancel: CancellationToken,
 }
 
-/// How far it has come, as its caller sees it.
+/// The stage of the work, as its caller sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum LongWorkStage {
-    /// Nothing is on record yet that could be asked about.
+    /// Nothing is recorded yet that a caller could ask about.
     Judged,
-    /// It is fenced, and its caller waits.
+    /// The effect is fenced, and the caller waits.
     Begun(RecordedWork),
-    /// Its caller does not wait any more.
+    /// The caller no longer waits.
     Left,
-    /// The upstream made a task of it that its caller is told of.
+    /// The caller was given the upstream's own task.
     Relayed,
 }
 
-/// A work that is on record.
+/// Long work that is recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RecordedWork {
-    /// Its handle.
+    /// The handle of the work.
     pub(crate) id: EffectId,
-    /// Whether the upstream's own task may be passed on.
+    /// Whether the caller may be given the upstream's own task.
     pub(crate) relays: bool,
 }
 
-/// What it said last, and who writes it down.
+/// The last progress, and whether a task is storing it.
 #[derive(Debug, Default)]
 struct ProgressState {
     waiting: Option<WorkProgress>,
     writing: bool,
-    /// What an upstream that works on it by itself said of its state last, and how often it said something else.
+    /// The last state message of an upstream that works on its own, and how many different messages it has sent.
     state: Option<(String, u64)>,
 }
 
-/// Hears how far a long work has come.
+/// Records the progress of long work.
 #[derive(Debug, Clone)]
 pub(crate) struct ProgressRecorder {
     pub(crate) core: Arc<Core>,
     pub(crate) work: Arc<LongWork>,
-    /// Its handle.
+    /// The handle of the work.
     pub(crate) id: EffectId,
 }
 
 impl LongWork {
-    /// A call as a long work, if its contract says so and there is a place for it.
+    /// Makes a call long work, if its contract says so and there is a place for it.
     pub(crate) fn for_call(
         long_running: &LongWorkContext,
         contract: &ToolContract,
@@ -118,7 +117,7 @@ impl LongWork {
         };
         let wait_ms_max = match long_running.wait_ms_max {
             _ if !contract.is_long() => return None,
-            // Then it is a call like any other.
+            // Without tasks and without a limit on waiting, it is a call like any other.
             None if !takes_tasks => return None,
             wait_ms_max => wait_ms_max.unwrap_or(WAIT_MS_MAX),
         };
@@ -139,7 +138,7 @@ impl LongWork {
         }))
     }
 
-    /// One that nobody waits for as long work.
+    /// Work whose caller does not wait.
     pub(crate) fn unattended(
         id: &EffectId,
         cancel: CancellationToken,
@@ -160,26 +159,26 @@ impl LongWork {
         })
     }
 
-    /// Whether its requester can be told of a task.
+    /// Whether the requester can be given a task.
     pub(crate) const fn takes_tasks(&self) -> bool {
         self.takes_tasks
     }
 
-    /// Whether a task is made at an upstream of this era for a requester that is not told of it. A modern server goes by what its
-    /// client takes, so a modern requester that takes no tasks gets what the server has for such; unless the contract says `async`,
-    /// which is nobody's to wait for.
+    /// Whether the engine has an upstream of this era make a task that the requester does not see. A modern server decides by its
+    /// client's capabilities, so a modern requester that takes no tasks gets the server's answer for such clients. An `async` contract is
+    /// the exception, because no caller waits for its end.
     pub(crate) fn has_task_made(&self, upstream: Era) -> bool {
         self.has_task_made || upstream == Era::Legacy
     }
 
-    /// It is fenced: from now on it can be asked about.
+    /// Records that the effect is fenced: from now on callers can ask about the work.
     pub(crate) fn begin(self: &Arc<Self>, works: &Arc<LongWorkTable>, begun: RecordedWork) -> LongWorkEntry {
         let entered = works.enter(&begun.id, self);
         self.stage.send_replace(LongWorkStage::Begun(begun));
         entered
     }
 
-    /// Whether the upstream's own task is passed on to the caller, who then asks about that.
+    /// Whether the caller is given the upstream's own task, and then asks about that one.
     pub(crate) fn relays(&self) -> bool {
         self.stage.send_if_modified(|stage| match stage {
             LongWorkStage::Begun(RecordedWork { relays: true, .. }) => {
@@ -190,12 +189,12 @@ impl LongWork {
         })
     }
 
-    /// Whether its caller does not wait any more.
+    /// Whether the caller no longer waits.
     pub(crate) fn is_left(&self) -> bool {
         *self.stage.borrow() == LongWorkStage::Left
     }
 
-    /// Waits with its caller. A caller that gives up cancels it and waits on, as with any call.
+    /// Waits together with the caller. A caller that gives up cancels the work and still waits for its end, as with any call.
     pub(crate) async fn wait_with_caller(
         self: &Arc<Self>,
         long_running: &LongWorkContext,
@@ -213,13 +212,13 @@ impl LongWork {
         }
     }
 
-    /// What the caller is told once it need not wait any longer: a task, or a handle. Never, if there is nothing to be asked
-    /// about, or the caller is to be told something better.
+    /// The answer to a caller that need not wait any longer: a task or a handle. It never completes if there is nothing to ask about yet,
+    /// or if the caller will get a better answer.
     pub(crate) async fn handover(&self, long_running: &LongWorkContext) -> CallAnswer {
         let mut stages = self.stage.subscribe();
         let begun = stages.wait_for(|stage| *stage != LongWorkStage::Judged).await.map(|stage| stage.clone());
         let Ok(LongWorkStage::Begun(begun)) = begun else { return std::future::pending().await };
-        // What the upstream asks comes first where the requester can be asked; and its own task is better than ours.
+        // Questions of the upstream come first if the requester can answer them, and the upstream's own task is better than ours.
         let waits = !self.takes_tasks || self.can_be_asked || begun.relays;
         tokio::time::sleep_until(if waits { self.caller_waits_until } else { self.task_at }).await;
         let Some(seen) = view::view_by_id(&long_running.core, &begun.id).await else {
@@ -236,7 +235,7 @@ impl LongWork {
         }
     }
 
-    /// The same for a caller that comes again with the same key; none if it takes no tasks.
+    /// The same for a caller that repeats the call with the same key; none if it takes no tasks.
     pub(crate) async fn handover_again(&self, core: &Core, id: &EffectId) -> Option<String> {
         if !self.takes_tasks {
             return None;
@@ -255,7 +254,7 @@ impl LongWork {
         })
     }
 
-    /// How often something was said of its state that was not said before; none if it was.
+    /// Counts the different state messages; none if the message is the same as the last one.
     pub(super) fn note_state(&self, message: &str) -> Option<u64> {
         let mut said = self.progress_state();
         let count = match &said.state {
@@ -272,15 +271,15 @@ impl LongWork {
     }
 }
 
-/// The answer of a call whose own task ended without one.
+/// The error for a call whose tokio task ended without an answer.
 pub(crate) fn task_lost(error: &JoinError) -> RpcError {
     tracing::error!(%error, "a call ended without an answer");
     RpcError::new(code::INTERNAL_ERROR, "the call ended without an answer; whether it had an effect is not known")
         .with_hint("look at the target with a read-only tool before calling again")
 }
 
-/// How long what may be quick is waited for before a task is made of it. A legacy requester that asks for a task wants nothing
-/// else, and of what is always long nobody expects an answer.
+/// How long to wait for a quick answer before the caller gets a task. A legacy requester that asked for a task gets one at once, and so
+/// does the caller of an `async` tool, which is never quick.
 fn grace_ms(contract: &ToolContract, era: Era) -> u64 {
     if era == Era::Legacy || is_async(contract) { 0 } else { GRACE_MS }
 }
@@ -290,16 +289,16 @@ fn is_async(contract: &ToolContract) -> bool {
 }
 
 impl ProgressRecorder {
-    /// Hears a notification of progress.
+    /// Records a progress notification.
     pub(crate) fn record_notification(&self, params: &RawValue) {
-        // What is told of a followed task is kept already.
+        // The state messages of a followed task are stored already.
         let followed = self.work.progress_state().state.is_some();
         if let Some(progress) = WorkProgress::parse(params.get(), self.core.clock.now()).filter(|_| !followed) {
             self.record(progress);
         }
     }
 
-    /// Writes progress down, but not every one: the last of each second is enough to know how far it came.
+    /// Stores progress, at most once a second. The last message of each second is enough.
     pub(super) fn record(&self, progress: WorkProgress) {
         let mut said = self.work.progress_state();
         said.waiting = Some(progress);
@@ -312,7 +311,7 @@ impl ProgressRecorder {
             while let Some(progress) = progress_recorder.next() {
                 if let Err(error) = note::keep_progress(&progress_recorder.core, &progress_recorder.id, &progress).await
                 {
-                    tracing::debug!(effect = %progress_recorder.id, %error, "the progress of a long work could not be kept");
+                    tracing::debug!(effect = %progress_recorder.id, %error, "the progress of long work could not be stored");
                 }
                 task::announce(&progress_recorder.core, &progress_recorder.id).await;
                 tokio::time::sleep(Duration::from_millis(PROGRESS_MS_MIN)).await;

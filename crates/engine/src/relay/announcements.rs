@@ -1,5 +1,5 @@
-//! What upstreams announce, turned into what requesters may know: exposed URIs and our task ids. One follower for every upstream
-//! of a world, and one for its catalog.
+//! Passes the announcements of upstreams on to requesters, with exposed URIs and our task ids. Each upstream of a world has one follower,
+//! and its catalog has another.
 
 use std::{
     collections::BTreeSet,
@@ -17,7 +17,7 @@ use crate::{
     world::{UpstreamMember, WorldSnapshot},
 };
 
-/// Follows a world's changes until it is replaced and its last call is over.
+/// Follows a world's changes until the world is replaced and its last call has ended.
 pub(crate) fn follow(relay: &Arc<InquiryRelay>, snapshot: &Arc<WorldSnapshot>) {
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     runtime.spawn(follow_catalog(Arc::downgrade(relay), snapshot));
@@ -65,7 +65,7 @@ fn follow_member(
             match said {
                 Ok(announcement) => pass_on(&relay, &member, tenants.as_ref(), announcement).await,
                 Err(RecvError::Closed) => return,
-                // What was missed could have been anything.
+                // A missed announcement could have been about anything, so everything counts as changed.
                 Err(RecvError::Lagged(_)) => {
                     for announcement in
                         [Announcement::ToolsChanged, Announcement::PromptsChanged, Announcement::ResourcesChanged]
@@ -78,7 +78,8 @@ fn follow_member(
     }
 }
 
-/// Tells those who may know that there is such an upstream: everybody if no tenants are named.
+/// Passes an announcement on to the requesters of these tenants, because they may know that the upstream exists; to all requesters if
+/// there are no tenants.
 async fn pass_on(
     relay: &Arc<InquiryRelay>,
     member: &Arc<UpstreamMember>,
@@ -90,7 +91,7 @@ async fn pass_on(
         relay.core.cache.invalidate(&member.id, &[]);
     }
     match announcement {
-        // Which tools there are is the catalog's to say.
+        // The catalog announces which tools changed.
         Announcement::ToolsChanged => member.forget_tools(),
         Announcement::PromptsChanged => {
             member.prompts.outdate();

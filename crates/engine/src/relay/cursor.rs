@@ -1,25 +1,25 @@
-//! Where a list over several upstreams goes on: those that have more, and their own cursors. Opaque to requesters, and no
-//! secret: a requester that makes one up gets a page of a list that the requester may read anyway. A made-up cursor asks each upstream once, like
-//! a cursor of ours.
+//! The cursor of a list over several upstreams: which upstreams have more pages, and their own cursors. It is opaque to requesters but no
+//! secret: a requester that makes one up gets a page of a list that it may read anyway. A made-up cursor asks each upstream only once,
+//! like a cursor of ours.
 
 use std::collections::HashSet;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
 
-/// How many bytes of JSON one place has. A server's cursor that does not fit is not passed on.
+/// How many bytes of JSON one upstream's cursor may take here. A longer cursor is not passed on.
 const PLACE_BYTES_MAX: usize = 16_384;
 
-/// A place in an aggregated list. It names no upstream twice.
+/// A position in an aggregated list. It names no upstream twice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ListCursor(pub(super) Vec<UpstreamCursor>);
 
-/// A place in one upstream's list.
+/// A position in one upstream's list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct UpstreamCursor {
     #[serde(rename = "u")]
     pub(super) upstream: String,
-    /// The upstream's own; none for its first page. The empty string is a cursor.
+    /// The upstream's own cursor; none for its first page. The empty string is a cursor.
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     pub(super) theirs: Option<String>,
 }
@@ -29,7 +29,8 @@ impl ListCursor {
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
     }
 
-    /// None if it is not one of ours: a cursor of ours has no more places than the requester has upstreams, and one place for each.
+    /// Returns none if the cursor is not one of ours. A cursor of ours has at most one entry for each upstream that the requester may
+    /// read.
     pub(super) fn read(text: &str, places_max: usize) -> Option<Self> {
         // Base64 writes four bytes for three. The length is checked first, so that a long text costs no memory.
         if text.len() / 4 > places_max.saturating_mul(PLACE_BYTES_MAX + 1) / 3 + 1 {
@@ -43,7 +44,7 @@ impl ListCursor {
 }
 
 impl UpstreamCursor {
-    /// Whether a cursor of ours may have this place.
+    /// Whether the entry is short enough for a cursor of ours.
     pub(super) fn fits(&self) -> bool {
         serde_json::to_vec(self).is_ok_and(|json| json.len() <= PLACE_BYTES_MAX)
     }

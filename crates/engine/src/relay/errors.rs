@@ -1,4 +1,5 @@
-//! Why an inquiry has no answer, in the requester's era and with its own names. A server's own error passes as the rules of questions put it.
+//! The errors of inquiries, in the requester's era and with the requester's names. A server's own error is passed on as the rules for
+//! questions allow it.
 
 use serde_json::value::RawValue;
 use servanda_mcp::{
@@ -9,7 +10,7 @@ use servanda_upstream::PerformFailure;
 
 use crate::{answers::upstream_failure, questions::ClientFailure, world::UpstreamMember};
 
-/// A server that did not answer; its own error where it did.
+/// The error for a failed inquiry: the server's own error if it answered with one.
 pub(crate) fn from_failure(failure: &ClientFailure, member: &UpstreamMember) -> RpcError {
     upstream_failure::server_error(failure).unwrap_or_else(|| {
         RpcError::new(code::INTERNAL_ERROR, format!("`{}`: {failure}", member.id))
@@ -17,7 +18,7 @@ pub(crate) fn from_failure(failure: &ClientFailure, member: &UpstreamMember) -> 
     })
 }
 
-/// The same for a request about one resource: that there is none is said with the code of the requester's era.
+/// The same for a request about one resource. "Not found" gets the code of the requester's era.
 pub(crate) fn from_read_failure(
     failure: &ClientFailure,
     member: &UpstreamMember,
@@ -29,7 +30,7 @@ pub(crate) fn from_read_failure(
     let named = error.data.as_deref().is_some_and(names_uri);
     let not_found = match *code {
         code::RESOURCE_NOT_FOUND => true,
-        // The modern code says no more than that something is wrong with the parameters; with the URI it says what.
+        // The modern code only says that a parameter is wrong; a URI in the data says which one.
         code::INVALID_PARAMS => named || requester_era == Era::Modern,
         _ => false,
     };
@@ -40,7 +41,7 @@ pub(crate) fn from_read_failure(
     RpcError { code: not_found_code(requester_era), data, ..error }
 }
 
-/// A URI that is nobody's here.
+/// The error for a URI that belongs to no upstream here.
 pub(crate) fn no_resource(requester_era: Era, exposed: &str) -> RpcError {
     let shown: String = exposed.chars().take(1_000).collect();
     let data = RawValue::from_string(with_uri(None, &shown)).ok();

@@ -1,4 +1,4 @@
-//! One requester's inquiry, as it is made at upstreams: on whose behalf, on what terms, and who hears what is said on the way.
+//! The context of one requester's inquiry at upstreams: the requester, its terms, and where messages of the upstream go meanwhile.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::{
     world::UpstreamMember,
 };
 
-/// Who asks, and how.
+/// The requester of an inquiry, and its terms.
 #[derive(Debug, Clone)]
 pub(crate) struct InquiryContext {
     pub(crate) requester: Requester,
@@ -30,11 +30,12 @@ pub(crate) struct InquiryContext {
     subscriber: MessageSubscriber,
     level: Option<LogLevel>,
     parked_request: Option<Arc<ParkedRequest>>,
-    /// What upstreams may not ask of the requester on behalf of the call that the inquiry is about; none if it is about no call.
+    /// The kinds of questions that upstreams may not ask the requester during the call that the inquiry is about; none if it is about no
+    /// call.
     refused_questions: Option<Vec<QuestionKind>>,
 }
 
-/// A question that can be put again.
+/// An inquiry that can be sent again.
 struct RepeatableInquiry {
     member: Arc<UpstreamMember>,
     question: UpstreamInquiry,
@@ -42,7 +43,7 @@ struct RepeatableInquiry {
 }
 
 impl InquiryContext {
-    /// The party of an inquiry that may take that long.
+    /// The context of an inquiry that may take up to `ms_max`.
     pub(crate) async fn new(relay: &InquiryRelay, requester: Requester, terms: RequestTerms, ms_max: u64) -> Self {
         let level = relay.sessions.level(&requester, terms.log_level.as_deref());
         let template = DeliveryTemplate {
@@ -61,31 +62,31 @@ impl InquiryContext {
         Self { requester, deadline, template, subscriber, level, parked_request: None, refused_questions: None }
     }
 
-    /// The same with a place where the requester can come again.
+    /// The same, with a parked request that the requester can come back to.
     pub(crate) fn with_parked_request(mut self, parked_request: Arc<ParkedRequest>) -> Self {
         self.template.cancel = parked_request.cancel.clone();
         self.parked_request = Some(parked_request);
         self
     }
 
-    /// The same about a call whose upstream may not ask these kinds.
+    /// The same, about a call whose upstream may not ask these kinds of questions.
     pub(crate) fn refusing_questions(mut self, kinds: &[QuestionKind]) -> Self {
         self.refused_questions = Some(kinds.to_vec());
         self
     }
 
-    /// The same about a task that was made in that era of its server, which knows it in no other.
+    /// The same, about a task that its server made in this era and knows in no other.
     pub(crate) fn in_task_era(mut self, era: Era) -> Self {
         self.template.upstream_requester.era = era;
         self
     }
 
-    /// Who hears messages first.
+    /// Where messages of the upstream go first.
     pub(crate) fn subscriber(&self) -> MessageSubscriber {
         self.subscriber.clone()
     }
 
-    /// Puts a question and goes on to its last answer. The upstream's own questions meanwhile are added to `asked`.
+    /// Sends an inquiry and stays with it until its last answer. Questions that the upstream asks meanwhile are added to `asked`.
     pub(crate) async fn converse(
         &self,
         relay: &InquiryRelay,
@@ -119,7 +120,7 @@ impl InquiryContext {
             ConversationEnd::Answered { answer, asked } => match shape::inspect(&answer.result) {
                 Ok(()) => ConversationEnd::Answered { answer, asked },
                 Err(fault) => {
-                    tracing::warn!(upstream = %member.id, %fault, "an answer of an upstream is not passed on");
+                    tracing::warn!(upstream = %member.id, %fault, "the answer of an upstream is malformed and is not passed on");
                     ConversationEnd::Failed(self.malformed(relay, member, format!("its answer {fault}")))
                 }
             },
@@ -127,7 +128,7 @@ impl InquiryContext {
         }
     }
 
-    /// What an upstream may ask meanwhile.
+    /// Which questions an upstream may ask meanwhile.
     pub(crate) fn question_rules(&self, relay: &InquiryRelay, member: &UpstreamMember) -> QuestionRules {
         let snapshot = relay.core.snapshot();
         let rules = match &self.refused_questions {
@@ -141,7 +142,8 @@ impl InquiryContext {
         self.question_rules(relay, member).failure_for_client(PerformFailure::Malformed { why }, &mut Vec::new())
     }
 
-    /// Puts a question that the upstream never answers with another. No record is kept; the upstream's questions meanwhile are in the log.
+    /// Sends an inquiry that the upstream must not answer with a question. There is no record; questions that the upstream asks meanwhile
+    /// are logged.
     pub(crate) async fn ask(
         &self,
         relay: &InquiryRelay,
@@ -151,7 +153,7 @@ impl InquiryContext {
         self.ask_for_record(relay, member, question, &mut Vec::new()).await
     }
 
-    /// The same about a call. The upstream's own questions meanwhile are added to `asked`.
+    /// The same about a call. Questions that the upstream asks meanwhile are added to `asked`.
     pub(crate) async fn ask_for_record(
         &self,
         relay: &InquiryRelay,
@@ -163,15 +165,15 @@ impl InquiryContext {
             ConversationEnd::Answered { answer, .. } => Ok(answer),
             ConversationEnd::Failed(failure) => Err(failure),
             ConversationEnd::Task(_) => {
-                Err(self.malformed(relay, member, "it makes a task where it must not".to_owned()))
+                Err(self.malformed(relay, member, "it made a task, which this request does not allow".to_owned()))
             }
             ConversationEnd::Input(_) | ConversationEnd::Undeclared { .. } | ConversationEnd::NotGiven { .. } => {
-                Err(self.malformed(relay, member, "it asks for input where it must not".to_owned()))
+                Err(self.malformed(relay, member, "it asked for input, which this request does not allow".to_owned()))
             }
         }
     }
 
-    /// The same for one upstream alone: its error is the requester's.
+    /// The same for a single upstream, whose error becomes the requester's error.
     pub(crate) async fn ask_one(
         &self,
         relay: &InquiryRelay,
@@ -188,8 +190,8 @@ impl RepeatableRequest for RepeatableInquiry {
     }
 }
 
-/// An answer that is no JSON object.
+/// The error for an answer that is not a JSON object.
 pub(crate) fn not_an_object(member: &UpstreamMember) -> RpcError {
-    RpcError::new(code::INTERNAL_ERROR, format!("`{}` answered with what is no result", member.id))
+    RpcError::new(code::INTERNAL_ERROR, format!("`{}` answered with something that is not a result", member.id))
         .with_hint("operators: `servanda doctor` looks at every upstream")
 }

@@ -1,5 +1,5 @@
-//! Requests about one thing of one upstream: reading a resource, getting a prompt, completing an argument. The first two may
-//! be answered with questions, like calls.
+//! Requests about one item of one upstream: reading a resource, getting a prompt, completing an argument. The upstream may answer the
+//! first two with questions, as it may for calls.
 
 use std::sync::Arc;
 
@@ -25,15 +25,14 @@ use crate::{
     world::{UpstreamMember, WorldSnapshot},
 };
 
-/// Where an inquiry goes, in the upstream's own terms.
+/// The upstream that an inquiry goes to, and the inquiry in that upstream's own terms.
 struct InquiryRoute {
     member: Arc<UpstreamMember>,
     question: UpstreamInquiry,
-    /// The name or URI that the requester used.
+    /// The name or URI as the requester wrote it.
     exposed: String,
 }
 
-/// One inquiry with everything it needs.
 struct ItemInquiry {
     snapshot: Arc<WorldSnapshot>,
     subject: InquirySubject,
@@ -127,8 +126,8 @@ impl ItemInquiry {
     async fn run(self, relay: &Arc<InquiryRelay>) -> Result<InquiryAnswer, RpcError> {
         let InquiryRoute { member, question, exposed } = self.route().await?;
         if self.only_upstream.as_deref().is_some_and(|only| only != member.id.as_ref()) {
-            return Err(invalid_params("the request is answered elsewhere since it was asked for input")
-                .with_hint("make the request anew, without `requestState`"));
+            return Err(invalid_params("the request now goes to another upstream than the one that asked for input")
+                .with_hint("make the request again, without `requestState`"));
         }
         let exposure = member.exposure();
         match self.context.converse(relay, &member, question, self.continuation, &mut Vec::new()).await {
@@ -155,7 +154,7 @@ impl ItemInquiry {
                 code::INTERNAL_ERROR,
                 format!("the upstream asked for `{}` and did not get it: {}", what.method, what.why),
             )
-            .with_hint("make the request again if what it asks can be given")),
+            .with_hint("make the request again if you can give what the upstream asks for")),
         }
     }
 
@@ -182,7 +181,7 @@ fn answer(turn: ParkedReply) -> Result<InquiryAnswer, RpcError> {
         ParkedReply::Input(json) => Ok(InquiryAnswer::InputRequired(json)),
         ParkedReply::Done(RequestAnswer::Inquiry(answer)) => answer,
         ParkedReply::Refused(error) => Err(error),
-        // A state is bound to its method, so that an inquiry never waits for a call.
+        // A request state is bound to its method, so an inquiry never waits for a call.
         ParkedReply::Done(RequestAnswer::Call(_)) => {
             Err(RpcError::new(code::INTERNAL_ERROR, "the request waited for another kind of answer"))
         }
@@ -196,16 +195,16 @@ fn result(
     expose: impl Fn(&str, &RawValue) -> Option<String>,
 ) -> Result<String, RpcError> {
     let members: RawObject<'_> = serde_json::from_slice(&answer.result).map_err(|_| not_an_object(member))?;
-    // A result must not carry questions: they would reach the requester unchecked.
+    // Members that ask for input are removed, because they would reach the requester unchecked.
     let asks = [field::RESULT_TYPE, field::INPUT_REQUESTS, field::REQUEST_STATE];
     Ok(members.without(&asks).to_json_with(expose))
 }
 
 fn no_prompt() -> RpcError {
-    invalid_params("there is no such prompt").with_hint("`prompts/list` has every prompt there is")
+    invalid_params("there is no such prompt").with_hint("`prompts/list` lists all prompts")
 }
 
-/// Recognises the same inquiry made again.
+/// Identifies an inquiry, so that the same inquiry is recognised when it is made again.
 fn digest(subject: InquirySubject, params: &[(String, Box<RawValue>)]) -> Digest {
     let members = params.iter().flat_map(|(name, raw)| [name.as_bytes(), raw.get().as_bytes()]);
     let parts: Vec<&[u8]> = std::iter::once(subject.method().as_bytes()).chain(members).collect();

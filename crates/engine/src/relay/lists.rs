@@ -1,6 +1,6 @@
-//! Lists over all upstreams: a page of ours is the next page of every upstream that has one, so that a client that never
-//! asks for a second page still sees something of each. An upstream that cannot be asked is left out and named in the page:
-//! one bad upstream never hides the rest.
+//! Lists over all upstreams. A page of ours joins the next page of every upstream that has one, so that a client that never asks for a
+//! second page still sees something of each. An upstream that cannot be asked is left out and named in the page: one bad upstream never
+//! hides the rest.
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
@@ -28,12 +28,12 @@ use crate::{
     world::{UpstreamMember, WorldSnapshot},
 };
 
-/// Pages without an item that are read for one page of ours.
+/// How many empty pages of upstreams are read for one page of ours.
 const EMPTY_PAGES_MAX: usize = 64;
-/// How long one upstream may take to be connected.
+/// How long one upstream may take to connect.
 const CONNECT_MS_MAX: u64 = 20_000;
 
-/// What a page says about how it may be kept.
+/// The members of a page that say how long and for whom it may be cached.
 const TTL_MS: &str = "ttlMs";
 const CACHE_SCOPE: &str = "cacheScope";
 const PUBLIC: &str = "\"public\"";
@@ -43,22 +43,22 @@ const PUBLIC: &str = "\"public\"";
 struct ListSpec {
     subject: InquirySubject,
     kind: ListedKind,
-    /// The array in the result.
+    /// The name of the array in the result.
     items: &'static str,
-    /// What a server must have to be asked.
+    /// The capability that a server must have to be asked.
     capability: &'static str,
 }
 
-/// A page of an upstream, looked at.
+/// A page of an upstream, parsed.
 struct UpstreamListPage<'a> {
     member: &'a UpstreamMember,
     members: RawObject<'a>,
-    /// The upstream's items that agents are shown.
+    /// The items that agents are shown.
     items: Vec<Cow<'a, str>>,
     next: Option<String>,
 }
 
-/// That an upstream could not be asked, or answered with something else. It is in the log.
+/// An upstream could not be asked, or its answer is not a list. The log says why.
 struct UpstreamLeftOut;
 
 /// One page.
@@ -67,7 +67,7 @@ pub(super) async fn page(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Result<
     let snapshot = relay.core.snapshot();
     let mut places = start(&snapshot, &inquiry)?;
     if inquiry.subject == InquirySubject::Prompts && !inquiry.requester.authority.rights().resources.is_all() {
-        // Nor could they be asked for.
+        // A credential that is limited to some resources cannot get a prompt, so it is shown none.
         return Ok(list.render(&[], None, &[], &ResourcePatterns::none()));
     }
     let others: Vec<_> = inquiry.params.iter().filter(|(name, _)| name != "cursor").cloned().collect();
@@ -86,7 +86,7 @@ pub(super) async fn page(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Result<
             && goes_on
             && let Some(error) = upstream_failure::server_error(failure)
         {
-            // A cursor that the upstream does not know any more is the requester's to know about.
+            // The requester must learn that the upstream no longer knows the cursor.
             return Err(error);
         }
         let (mut pages, mut next) = (Vec::new(), Vec::new());
@@ -119,7 +119,7 @@ pub(super) async fn page(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Result<
     Ok(list.render(&[], None, &unavailable, &ResourcePatterns::none()))
 }
 
-/// Where a requester's request begins.
+/// Where the requested page begins.
 fn start(snapshot: &WorldSnapshot, inquiry: &Inquiry) -> Result<Vec<UpstreamCursor>, RpcError> {
     let requester = &inquiry.requester;
     let Some((_, raw)) = inquiry.params.iter().find(|(name, _)| name == "cursor") else {
@@ -132,7 +132,7 @@ fn start(snapshot: &WorldSnapshot, inquiry: &Inquiry) -> Result<Vec<UpstreamCurs
         cursor.0.iter().any(|place| snapshot.member_read_by(&place.upstream, requester).is_some())
     };
     cursor.filter(known).map(|ListCursor(places)| places).ok_or_else(|| {
-        invalid_params("the cursor is not one of this list").with_hint("begin the list anew, without a cursor")
+        invalid_params("the cursor does not belong to this list").with_hint("start the list again without a cursor")
     })
 }
 
@@ -146,7 +146,7 @@ impl ListSpec {
         Self { subject, kind, items, capability }
     }
 
-    /// A page of one upstream; none if it has no such list.
+    /// Asks one upstream for a page; none if it has no such list.
     async fn ask(
         self,
         relay: &InquiryRelay,
@@ -175,7 +175,7 @@ impl ListSpec {
         }
     }
 
-    /// A page of an upstream's answer: none if it has no such list.
+    /// Parses an upstream's answer; none if it has no such list.
     fn read<'a>(
         self,
         catalog: &Catalog,
@@ -192,7 +192,7 @@ impl ListSpec {
         };
         let page = UpstreamListPage::read(self, catalog, member, &answer.result);
         if page.is_none() {
-            tracing::warn!(upstream = %member.id, list = self.items, "an upstream's list is not one");
+            tracing::warn!(upstream = %member.id, list = self.items, "the answer of an upstream is not a list; the upstream is left out");
         }
         page.map(Some).ok_or(UpstreamLeftOut)
     }
@@ -216,7 +216,7 @@ impl ListSpec {
         finish(json, pages, unavailable)
     }
 
-    /// For how long and for whom the joined list may be kept, if every page says so: the shortest time and the narrowest scope. Other
+    /// How long and for whom the joined list may be cached, if every page says so: the shortest time and the narrowest scope. Other
     /// members that a server writes beside its items are not passed on, because no person agreed to them.
     fn cache_hints(pages: &[UpstreamListPage<'_>]) -> Vec<(&'static str, String)> {
         let said = |name: &str| pages.iter().map(|page| page.members.get(name)).collect::<Option<Vec<_>>>();
@@ -232,7 +232,7 @@ impl ListSpec {
         scope.into_iter().chain(least).collect()
     }
 
-    /// The items of a page as a requester of these resources may know them: what could not be read is not listed.
+    /// The items of a page that a requester with these resources may see: a resource that it may not read is not listed.
     fn shown(self, page: &UpstreamListPage<'_>, resources: &ResourcePatterns) -> Vec<String> {
         let is_covered = |item: &String| {
             let members: Option<RawObject<'_>> = serde_json::from_str(item).ok();
@@ -244,7 +244,7 @@ impl ListSpec {
         all.filter(|item| self.kind == ListedKind::Prompts || resources.is_all() || is_covered(item)).collect()
     }
 
-    /// An item as requesters know it.
+    /// An item with the names that requesters know.
     fn expose(self, member: &UpstreamMember, item: &str) -> String {
         let exposed = match self.kind {
             ListedKind::Prompts => exposed_prompt(member, item),
@@ -257,7 +257,7 @@ impl ListSpec {
     }
 }
 
-/// A prompt under its exposed name; none where that is its own.
+/// A prompt under its exposed name; none if that is the server's own name.
 fn exposed_prompt(member: &UpstreamMember, item: &str) -> Option<String> {
     if member.naming == ExposedNaming::Bare {
         return None;
@@ -283,7 +283,7 @@ impl<'a> UpstreamListPage<'a> {
         Some(Self { member, members, items, next })
     }
 
-    /// Where the upstream's list goes on after a page that was asked for at `place`: none at its end.
+    /// The position after a page that was read at `place`; none at the end of the list.
     fn after(&self, place: &UpstreamCursor) -> Result<Option<UpstreamCursor>, UpstreamLeftOut> {
         let again = self.next.clone().filter(|again| Some(again) != place.theirs.as_ref());
         let next = again.map(|theirs| UpstreamCursor { upstream: place.upstream.clone(), theirs: Some(theirs) });
@@ -295,7 +295,7 @@ impl<'a> UpstreamListPage<'a> {
     }
 }
 
-/// Closes an object whose last member has a comma after it.
+/// Completes an object that still ends with a comma: adds the notes, or removes the comma.
 fn finish(mut json: String, pages: &[UpstreamListPage<'_>], unavailable: &[String]) -> String {
     let mut notes: BTreeMap<String, String> = BTreeMap::new();
     for page in pages {

@@ -1,7 +1,8 @@
-//! Everything but calls that requesters ask of upstreams: resources, prompts, completions, tasks; and what upstreams announce. Names and URIs are put into the
-//! upstream's terms on the way there and into the requester's on the way back; the rest passes byte for byte.
+//! All requests of requesters to upstreams except calls: resources, prompts, completions, tasks; and the announcements of upstreams.
+//! Names and URIs are translated into the upstream's terms on the way there and into the requester's on the way back; the rest passes
+//! byte for byte.
 //!
-//! Nothing here is decided by a contract or put on record: these requests read, and what they read is the server's own.
+//! No contract decides about these requests and none is recorded: they only read, and what they read belongs to the server.
 
 pub(crate) mod announcements;
 mod cursor;
@@ -32,7 +33,7 @@ use crate::{
     deferred::DeferredContext,
 };
 
-/// What inquiries share: the rooms that they pass through, and which resources are watched.
+/// What inquiries share: the parts of the engine that they need, and the counts of watched resources.
 #[derive(Debug)]
 pub(crate) struct InquiryRelay {
     core: Arc<Core>,
@@ -48,7 +49,7 @@ impl InquiryRelay {
     }
 }
 
-/// How long an inquiry may take, unless its requester wants to wait less.
+/// How long an inquiry may take, unless its requester waits less.
 pub(crate) const INQUIRY_MS_MAX: u64 = 60_000;
 
 /// Answers an inquiry.
@@ -72,23 +73,24 @@ pub(crate) async fn inquire(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Resu
     }
 }
 
-/// Refuses a resource that the requester's credential is not for: who was limited to some things does not read others by another
-/// method. Which servers it may ask at all is the snapshot's to say.
+/// Refuses a resource that the requester's credential does not cover, so that a limit on resources holds for every method. Which servers
+/// the requester may ask is decided by the snapshot.
 pub(crate) fn require_covered(requester: &Requester, uri: &str) -> Result<(), RpcError> {
     if requester.authority.rights().resources.covers(uri) {
         return Ok(());
     }
-    Err(invalid_params("the credential is not for this resource")
-        .with_hint("ask whoever gave it for one that covers the resource's URI"))
+    Err(invalid_params("the credential does not cover this resource")
+        .with_hint("ask its issuer for a credential that covers the resource's URI"))
 }
 
-/// Refuses a prompt to whoever is limited to some resources: a prompt does not say what it shows, so that it may be anything.
+/// Refuses prompts to a requester whose credential is limited to some resources: a prompt does not say which resources it shows, so it
+/// may show any.
 fn require_unlimited(requester: &Requester) -> Result<(), RpcError> {
     if requester.authority.rights().resources.is_all() {
         return Ok(());
     }
-    Err(invalid_params("the credential is for certain resources only, and a prompt may show any")
-        .with_hint("ask whoever gave it for one that is not limited to resources"))
+    Err(invalid_params("the credential is limited to certain resources, and a prompt may show any resource")
+        .with_hint("ask its issuer for a credential that is not limited to resources"))
 }
 
 /// A member of `params` that must be a string.

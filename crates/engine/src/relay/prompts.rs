@@ -1,5 +1,5 @@
-//! Which prompt an exposed name means: a table per upstream, filled from its whole list, and filled again when the upstream
-//! says that its prompts changed, or when a name is not found. Nothing is found by taking a name apart.
+//! Finds the prompt of an exposed name. Each upstream has a table, which is filled from its whole list, and filled again when the
+//! upstream announces a change or a name is not found. A name is never taken apart to find its upstream.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,7 +23,7 @@ use crate::{
     world::{PromptNames, UpstreamMember, WorldSnapshot},
 };
 
-/// Pages of one list, and prompts on them.
+/// How many pages and prompts of one list are read.
 const PAGES_MAX: usize = 200;
 const PROMPTS_MAX: usize = 20_000;
 
@@ -39,7 +39,7 @@ struct ListedPromptName {
     name: String,
 }
 
-/// The upstream of a prompt and the prompt's own name there, of those that a requester may ask.
+/// Finds a prompt among the upstreams that the requester may read: the upstream, and the prompt's own name there.
 pub(super) async fn find(
     snapshot: &WorldSnapshot,
     exposed: &str,
@@ -65,7 +65,7 @@ pub(super) async fn find(
     {
         return Some(found);
     }
-    // All at once: one that does not answer holds up none of the others.
+    // All lists are read at once, so that an upstream that does not answer delays none of the others.
     let mut reading = JoinSet::new();
     let missed_at = Instant::now();
     for member in snapshot.members_read_by(requester).cloned() {
@@ -89,7 +89,7 @@ async fn look(catalog: &Catalog, member: &UpstreamMember, missed_at: Instant, de
     }
 }
 
-/// Reads the list, unless somebody has since the name was missed, or a moment before.
+/// Reads the list, unless another request has read it since the name was missed or shortly before.
 async fn read(
     catalog: &Catalog,
     member: &UpstreamMember,

@@ -1,5 +1,4 @@
-//! Who wants to hear of which resource, counted over all requesters: a resource is watched at its upstream for as long as
-//! anybody here does.
+//! Counts how many requesters watch which resource. A resource is watched at its upstream as long as at least one requester watches it.
 
 use std::{
     collections::BTreeMap,
@@ -18,12 +17,12 @@ use crate::{
     world::{UpstreamMember, WorldSnapshot},
 };
 
-/// Resources watched at once.
+/// How many resources can be watched at once.
 const WATCHES_MAX: usize = 10_000;
-/// How long to wait before a server that is down is tried again: at first, and at most.
+/// How long to wait before a server that is down is tried again: the first time, and at most.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
 
-/// How many watch what.
+/// The number of watchers of each resource.
 #[derive(Debug, Default)]
 pub(crate) struct ResourceWatchCounts {
     counts: Mutex<BTreeMap<WatchedResource, usize>>,
@@ -44,9 +43,10 @@ pub(crate) async fn watch(
     let watched = (member.id.to_string(), uri.to_owned());
     if !relay.watches.enter(&watched) {
         return Err(RpcError::new(code::INTERNAL_ERROR, "too many resources are watched")
-            .with_hint("give up watches that are not needed any more, or try again later"));
+            .with_hint("unsubscribe from resources that are no longer needed, or try again later"));
     }
-    // Counted first, so that nobody else's giving up ends what is just beginning; given up by the drop on every way out.
+    // The watch is counted first, so that another requester that leaves now does not end it. Dropping the guard gives it up on every way
+    // out.
     let given_up = Arc::downgrade(relay);
     let counted = watched.clone();
     let watch = ResourceWatchGuard::new(move || {
@@ -59,10 +59,10 @@ pub(crate) async fn watch(
     let failed = |failure: PerformFailure| {
         from_read_failure(&rules.failure_for_client(failure, &mut Vec::new()), member, requester.era, exposed)
     };
-    // A legacy server that knows this requester by a connection of its own tells it there.
+    // A legacy server with a separate connection for this requester announces changes there.
     let alone = member.server.watch_alone(&requester.upstream_requester(), uri, deadline).await;
     if let Some(alone) = alone.map_err(failed)? {
-        // In another world it is watched on the shared connection.
+        // After a reload the resource is watched on the shared connection.
         return Ok(ResourceWatchGuard::new(move || drop((alone, watch))));
     }
     match member.server.watch(uri, deadline).await {
@@ -71,8 +71,8 @@ pub(crate) async fn watch(
     }
 }
 
-/// Watches at the servers of another world what was watched at those of the one before. Nobody waits for it: a server that
-/// is down is tried again until it is back, for as long as anybody wants to hear of the resource.
+/// Watches the resources of the previous world at the servers of the new one. This runs in the background: a server that is down is tried
+/// again until it is back or no requester watches the resource any more.
 pub(crate) fn watch_again(relay: &Arc<InquiryRelay>, snapshot: &Arc<WorldSnapshot>) {
     for watched in relay.watches.all() {
         let Some(member) = snapshot.member(&watched.0).cloned() else { continue };
@@ -88,7 +88,8 @@ pub(crate) fn watch_again(relay: &Arc<InquiryRelay>, snapshot: &Arc<WorldSnapsho
 
 async fn keep_watching(relay: &Weak<InquiryRelay>, member: &UpstreamMember, watched: &WatchedResource) {
     let uri = &watched.1;
-    // Followed before the first try: a server that comes back after it says that everything may have changed.
+    // The announcements are followed before the first attempt, because a server that comes back afterwards announces that everything may
+    // have changed.
     let mut announcements = member.server.announcements();
     let mut pause = PAUSE.0;
     loop {
@@ -99,7 +100,7 @@ async fn keep_watching(relay: &Weak<InquiryRelay>, member: &UpstreamMember, watc
         match failure {
             None => return,
             Some(error @ PerformFailure::Rejected { .. }) => {
-                tracing::warn!(upstream = %member.id, %error, "a resource cannot be watched any more");
+                tracing::warn!(upstream = %member.id, %error, "a resource cannot be watched after the reload");
                 return;
             }
             Some(error) => tracing::debug!(upstream = %member.id, %error, "a resource is not watched yet"),
@@ -109,7 +110,7 @@ async fn keep_watching(relay: &Weak<InquiryRelay>, member: &UpstreamMember, watc
     }
 }
 
-/// Waits until a server says that all of its resources may have changed, as one that was connected again does.
+/// Waits until a server announces that all of its resources may have changed, as it does after a reconnect.
 async fn server_is_back(announcements: &mut broadcast::Receiver<Announcement>) {
     loop {
         match announcements.recv().await {
@@ -138,7 +139,7 @@ impl ResourceWatchCounts {
         true
     }
 
-    /// Whether that was the last.
+    /// Returns whether that was the last watcher.
     fn leave(&self, watched: &WatchedResource) -> bool {
         let mut counts = self.counts();
         let Some(count) = counts.get_mut(watched) else { return false };

@@ -1,4 +1,4 @@
-//! What requesters ask about tasks, in either era, of tasks that run in either.
+//! Requests about tasks, from requesters of either era about tasks of either era.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -30,11 +30,11 @@ use crate::{
 
 /// How long a legacy requester may wait for a task's result.
 const RESULT_MS_MAX: u64 = 3_600_000;
-/// How often a modern task is asked about for a legacy requester that waits.
+/// How often the engine asks about a modern task for a legacy requester that waits.
 const POLL_MS: (u64, u64) = (100, 5_000);
 const POLL_MS_DEFAULT: u64 = 1_000;
 
-/// Tasks of a list that are asked about at once.
+/// How many tasks of a list are asked about at once.
 const ASKED_AT_ONCE_MAX: usize = 16;
 
 /// A requester's task, and where it runs.
@@ -51,7 +51,7 @@ struct TaskInquiry {
 pub(crate) async fn inquire(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Result<String, RpcError> {
     let Inquiry { requester, subject, mut params, mut terms } = inquiry;
     allowed(&requester, subject)?;
-    // To a task these are parameters like any other; a door keeps them apart for requests that are made again.
+    // For a task these are ordinary parameters; a door separates them because other requests use them to continue.
     if let Some(responses) = terms.input_responses.take() {
         params.push((field::INPUT_RESPONSES.to_owned(), responses));
     }
@@ -72,7 +72,7 @@ pub(crate) async fn inquire(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Resu
     };
     let snapshot = relay.core.snapshot();
     let member = snapshot.member(&note.upstream).cloned().ok_or_else(|| {
-        invalid_params("the server that works on this task is not there any more")
+        invalid_params("the server of this task is not configured any more")
             .with_hint("operators: `servanda doctor` looks at every upstream")
     })?;
     let mut context = context.refusing_questions(&note.refused_questions);
@@ -103,13 +103,13 @@ fn allowed(requester: &Requester, subject: InquirySubject) -> Result<(), RpcErro
 }
 
 impl TaskInquiry {
-    /// How far the task has come.
+    /// Answers `tasks/get`: the task's present state.
     async fn get(mut self) -> Result<String, RpcError> {
         let requester_era = self.context.requester.era;
         let answer = self.ask(task_question(method::TASKS_GET, &self.note.theirs)).await?;
         let task: RawObject<'_> = serde_json::from_slice(&answer.result).map_err(|_| self.no_task())?;
         let is_over = matches!(TaskStatus::from_task(&task), Some(TaskStatus::Completed | TaskStatus::Failed));
-        // A modern requester is told the end at once; a legacy server is asked for it by another method.
+        // A modern requester gets the result with the state; a legacy server must be asked for it by another method.
         if is_over && (requester_era, self.note.upstream_era) == (Era::Modern, Era::Legacy) {
             let base = to_modern(&task, &self.ours);
             let ending = self.ask_result().await;
@@ -119,7 +119,7 @@ impl TaskInquiry {
         present(self.settlement(), &answer.result, requester_era).await.ok_or(no_task)
     }
 
-    /// Waits for the end; a legacy requester's way.
+    /// Waits for the task's result. Only legacy requesters do this.
     async fn result(mut self) -> Result<String, RpcError> {
         let ending = match self.note.upstream_era {
             Era::Legacy => self.ask_result().await,
@@ -141,7 +141,7 @@ impl TaskInquiry {
         }
     }
 
-    /// Does not want it any more. A modern requester gets an acknowledgement, a legacy one the task.
+    /// Cancels the task. A modern requester gets an acknowledgement, a legacy one the task.
     async fn cancel(mut self) -> Result<String, RpcError> {
         let answer = self.ask(task_question(method::TASKS_CANCEL, &self.note.theirs)).await?;
         match (self.context.requester.era, self.note.upstream_era) {
@@ -158,10 +158,10 @@ impl TaskInquiry {
         }
     }
 
-    /// Answers what the task asked; a modern requester's way.
+    /// Passes on the answers to the task's questions. Only modern requesters do this.
     async fn update(mut self, params: Vec<(String, Box<RawValue>)>) -> Result<String, RpcError> {
         if self.note.upstream_era == Era::Legacy {
-            // It asks while its result is waited for, and there it is answered.
+            // A legacy task asks while a requester waits for its result, and is answered there.
             return Ok("{}".to_owned());
         }
         let params = with_text(&params, field::TASK_ID, &self.note.theirs);
@@ -178,7 +178,7 @@ impl TaskInquiry {
         self.try_ask(question).await.map(|answer| answer.result)
     }
 
-    /// Asks the server about the task. What the server asks meanwhile goes on the record of the call.
+    /// Asks the server about the task. Questions that the server asks meanwhile go on the record of the call.
     async fn try_ask(&mut self, question: UpstreamInquiry) -> Result<Answer, ClientFailure> {
         let mut asked = Vec::new();
         let answer = self.context.ask_for_record(&self.relay, &self.member, question, &mut asked).await;
@@ -192,7 +192,7 @@ impl TaskInquiry {
         self.note = ended.note;
     }
 
-    /// A failure as the requester may be told of it.
+    /// A failure in the words that the requester may see.
     async fn failure_for_client(&mut self, failure: PerformFailure) -> ClientFailure {
         let mut asked = Vec::new();
         let failure = self.context.question_rules(&self.relay, &self.member).failure_for_client(failure, &mut asked);
@@ -200,7 +200,7 @@ impl TaskInquiry {
         failure
     }
 
-    /// The end of a modern task, for a requester that waits for it.
+    /// Waits for the end of a modern task.
     async fn await_modern_end(&mut self) -> Result<Bytes, ClientFailure> {
         loop {
             let answer = self.try_ask(task_question(method::TASKS_GET, &self.note.theirs)).await?;
@@ -218,7 +218,7 @@ impl TaskInquiry {
         }
     }
 
-    /// A legacy task that is over, as a modern requester reads it.
+    /// A legacy task that has ended, as a modern requester reads it.
     async fn modern_end(self, base: &str, ending: Result<Bytes, ClientFailure>) -> String {
         match ending {
             Ok(result) => {
@@ -246,20 +246,21 @@ impl TaskInquiry {
     }
 
     fn no_task(&self) -> RpcError {
-        RpcError::new(code::INTERNAL_ERROR, format!("`{}` answered with what is no task", self.member.id))
+        RpcError::new(code::INTERNAL_ERROR, format!("`{}` answered with something that is not a task", self.member.id))
     }
 }
 
-/// How a modern task stands.
+/// The state of a modern task.
 enum ModernTaskState {
     Ended(Bytes),
     Running { poll_ms: Option<u64> },
 }
 
-/// How a modern task stands, for a requester that waits for its result.
+/// The state of a modern task, for a requester that waits for its result.
 fn modern_task_state(answer: &Answer) -> Result<ModernTaskState, PerformFailure> {
     let malformed = |why: &str| PerformFailure::Malformed { why: why.to_owned() };
-    let task: RawObject<'_> = serde_json::from_slice(&answer.result).map_err(|_| malformed("the task is no object"))?;
+    let task: RawObject<'_> =
+        serde_json::from_slice(&answer.result).map_err(|_| malformed("the task is not a JSON object"))?;
     match TaskStatus::from_task(&task).ok_or_else(|| malformed("the task has no status"))? {
         TaskStatus::Completed => {
             let result = task.get("result").ok_or_else(|| malformed("the task has no result"))?;
@@ -276,7 +277,7 @@ fn modern_task_state(answer: &Answer) -> Result<ModernTaskState, PerformFailure>
     }
 }
 
-/// The tasks of a legacy requester's principal, as their servers see them now. Those that no server knows any more are left out.
+/// The tasks of a legacy requester's principal, as their servers report them now. Tasks that no server knows any more are left out.
 async fn list(relay: &Arc<InquiryRelay>, context: &InquiryContext) -> Result<String, RpcError> {
     let mut asking = JoinSet::new();
     let mut order = Vec::new();

@@ -1,4 +1,4 @@
-//! Which items of a server's lists agents are shown: those that pass the hygiene checks and that a person agreed to.
+//! Decides which items of a server's lists agents are shown: those that pass the hygiene checks and that a person agreed to.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use servanda_contract::legibility::{faults, reveal};
 
 use crate::world::UpstreamMember;
 
-/// The item as an agent is shown it, with the server's own names; none if it is withheld, and then the log says why.
+/// The item as agents see it, with the server's own names; none if it is withheld, and then the log says why.
 pub(super) fn visible_item<'a>(
     catalog: &Catalog,
     member: &UpstreamMember,
@@ -22,7 +22,7 @@ pub(super) fn visible_item<'a>(
     let upstream = &member.id;
     let judged = kind.read(item.get()).map_err(|why| (None, why)).and_then(|live| {
         if member.naming == ExposedNaming::Bare && kind == ListedKind::Prompts && is_reserved(&live.name) {
-            return Err((Some(live.name), "names like this are the gateway's own".to_owned()));
+            return Err((Some(live.name), "names like this are reserved for the gateway".to_owned()));
         }
         match catalog.judge_listed(upstream, kind, &live) {
             ItemVisibility::Withheld(why) => Err((Some(live.name), why)),
@@ -33,7 +33,7 @@ pub(super) fn visible_item<'a>(
         Ok(ItemVisibility::Bare) => {
             let bare = bare_resource(item.get());
             if bare.is_none() {
-                tracing::warn!(%upstream, "a resource that came later is withheld: its URI is none");
+                tracing::warn!(%upstream, "a resource that no person has agreed to is withheld, because its URI is not valid");
             }
             bare.map(Cow::Owned)
         }
@@ -46,7 +46,7 @@ pub(super) fn visible_item<'a>(
     }
 }
 
-/// Whether the notes beside a list show everything they say; if not, the log says why they are withheld.
+/// Whether the notes beside a list are free of hidden text; if not, the log says why they are withheld.
 pub(super) fn is_legible(member: &UpstreamMember, notes: &RawValue) -> bool {
     let value: Option<serde_json::Value> = serde_json::from_str(notes.get()).ok();
     let fault = value

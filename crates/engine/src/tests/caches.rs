@@ -1,4 +1,4 @@
-//! Reads that are answered from what was kept, and everything after which they are not.
+//! Reads that are answered from the cache, and everything that invalidates it.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -104,13 +104,13 @@ async fn what_its_contract_does_not_let_be_kept_is_asked_every_time() {
 }
 
 #[tokio::test]
-async fn private_answers_are_nobody_elses_and_public_ones_stay_in_their_tenant() {
+async fn private_answers_stay_with_their_principal_and_public_ones_in_their_tenant() {
     let callers = [("acme", "ada"), ("acme", "bob"), ("other", "ada")];
     for (classification, calls) in [
         (DataClassification::Public, 2),
         (DataClassification::Internal, 3),
         (DataClassification::Confidential, 3),
-        // Without a policy that permits it nobody sees it at all.
+        // Without a policy that permits it, no principal sees it at all.
         (DataClassification::Secret, 0),
     ] {
         let bank = bank(|echo, _| echo.security.data_classification = classification);
@@ -121,9 +121,9 @@ async fn private_answers_are_nobody_elses_and_public_ones_stay_in_their_tenant()
     }
 }
 
-/// A server that is shown each user's credential may answer each what is only theirs, whatever the contract calls the data.
+/// A server that gets each user's credential may give each user private data, whatever the contract calls the data.
 #[tokio::test]
-async fn a_personal_servers_public_answers_are_nobody_elses() {
+async fn a_personal_servers_public_answers_stay_with_their_principal() {
     let bank = bank(|echo, _| echo.security.data_classification = DataClassification::Public);
     bank.server.personal.store(true, Ordering::Relaxed);
     for (principal, calls) in [("ada", 1), ("bob", 2), ("ada", 2)] {
@@ -202,7 +202,7 @@ async fn another_world_is_asked_anew() {
 }
 
 #[tokio::test]
-async fn what_somebody_was_asked_for_is_not_kept() {
+async fn an_answer_that_took_a_question_is_not_cached() {
     let legacy = ScriptedServer::new(Era::Legacy, &json!({}), |heard| async move {
         let _ = ask(&heard.delivery, "elicitation/create", &json!({"message": "Who?"})).await;
         Ok(text(Era::Legacy, "for you"))

@@ -1,4 +1,4 @@
-//! Whole calls through the engine, where the other side of a port matters more than an upstream.
+//! Whole calls through the engine, where the store matters more than the upstream.
 
 use std::{
     collections::BTreeMap,
@@ -24,7 +24,7 @@ use crate::{
     SystemClock, World,
 };
 
-/// A store whose disk hangs, or not, and that remembers what it was told at the end.
+/// A store whose disk may hang, and that remembers the ends that it was told.
 #[derive(Debug)]
 struct Disk {
     hangs: bool,

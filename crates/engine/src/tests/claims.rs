@@ -1,5 +1,5 @@
-//! What callers are told about a key: never less than what earlier dispatches of the key may have done, and nothing as done that the
-//! ledger does not hold as done. Issue 15, A1 and A2.
+//! What callers are told about a key: never less than earlier dispatches of the key may have done, and nothing as done that the ledger
+//! does not hold as done. Issue 15, A1 and A2.
 
 use std::sync::{
     Arc,
@@ -28,7 +28,7 @@ fn keyed_tool(contract: &mut ToolContract) {
     contract.effect = Some(serde_json::from_value(effect).unwrap());
 }
 
-/// A tool that dies after it was called first, cannot be reached after that, and then answers.
+/// A tool that dies during the first call, cannot be reached for the second, and then answers.
 fn lost_then_down(change: impl FnOnce(&mut ToolContract)) -> Bank {
     let calls = Arc::new(AtomicUsize::new(0));
     Bank::writing(change, move |_| {
@@ -48,7 +48,7 @@ fn bad_arguments(key: &str) -> CallRequest {
     write(&json!({ "nothing": "of the kind" }), keys)
 }
 
-/// A2 (a): the first dispatch may have run; that the second one did not proves nothing about the key.
+/// A2 (a): the first dispatch may have run. That the second one did not proves nothing about the key.
 #[tokio::test]
 async fn an_upstream_that_is_down_takes_nothing_back() {
     let bank = lost_then_down(keyed_tool);
@@ -58,7 +58,7 @@ async fn an_upstream_that_is_down_takes_nothing_back() {
     assert_eq!(bank.harness.last_record().outcome, Outcome::Unknown);
     assert_eq!(bank.states().await, [EffectState::OutcomeUnknown], "the ledger, the record and the answer agree");
     assert_eq!(result(bank.call(keyed("k")).await)["content"][0]["text"], "done");
-    // A key whose only dispatch did not leave did nothing.
+    // A key whose only dispatch was never sent did nothing.
     let fresh = Bank::writing(keyed_tool, |_| async {
         Err(PerformFailure::Unavailable { why: "connection refused".to_owned() })
     });
@@ -66,7 +66,7 @@ async fn an_upstream_that_is_down_takes_nothing_back() {
     assert_eq!(fresh.harness.last_record().outcome, Outcome::NotExecuted);
 }
 
-/// A2 (b): a store that cannot be written to but can be read still answers what is done.
+/// A2 (b): a store that can be read but not written still answers what is done.
 #[tokio::test]
 async fn a_store_that_only_reads_answers_what_is_done() {
     let bank = Bank::writing(|_| {}, |_| async { Ok(text(Era::Modern, "done")) });
@@ -78,7 +78,7 @@ async fn a_store_that_only_reads_answers_what_is_done() {
     assert_eq!(bank.calls(), 1);
 }
 
-/// A2 (b): a key that cannot be looked up may have been used, and its caller must not do the same in another way.
+/// A2 (b): a key that cannot be looked up may have been used, so its caller must not do the same in another way.
 #[tokio::test]
 async fn a_store_that_is_away_knows_nothing_of_earlier_calls() {
     let bank = Bank::writing(|_| {}, |_| async { Ok(text(Era::Modern, "done")) });
@@ -97,7 +97,7 @@ async fn a_store_that_is_away_knows_nothing_of_earlier_calls() {
     assert_eq!(bank.calls(), 1);
 }
 
-/// A gate that refuses has not looked the key up; what is said of it is looked up then.
+/// A gate that refuses has not looked the key up yet; the refusal looks it up then.
 #[tokio::test]
 async fn a_gate_that_refuses_claims_nothing_about_an_earlier_call() {
     let bank = Bank::writing(|_| {}, |_| async { Ok(text(Era::Modern, "done")) });

@@ -1,4 +1,4 @@
-//! A modern requester at a legacy server: the call waits while the requester looks for answers.
+//! A modern requester at a legacy server: the call waits while the requester gets the answers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -44,7 +44,7 @@ fn modern() -> Requester {
     requester(Era::Modern, &json!({"elicitation": {}, "roots": {}}))
 }
 
-/// Asks for a name and says it; says so if it was not told one.
+/// Asks for a name and greets it; says so if it got none.
 async fn greet(heard: ScriptedRequest) -> Result<Answer, PerformFailure> {
     let reply = ask(&heard.delivery, "elicitation/create", &json!({"message": "Who?"})).await;
     let name = match reply {
@@ -117,7 +117,7 @@ async fn questions_that_come_together_are_told_together_and_answered_one_by_one(
 async fn a_requester_that_stays_away_is_not_waited_for_for_ever() {
     let harness = greeting_harness();
     let asked = input(harness.engine.call(call(&modern(), "write", RequestTerms::default())).await);
-    // Time stands still but for this: everything else has happened when it is over.
+    // Time only advances here, so everything else has happened when the sleep ends.
     tokio::time::sleep(Duration::from_millis(INPUT_MS_MAX + 1)).await;
     assert_eq!(harness.outcomes(), ["completed"], "the question was declined and the call ended by itself");
     let terms = again(&asked["requestState"], &named("Ada"));
@@ -126,7 +126,7 @@ async fn a_requester_that_stays_away_is_not_waited_for_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_comes_after_the_time_is_not_let_in_even_if_the_call_goes_on() {
+async fn a_requester_that_comes_too_late_is_refused_even_if_the_call_goes_on() {
     let (server, mut hears, may_end) = patient();
     let harness = harness(server);
     let asked = input(harness.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
@@ -158,8 +158,8 @@ async fn an_answer_that_comes_while_the_requester_is_away_is_kept_for_it() {
     assert_eq!(harness.engine.bridge().parked(), 0);
 }
 
-/// A requester that is asked something goes away for the answer. Whether the server ends meanwhile or waits for the answer, the
-/// requester hears all of it when it is back.
+/// A requester that is asked something goes away to get the answer. Whether the server ends meanwhile or waits for the answer, the
+/// requester gets all its messages when it comes back.
 #[tokio::test(start_paused = true)]
 async fn what_is_said_while_the_requester_is_away_is_told_when_it_comes_again() {
     for waits in [true, false] {
@@ -190,7 +190,7 @@ async fn what_is_said_while_the_requester_is_away_is_told_when_it_comes_again() 
     }
 }
 
-/// The progress that was told, in order.
+/// The values of the progress messages, in order.
 fn heard(messages: &mut mpsc::Receiver<ClientMessage>) -> Vec<u64> {
     std::iter::from_fn(|| messages.try_recv().ok())
         .map(|message| match message {
@@ -200,7 +200,7 @@ fn heard(messages: &mut mpsc::Receiver<ClientMessage>) -> Vec<u64> {
         .collect()
 }
 
-/// A server that asks, tells the test what it heard, and answers when it may.
+/// A server that asks, passes the cancellation token of the call to the test, and answers when the test allows it.
 fn patient() -> (Arc<ScriptedServer>, mpsc::Receiver<CancellationToken>, Arc<Semaphore>) {
     let (heard_it, hears) = mpsc::channel(4);
     let may_end = Arc::new(Semaphore::new(0));
@@ -240,7 +240,7 @@ async fn giving_up_counts_only_while_waiting() {
     let first = CancellationToken::new();
     let terms = RequestTerms { cancel: first.clone(), ..RequestTerms::default() };
     let asked = input(harness.engine.call(call(&modern(), "echo", terms)).await);
-    // A door cancels what it has answered; the call has been handed back by then.
+    // A door cancels a request that it has answered; by then the call no longer depends on that request.
     first.cancel();
     let second = CancellationToken::new();
     let terms = RequestTerms { cancel: second.clone(), ..again(&asked["requestState"], &named("Ada")) };
@@ -318,7 +318,7 @@ async fn without_a_place_to_wait_questions_are_declined() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_declared_is_never_asked() {
+async fn a_question_without_a_declared_capability_is_never_asked() {
     let harness = greeting_harness();
     for capabilities in [json!({}), json!({"roots": {}})] {
         let requester = requester(Era::Modern, &capabilities);

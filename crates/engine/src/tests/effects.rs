@@ -1,4 +1,4 @@
-//! What one key may do to the world, end to end: the answers of the design's table, with an upstream that counts.
+//! What one key may do, end to end: the answers of the design's table, with an upstream that counts its calls.
 
 use std::sync::{
     Arc,
@@ -25,7 +25,7 @@ use crate::{
 
 pub(super) const HOUR_MS: u64 = 3_600_000;
 
-/// A house with one server that answers as it is told, and a clock that a test turns.
+/// A gateway with one scripted server, and a clock that the test controls.
 pub(super) struct Bank {
     pub(super) harness: EngineHarness,
     pub(super) server: Arc<ScriptedServer>,
@@ -39,7 +39,7 @@ impl Bank {
         Self { harness, server, clock }
     }
 
-    /// One tool `write`, changed as the test likes.
+    /// One tool `write`, with the test's changes.
     pub(super) fn writing<F>(
         change: impl FnOnce(&mut ToolContract),
         script: impl Fn(ScriptedRequest) -> F + Send + Sync + 'static,
@@ -101,7 +101,7 @@ fn dying() -> Bank {
 
 #[tokio::test]
 async fn the_same_key_is_answered_with_the_same_bytes_and_nothing_is_sent() {
-    // Spaced as nobody else would.
+    // With unusual spaces, so that rewritten bytes would be noticed.
     let bank = Bank::writing(
         |_| {},
         |_| async {
@@ -167,12 +167,12 @@ async fn another_payload_under_the_key_is_refused_and_told_nothing() {
     assert_eq!(bank.calls(), 1);
 }
 
-/// A bank that is told when to answer.
+/// A bank that answers when the test allows it.
 struct Slow {
     bank: Arc<Bank>,
-    /// A call has come to it.
+    /// Notified when a call has reached it.
     begun: Arc<Notify>,
-    /// It may answer.
+    /// Lets it answer.
     gate: Arc<Notify>,
 }
 
@@ -214,7 +214,7 @@ async fn while_it_runs_others_get_a_handle_and_then_the_result() {
 }
 
 #[tokio::test]
-async fn what_nobody_knows_is_said_and_never_sent_again() {
+async fn an_unknown_outcome_is_told_and_never_sent_again() {
     let bank = dying();
     let first = refusal(bank.call(keyed("k")).await);
     let handle = bank.effects().await[0].id.to_string();
@@ -242,7 +242,7 @@ async fn a_blind_retry_is_stopped_unless_it_says_that_it_is_a_new_operation() {
     assert!(!bank.server.heard()[1].contains(OPERATION_ARGUMENT), "{}", bank.server.heard()[1]);
     let other = write(&json!({"text": "another"}), OperationKeys::default());
     refusal(bank.call(other).await);
-    assert_eq!(bank.calls(), 3, "another payload is nobody's twin");
+    assert_eq!(bank.calls(), 3, "another payload is another operation");
 }
 
 #[tokio::test]
@@ -363,7 +363,7 @@ async fn what_is_not_on_record_is_not_acknowledged_and_gets_there_when_the_store
     assert_eq!(bank.calls(), 1);
 }
 
-/// A tool that fails may have changed something first: that it did is not said.
+/// A tool that fails may have changed something first, so the answer does not say which.
 #[tokio::test(start_paused = true)]
 async fn a_tools_error_that_is_not_on_record_leaves_open_what_happened() {
     let Slow { bank, begun, gate } =
@@ -377,7 +377,7 @@ async fn a_tools_error_that_is_not_on_record_leaves_open_what_happened() {
     assert_eq!((refused.effect, refused.retryable), (EffectKnowledge::Unknown, false), "{refused:?}");
 }
 
-/// How many ends the store does not take because of what they say, what the caller hears, and how the effect stands.
+/// The table: how many ends the store rejects because of their content, whether the caller gets an error, and the effect's state.
 #[tokio::test(start_paused = true)]
 async fn an_end_whose_record_cannot_be_kept_is_kept_without_it_or_given_up() {
     for (unkept, is_error, state) in [(1, false, EffectState::Completed), (2, true, EffectState::Dispatching)] {
@@ -385,7 +385,7 @@ async fn an_end_whose_record_cannot_be_kept_is_kept_without_it_or_given_up() {
         bank.harness.effects.unkept_ends.store(unkept, Ordering::Relaxed);
         let answered = result(bank.call(keyed("k")).await);
         assert_eq!(answered["isError"] == true, is_error, "{unkept}: {answered:#}");
-        // Nothing is offered again for ever.
+        // Nothing is offered to the store for ever.
         bank.harness.engine.drain(std::time::Duration::from_mins(1)).await;
         assert_eq!((bank.states().await, bank.calls()), (vec![state], 1), "{unkept}");
     }

@@ -1,4 +1,4 @@
-//! What is expected of the tool of a call, end to end: who expects it, what is refused, and which tools are named instead.
+//! What is expected of a call's tool, end to end: which expectations apply, what is refused, and which tools are suggested instead.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ fn wanting(requester: &Requester, tool: &str, aims: Aims) -> CallRequest {
     CallRequest { aims, ..call(requester, tool, RequestTerms::default()) }
 }
 
-/// What was refused by the behaviour gate; nothing of what passed.
+/// The refusal of the behaviour gate; none if the call passed.
 fn refused(answer: CallAnswer) -> Option<Refusal> {
     let CallAnswer::Result(answered) = &answer else { panic!("not a result: {answer:?}") };
     if !answered.json.contains(r#""isError":true"#) {
@@ -97,7 +97,7 @@ async fn an_intent_is_held_to() {
         let said = refused(harness.engine.call(wanting(&requester, tool, aims(None, Some(intent), None))).await);
         assert_eq!(said.is_none(), passes, "{tool} {intent}: {said:?}");
     }
-    // Both hold: a task does not make an intent void. In another house, where nobody has been told to stop.
+    // Both apply: a task does not override an intent. This uses a new gateway, where no caller has been told to stop.
     let (harness, _) = self::harness(Vec::new());
     let both = wanting(&requester, "one__echo", aims(Some("triage"), Some("write"), None));
     let said = refused(harness.engine.call(both).await).unwrap();
@@ -138,7 +138,7 @@ async fn a_rule_concerns_the_clients_and_servers_it_names() {
 }
 
 #[tokio::test]
-async fn an_earlier_call_is_only_an_example_to_whoever_made_it() {
+async fn an_earlier_call_is_an_example_only_to_its_own_caller() {
     let (harness, _) = harness(Vec::new());
     let (requester, mut stranger) = (Requester::local(), Requester::local());
     stranger.caller.principal = "somebody else".to_owned();
@@ -156,7 +156,7 @@ async fn an_earlier_call_is_only_an_example_to_whoever_made_it() {
     }
 }
 
-/// Those an agent can turn to without thinking again come first.
+/// Tools that take the same arguments come first, because an agent can use them without planning again.
 #[tokio::test]
 async fn tools_that_take_the_same_arguments_are_named_first() {
     let server = server();
@@ -172,7 +172,7 @@ async fn tools_that_take_the_same_arguments_are_named_first() {
     assert!(said.unwrap().hint.ends_with("tools of that kind: `reader`, `another`"));
 }
 
-/// The tool is of the right kind; what it was asked is not, and no other of its kind would do it.
+/// The tool is of the right kind, but the command in its arguments is not, and no other tool of that kind would run it.
 #[tokio::test]
 async fn a_program_that_is_refused_names_no_tools_of_the_same_kind() {
     let server = server();
@@ -185,18 +185,18 @@ async fn a_program_that_is_refused_names_no_tools_of_the_same_kind() {
     let said =
         refused(harness.engine.call(wanting(&Requester::local(), "echo", aims(Some("triage"), None, None))).await)
             .unwrap();
-    assert_eq!(said.field_errors[0].pointer, "/text", "`hello` is a command that nobody knows");
+    assert_eq!(said.field_errors[0].pointer, "/text", "`hello` is an unknown command");
     assert!(!said.hint.contains("of that kind"), "{}", said.hint);
     assert_eq!(server.heard().len(), 0);
 }
 
-/// A name is judged by its addresses too: the contract names one host of this machine, and no other may be inside.
+/// A host name is also judged by its addresses: the contract names one host of this machine, and no other inside host is allowed.
 #[tokio::test]
 async fn t20_a_url_is_judged_by_what_its_name_resolves_to() {
     for (hosts, url, passes) in [
         (json!(["localhost"]), "https://localhost:9/", true),
         (json!(["127.0.0.1"]), "https://127.0.0.1:9/", true),
-        // Reserved: it never has an address.
+        // A reserved name: it never has an address.
         (json!(["nowhere.invalid"]), "https://nowhere.invalid/", false),
         (json!([]), "https://nowhere.invalid/", false),
         (json!([]), "https://127.0.0.1/", false),

@@ -1,4 +1,4 @@
-//! An upstream that is down, slow or failing holds up nobody's recovery but its own, and is left alone as its breaker says.
+//! An upstream that is down, slow or failing delays only its own recovery, and its breaker keeps calls away from it.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -24,7 +24,7 @@ use crate::{
 const ORPHANS: usize = 1_000;
 const MINUTE_MS: u64 = 60_000;
 
-/// Two upstreams, each with a tool that dedupes on its key.
+/// Two upstreams, each with a tool that deduplicates by key.
 struct Town {
     harness: EngineHarness,
     clock: Arc<EngineTestClock>,
@@ -60,7 +60,7 @@ impl Town {
         Self { harness: EngineHarness::in_snapshot(snapshot, Arc::default(), clock.clone()), clock, dead, live }
     }
 
-    /// What a process leaves behind that was at it when it died.
+    /// Leaves an effect as a process does that dies while it works on the effect.
     async fn leave(&self, upstream: &str, name: &str, class: EffectClass, go: BeginMode) -> EffectTarget {
         let contract = keyed_tool(upstream);
         let key = EffectKey {
@@ -106,7 +106,7 @@ impl Town {
         target
     }
 
-    /// A thousand of the dead one, and behind them one of the other, and what needs neither.
+    /// A thousand orphans of the dead upstream; after them one of the other upstream, and orphans that need no upstream.
     async fn crashed(&self) -> Left {
         for number in 0..ORPHANS {
             self.leave("dead", &format!("a{number:04}"), EffectClass::K, BeginMode::Dispatch).await;
@@ -134,7 +134,7 @@ struct Left {
     live: EffectTarget,
 }
 
-/// A server that is down, one that never answers, and one that does nothing but fail.
+/// A server that is down, one that never answers, and one whose every call fails.
 fn dead_ones() -> [Arc<ScriptedServer>; 3] {
     let server = |capabilities: Value, hangs: bool| {
         ScriptedServer::new(Era::Modern, &capabilities, move |_| async move {
@@ -145,12 +145,12 @@ fn dead_ones() -> [Arc<ScriptedServer>; 3] {
 }
 
 #[tokio::test]
-async fn a_dead_upstream_holds_up_nobody_elses_orphans() {
+async fn a_dead_upstream_delays_no_orphans_of_others() {
     for dead in dead_ones() {
         let town = Town::new(dead);
         let left = town.crashed().await;
         let mut lanes = RecoveryLanes::default();
-        // One round, which nobody waits for the end of: it does not end while a server hangs.
+        // One round, without waiting for its end: it does not end while a server hangs.
         lanes.begin(town.harness.engine.long_running()).await;
         let expected = [EffectState::OutcomeUnknown, EffectState::FailedRetryable, EffectState::Completed];
         let mut found = expected;
@@ -166,7 +166,7 @@ async fn a_dead_upstream_holds_up_nobody_elses_orphans() {
     }
 }
 
-/// What hangs is bounded, and the next round leaves it alone while it goes on for the others.
+/// The number of hanging calls is bounded, and the next round skips that upstream and continues with the others.
 #[tokio::test]
 async fn a_slow_upstream_gets_a_few_at_once_and_the_next_round_is_for_the_others() {
     let [_, hangs, _] = dead_ones();
@@ -184,7 +184,7 @@ async fn a_slow_upstream_gets_a_few_at_once_and_the_next_round_is_for_the_others
         assert_eq!(town.state(&waits_for).await, EffectState::Completed, "round {round}");
         waits_for = town.leave("live", &format!("late{round}"), EffectClass::K, BeginMode::Dispatch).await;
         town.clock.pass_ms(MINUTE_MS);
-        // The lane of what was settled ends.
+        // Wait until the lane of the settled orphan has ended.
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
@@ -192,7 +192,7 @@ async fn a_slow_upstream_gets_a_few_at_once_and_the_next_round_is_for_the_others
     assert_eq!(Town::calls(&town.dead), 4, "a few at once, and no more while they hang");
 }
 
-/// Of a thousand, a server that does nothing but fail hears as many as open its breaker, and those that were under way.
+/// Of a thousand orphans, a failing server gets as many calls as open its breaker, plus those that were already under way.
 #[tokio::test]
 async fn a_failing_upstream_is_left_alone_by_its_breaker() {
     let [_, _, fails] = dead_ones();
@@ -204,5 +204,5 @@ async fn a_failing_upstream_is_left_alone_by_its_breaker() {
         lanes.finish().await;
     }
     let calls = Town::calls(&town.dead);
-    assert!((10..=20).contains(&calls), "{calls} calls of a server that does nothing but fail");
+    assert!((10..=20).contains(&calls), "{calls} calls of a server whose every call fails");
 }

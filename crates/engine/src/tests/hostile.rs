@@ -1,4 +1,5 @@
-//! Servers that speak past the rules: outside of calls, in errors, in tasks, in lists and in plain results. Issue 16.
+//! Servers that try to get around the rules for questions: outside of calls, in errors, in tasks, in lists and in plain results. Issue
+//! 16.
 
 use std::sync::{Arc, Mutex};
 
@@ -34,7 +35,7 @@ fn everybody() -> [Requester; 2] {
     [requester(Era::Legacy, &json!({"elicitation": {"form": {}, "url": {}}})), requester(Era::Modern, &modern)]
 }
 
-/// Asks the session `s` outside of any request.
+/// Asks the session `s` something outside of any request.
 fn ask_outside(server: &ScriptedServer, method: &str, params: &Value) -> oneshot::Receiver<QuestionReply> {
     let (reply, replied) = oneshot::channel();
     let params = Some(serde_json::value::to_raw_value(params).unwrap());
@@ -47,7 +48,7 @@ fn ask_outside(server: &ScriptedServer, method: &str, params: &Value) -> oneshot
     replied
 }
 
-/// The text that a client gets for an answer of any kind.
+/// The text that a client gets, for any kind of answer.
 fn shown(answer: CallAnswer) -> String {
     match answer {
         CallAnswer::Result(result) => crate::answers::tool_result::with_full_detail(result).json,
@@ -115,7 +116,7 @@ async fn a_client_hears_the_end_of_elicitations_that_it_was_given_only() {
     assert!(matches!(messages.recv().await, Some(ClientMessage::Notification { .. })));
 }
 
-/// A server whose every answer is that a URL has to be visited first.
+/// A server that answers every request with a URL that has to be visited first.
 fn demanding(address: &'static str) -> Arc<ScriptedServer> {
     ScriptedServer::new(Era::Legacy, &json!({"resources": {}}), move |_| async move {
         let data = json!({"elicitations": [url(address)], "servanda/x": "FORGED"});
@@ -153,7 +154,7 @@ async fn an_error_that_asks_for_what_may_not_be_asked_says_so() {
     }
 }
 
-/// A server that makes tasks, whose answers a test sets: to the call, and to questions about the task.
+/// A server that makes tasks; the test sets its answers to the call and to questions about the task.
 fn tasking(created: Value, state: &Arc<Mutex<Value>>) -> Arc<ScriptedServer> {
     let state = Arc::clone(state);
     ScriptedServer::new(Era::Modern, &json!({}), move |heard: ScriptedRequest| {
@@ -181,7 +182,7 @@ async fn a_task_asks_only_while_it_waits_and_what_it_asks_is_on_record() {
     let end = json!({"result": {"content": [], "inputRequests": {"k": "RAW"}, "requestState": "RAW"}});
     let error =
         json!({"error": {"code": -32042, "message": "m", "data": {"elicitations": [url("https://example.com/")]}}});
-    // the task's state, what it says beside its questions, and how often it may say RAW
+    // the task's state, its other members, and how often RAW may reach the client
     for (status, more, puts) in [
         ("working", json!({}), 0),
         ("input_required", json!({}), 1),
@@ -313,7 +314,7 @@ async fn names_of_the_gateways_own_are_never_asked_for() {
     assert!(server.heard().join("\n").contains("unlisted"), "an unlisted name goes to the server");
 }
 
-/// A legacy server that makes tasks, and asks something whenever it is asked about one.
+/// A legacy server that makes tasks, and asks something whenever it is asked about a task.
 fn curious(told: &Arc<Mutex<Vec<String>>>) -> Arc<ScriptedServer> {
     let told = Arc::clone(told);
     ScriptedServer::new(Era::Legacy, &json!({"tasks": {}}), move |heard: ScriptedRequest| {

@@ -1,4 +1,5 @@
-//! Modern servers, which ask by their answers: to modern requesters it is passed on, legacy ones are asked on the way.
+//! Modern servers, which ask by their answers: the questions are passed on to modern requesters, and legacy requesters are asked on the
+//! way.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -20,10 +21,10 @@ use crate::{
     },
 };
 
-/// Spaced as nobody else would, so that it is seen when it is not passed on as it is.
+/// With unusual spaces, so that rewritten bytes would be noticed.
 const REQUESTS: &str = r#"{"who" : {"method":"elicitation/create","params":{ "message":"Who?","n":1.0 }}}"#;
 
-/// Asks twice, then says what it was told.
+/// Asks twice, then repeats the answers.
 fn asks_twice(heard: &ScriptedRequest) -> Answer {
     let continuation = &heard.delivery.continuation;
     let state = continuation.request_state.as_deref();
@@ -109,7 +110,7 @@ async fn modern_to_modern_a_server_without_state_gets_none() {
     let terms = again(&asked["requestState"], &named("Ada"));
     assert_eq!(told(harness.engine.call(call(&modern(), "echo", terms)).await), "thanks");
     assert!(!server.heard()[1].contains("requestState"), "{}", server.heard()[1]);
-    // Answers to what nobody asked are the server's to ignore.
+    // Answers that the server did not ask for are passed on; the server decides whether it ignores them.
     let terms = again(&Value::Null, &named("Ada"));
     assert_eq!(told(harness.engine.call(call(&modern(), "echo", terms)).await), "thanks");
 }
@@ -187,7 +188,7 @@ async fn what_is_not_strict_json_beside_the_arguments_reaches_no_server() {
 }
 
 #[tokio::test]
-async fn more_questions_than_anybody_answers_reach_nobody() {
+async fn too_many_questions_are_not_passed_on() {
     for (count, passes) in [(QUESTIONS_MAX, true), (QUESTIONS_MAX + 1, false)] {
         let question = parse(REQUESTS)["who"].clone();
         let requests: serde_json::Map<_, _> = (0..count).map(|n| (n.to_string(), question.clone())).collect();
@@ -260,7 +261,7 @@ async fn a_request_for_input_that_says_nothing_is_kept_back() {
     }
 }
 
-/// Answers every question of a server, as a legacy requester's client would.
+/// Answers every question of a server, as the client of a legacy requester would.
 fn answering(
     mut messages: mpsc::Receiver<ClientMessage>,
     reply: impl Fn(&str, Value) -> Result<Value, RpcError> + Send + 'static,
@@ -291,7 +292,7 @@ async fn legacy_to_modern_the_requester_is_asked_and_the_request_made_again() {
         json!({"who": {"method": "elicitation/create", "asked": "[asked by the tool server `up`] Who?"}})
     );
     assert_eq!(heard["arguments"], json!({"text": "hello"}));
-    assert_eq!(harness.outcomes(), ["completed"], "the guest made one call");
+    assert_eq!(harness.outcomes(), ["completed"], "the requester made one call");
 }
 
 #[tokio::test]
@@ -305,14 +306,14 @@ async fn legacy_to_modern_a_requester_that_refuses_ends_the_call_in_words() {
     let refusal = parse(answered["content"][0]["text"].as_str().unwrap());
     assert!(refusal["message"].as_str().unwrap().contains("elicitation/create"), "{refusal}");
     assert!(refusal["message"].as_str().unwrap().contains("User rejected"), "{refusal}");
-    // Whoever asks may have begun: of a tool that changes something that is not known, and not forgotten.
+    // A server that asks may have begun already. For a tool that changes something the outcome is unknown, and the effect is kept.
     assert_eq!((harness.last_word(), server.heard().len()), (("unknown", Some(EffectKnowledge::Unknown), true), 1));
     assert_eq!((&refusal["effect"], &refusal["retryable"]), (&json!("unknown"), &json!(false)), "{refusal}");
     let (terms, messages) = listening();
     answering(messages, |_, _| Err(RpcError::new(-1, "User rejected")));
     result(harness.engine.call(call(&legacy(), "echo", terms)).await);
     assert_eq!(harness.last_word(), ("input_required", Some(EffectKnowledge::None), false));
-    // A requester that cannot be asked at all is not waited for.
+    // The engine does not wait for a requester that cannot be asked.
     let answered = result(harness.engine.call(call(&legacy(), "write", RequestTerms::default())).await);
     assert_eq!(answered["isError"], true);
 }
@@ -431,7 +432,7 @@ async fn errors_of_the_protocol_pass_as_they_are_and_others_stay_readable() {
             assert_eq!(harness.last_word(), ("not_executed", Some(EffectKnowledge::None), false), "{code}");
         }
         let answered = harness.engine.call(call(requester, "write", RequestTerms::default())).await;
-        // It passes as it is, and proves nothing: the server may have done it first.
+        // The error passes as it is, but proves nothing: the server may have made the change first.
         assert_eq!(harness.last_word(), ("unknown", Some(EffectKnowledge::Unknown), true), "{code}");
         match answered {
             CallAnswer::Failed(error) => {

@@ -20,7 +20,7 @@ use crate::testing::{ScriptedRequest, said};
 const TIMEOUT_MS: u64 = 300;
 const ANSWER_MS: u64 = 900;
 
-/// A bank whose server lets the deadline pass and answers later, if at all.
+/// A bank whose server misses the deadline and answers later, if at all.
 fn slow(answer: Option<Value>) -> Bank {
     let timeout = |contract: &mut servanda_contract::ToolContract| contract.runtime.timeout_ms = TIMEOUT_MS;
     Bank::writing(timeout, move |heard: ScriptedRequest| {
@@ -50,7 +50,7 @@ async fn a_late_answer_settles_the_effect_and_is_replayed() {
         let bank = slow(Some(json!({"content": [{"type": "text", "text": "late"}], "isError": is_error})));
         let unknown = refusal(bank.call(keyed("order-7")).await);
         assert_eq!(unknown.effect, EffectKnowledge::Unknown);
-        assert_eq!(bank.states().await, [EffectState::OutcomeUnknown], "nobody knows until the answer comes");
+        assert_eq!(bank.states().await, [EffectState::OutcomeUnknown], "the outcome is unknown until the answer comes");
         pass_time().await;
         assert_eq!(bank.states().await, [state]);
         let effect = bank.effects().await.remove(0);
@@ -76,7 +76,7 @@ async fn without_an_answer_it_stays_unknown() {
     assert_eq!(bank.calls(), 1);
 }
 
-/// As an answer in time: the change happened, and what the tool said about it is kept back.
+/// As with an answer in time: the change happened, and the invalid answer is quarantined.
 #[tokio::test(start_paused = true)]
 async fn a_late_answer_is_checked_like_any_other() {
     let bank = slow(Some(json!({"content": "no list of contents"})));

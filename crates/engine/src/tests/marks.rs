@@ -1,4 +1,4 @@
-//! Marks that could not be made, or of which nobody knows whether they were.
+//! Dispatch marks that could not be stored, or of which it is unknown whether they were stored.
 
 use std::sync::atomic::Ordering;
 
@@ -23,7 +23,7 @@ async fn a_store_that_is_away_before_refuses_and_nothing_is_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mark_that_nobody_uses_is_taken_back() {
+async fn an_unused_mark_is_taken_back() {
     let bank = Bank::writing(|_| {}, |_| async { Ok(text(Era::Modern, "done")) });
     bank.harness.effects.late.store(true, Ordering::Relaxed);
     let refused = refusal(bank.call(keyed("k")).await);
@@ -36,7 +36,7 @@ async fn a_mark_that_nobody_uses_is_taken_back() {
     assert_eq!((bank.calls(), bank.states().await), (1, vec![EffectState::Completed]), "and the key is good");
 }
 
-/// Recovery sends again what can be repeated by its key: of a mark that may be there, nobody can say that nothing comes of it.
+/// Recovery sends a keyed effect again. If its mark may be stored, the call must not be reported as not executed.
 #[tokio::test(start_paused = true)]
 async fn what_recovery_may_still_send_is_not_called_not_executed() {
     let keyed_tool = |contract: &mut ToolContract| {
@@ -53,7 +53,7 @@ async fn what_recovery_may_still_send_is_not_called_not_executed() {
     assert_eq!(refused.next_action, NextAction::RetryWithSameKey);
     let keyless = refusal(bank.call(keyless()).await);
     assert_eq!((keyless.effect, bank.calls()), (EffectKnowledge::Unknown, 0));
-    // Where the store says that it kept nothing, nothing comes of it.
+    // If the store says that it stored nothing, the call was not executed.
     bank.harness.effects.late.store(false, Ordering::Relaxed);
     bank.harness.effects.down.store(true, Ordering::Relaxed);
     assert_eq!(refusal(bank.call(keyed("other")).await).effect, EffectKnowledge::None);

@@ -1,4 +1,4 @@
-//! Names that agents heard in an earlier world: of a reload, and of another process.
+//! Names that agents learned in an earlier world, before a reload or from another process.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -45,7 +45,7 @@ fn calls(server: &ScriptedServer) -> usize {
     server.heard().iter().filter(|line| line.contains("tools/call")).count()
 }
 
-/// The house in another process: what is left is what the store has.
+/// The same gateway in another process: only what the store has is left.
 async fn restarted(
     before: &EngineHarness,
     naming: ExposedNaming,
@@ -77,7 +77,7 @@ async fn a_tool_that_was_renamed_is_found_by_its_old_name() {
             let contract = record.contract.unwrap();
             assert_eq!((record.tool.as_str(), contract.name.as_str()), (name, "up.echo"), "as it was called");
         }
-        // The gates judge it as ever, by the contract that holds now.
+        // The gates judge the call as always, by the present contract.
         let odd = CallRequest { arguments: bytes::Bytes::from_static(br#"{"text":7}"#), ..echo("echo") };
         let refused = result(harness.engine.call(odd).await);
         assert_eq!(refused["isError"], true);
@@ -117,13 +117,13 @@ async fn a_name_is_never_handed_on() {
     let hashed = harness.engine.catalog().entries().next().unwrap().0.to_owned();
     assert!(hashed.starts_with("echo_"), "{hashed}");
     assert_eq!(told(harness.engine.call(echo(&hashed)).await), "second");
-    // And back: everybody has the name that was theirs, and the other's is still not free.
+    // And back: each tool gets its own name again, and the other's name is still not free.
     harness.engine.replace_snapshot(snapshot(ExposedNaming::Bare, &[("up", first.clone())])).await.unwrap();
     assert_eq!(told(harness.engine.call(echo("echo")).await), "first");
     assert!(refusal(harness.engine.call(echo(&hashed)).await).message.contains("by `evil`"));
 }
 
-/// An operation is its contract's, whatever its tool was called.
+/// An operation belongs to its contract, whatever name the call used.
 #[tokio::test]
 async fn an_effect_is_the_same_under_both_names() {
     let server = saying("done");
@@ -137,7 +137,7 @@ async fn an_effect_is_the_same_under_both_names() {
     assert_eq!(calls(&server), 1);
 }
 
-/// A conversation goes on, although its tool was renamed meanwhile.
+/// A conversation continues although its tool was renamed meanwhile.
 #[tokio::test]
 async fn a_round_goes_on_under_the_name_it_began_with() {
     let server = ScriptedServer::new(Era::Modern, &json!({}), |heard| async move {
@@ -154,7 +154,7 @@ async fn a_round_goes_on_under_the_name_it_began_with() {
     assert_eq!(told(harness.engine.call(call(&modern, "echo", terms)).await), "done");
 }
 
-/// Who wants to be told of a tool is told, whichever of its names was called.
+/// A callback for a tool is sent whichever of the tool's names the call used.
 #[tokio::test]
 async fn callbacks_know_a_tool_by_either_name() {
     let server = saying("done");
@@ -186,7 +186,7 @@ fn no_servers_tool_has_a_name_of_the_gateways() {
     }
 }
 
-/// The gateway's own tool does not get a name that was another's either.
+/// The gateway's own tool never takes a name that belonged to another tool.
 #[tokio::test]
 async fn the_gateways_own_tool_takes_no_name_that_is_remembered() {
     let server = saying("done");
@@ -198,7 +198,7 @@ async fn the_gateways_own_tool_takes_no_name_that_is_remembered() {
     let fresh = snapshot_of(&server, vec![long()]);
     let requester = Requester::local();
     assert!(fresh.own_tool(RESULT_TOOL, &requester.caller).is_some());
-    // An earlier version may have remembered such a name; today no server's tool can have one.
+    // An earlier version may have stored such a name; today no server's tool can have one.
     let policy = NamePolicy::from(ExposedNaming::Bare);
     let mut before = NameTable::new(policy.clone(), 10);
     before.replace_policy_and_tools(policy, [upstream_tool("up", RESULT_TOOL)]);
@@ -208,7 +208,7 @@ async fn the_gateways_own_tool_takes_no_name_that_is_remembered() {
     assert_eq!(listed.tools.len(), 1);
 }
 
-/// Nor is it there for somebody all of whose upstreams are without long work.
+/// Nor is the tool listed for a caller whose upstreams have no long work.
 #[tokio::test]
 async fn the_gateways_own_tool_is_there_for_those_who_have_long_work() {
     let server = saying("done");
@@ -242,7 +242,7 @@ async fn the_store_remembers_what_every_gateway_told_and_is_not_written_for_noth
     harness.engine.replace_snapshot(snapshot(ExposedNaming::Bare, &[("up", server.clone())])).await.unwrap();
     harness.engine.remember_names().await;
     assert_eq!(note().await.unwrap(), first, "nothing changed but the count of lists");
-    // Another gateway with the same store that has never heard of these.
+    // Another gateway on the same store that does not know these names.
     let other =
         EngineHarness::with_notebook(ExposedNaming::Prefixed, &[("else", server.clone())], harness.notebook.clone());
     other.engine.remember_names().await;
@@ -250,9 +250,9 @@ async fn the_store_remembers_what_every_gateway_told_and_is_not_written_for_noth
     assert!(["echo", "write", "else__echo", "else__write"].iter().all(|name| all.knows(name)));
 }
 
-/// A note that a later version wrote, or nobody did.
+/// A note that a later version wrote, or that is garbage.
 #[tokio::test]
-async fn a_note_that_is_not_understood_stops_nobody() {
+async fn a_note_that_is_not_understood_does_not_stop_the_gateway() {
     let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", saying("done"))]);
     for value in [r#"{"version":9}"#, "[]", "nonsense"] {
         let note = Note { kind: NoteKind::Names, key: TOOLS.to_owned(), value: value.to_owned(), expires_at: None };

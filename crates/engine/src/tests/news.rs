@@ -1,4 +1,4 @@
-//! What upstreams say outside any request, and who wants to hear it.
+//! Announcements of upstreams outside of any request, and which requesters get them.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ async fn changes_are_told_with_the_names_requesters_know() {
 }
 
 #[tokio::test]
-async fn a_resource_is_watched_as_long_as_anybody_does() {
+async fn a_resource_is_watched_until_its_last_requester_leaves() {
     let (one, other) = (silent(), silent());
     let harness = EngineHarness::new(ExposedNaming::Prefixed, &[("one", one.clone()), ("other", other.clone())]);
     let requester = of_session("s");
@@ -50,7 +50,7 @@ async fn a_resource_is_watched_as_long_as_anybody_does() {
     drop(second);
     assert_eq!(one.heard().last().unwrap(), "unwatch a://b");
     assert!(other.heard().is_empty());
-    assert_eq!(harness.engine.watch(&requester, "a://b").await.unwrap_err().code, -32002, "nobody's");
+    assert_eq!(harness.engine.watch(&requester, "a://b").await.unwrap_err().code, -32002, "no upstream has this URI");
 }
 
 #[tokio::test]

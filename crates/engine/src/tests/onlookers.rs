@@ -1,5 +1,5 @@
-//! Who may know of a call that was made before: the same user with a narrower credential asks about it, cancels it, answers it,
-//! and wants to be told of it unasked.
+//! Who may know of an earlier call: the same user with a narrower credential asks about it, cancels it, answers it, and subscribes to its
+//! changes.
 
 use serde_json::{Value, json};
 use servanda_authority::{
@@ -19,7 +19,7 @@ use crate::{
     testing::{ScriptedRequest, ScriptedServer, call, draft, everything, requester_with, said, snapshot_of, text},
 };
 
-/// A tool of which calls change or read `invoice/{text}`.
+/// A tool whose calls change or read `invoice/{text}`.
 fn of_invoices(tool: &str, writes: bool) -> ToolContract {
     let mut contract = draft("up", tool, writes);
     let effect = if writes {
@@ -32,7 +32,7 @@ fn of_invoices(tool: &str, writes: bool) -> ToolContract {
     contract
 }
 
-/// What a credential has, and whether that is enough for a change of `invoice/hello`, and for a read of it.
+/// A credential's rights, and whether they cover a change of `invoice/hello` and a read of it.
 fn table() -> Vec<(&'static str, Rights, bool, bool)> {
     let tools = |pattern: &str| Rights { tools: ToolPatterns::read(&[pattern]).unwrap(), ..everything() };
     let resources = |pattern: &str| Rights { resources: ResourcePatterns::read(&[pattern]).unwrap(), ..everything() };
@@ -48,7 +48,8 @@ fn table() -> Vec<(&'static str, Rights, bool, bool)> {
     ]
 }
 
-/// Whether somebody may know of a task: every way to ask has the same answer, and nothing reaches the server that may not.
+/// Whether a requester may know of a task. Every kind of request must give the same answer, and a request that is not allowed must not
+/// reach the server.
 async fn may_know(bank: &Bank, rights: Rights, id: &Value) -> bool {
     let ada = |era: Era, capabilities: &ClientCapabilities| Requester {
         era,
@@ -81,7 +82,7 @@ async fn may_know(bank: &Bank, rights: Rights, id: &Value) -> bool {
     answers[0]
 }
 
-/// A modern server that works on everything as a task.
+/// A modern server that runs every call as a task.
 fn tasks_only() -> std::sync::Arc<ScriptedServer> {
     ScriptedServer::new(Era::Modern, &json!({}), |heard: ScriptedRequest| async move {
         let task = json!({"taskId": "theirs", "status": "working", "ttlMs": 60_000});
@@ -129,7 +130,7 @@ async fn a_long_work_is_known_to_credentials_that_cover_its_call() {
     }
 }
 
-/// The same of a work that has ended, which nobody cancels.
+/// The same for work that has ended and cannot be cancelled.
 async fn may_know_of_ended(bank: &Bank, rights: Rights, id: &Value) -> bool {
     let mut requester = requester_with("acme", "ada", rights, bank.clock.now());
     requester.era = Era::Legacy;
@@ -149,7 +150,7 @@ async fn where_the_contract_is_gone_what_is_on_record_has_to_be_covered() {
     let after = bank.harness.restarted(snapshot_of(&silent, vec![of_invoices("echo", false)]), bank.clock.clone());
     let id = created["taskId"].as_str().unwrap().to_owned();
     for (name, rights, of_change, _) in table() {
-        // Which scopes it took, nobody knows any more.
+        // The scopes that the call required are no longer known.
         let known = of_change || name == "no scope";
         let requester = requester_with("acme", "ada", rights, bank.clock.now());
         assert_eq!(!after.engine.known_tasks(&requester, vec![id.clone()]).await.is_empty(), known, "{name}");

@@ -1,4 +1,4 @@
-//! Calls that change the same thing are sent one after the other, unless their contract allows otherwise.
+//! Calls that change the same resource are sent one after the other, unless their contract allows otherwise.
 
 use std::{
     sync::{
@@ -25,7 +25,7 @@ use crate::{
     testing::{draft, snapshot_of, text},
 };
 
-/// A server that works on what it is told until it is let go, and remembers how many calls it worked on at once.
+/// A server that works on each call until the test lets it go, and remembers how many calls it worked on at once.
 struct Works {
     bank: Arc<Bank>,
     begun: Arc<Notify>,
@@ -97,7 +97,7 @@ async fn one_waits_for_the_other_at_another_gateway() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_another_gateway_in_vain_is_refused_and_has_sent_nothing() {
+async fn a_call_that_waits_for_another_gateway_in_vain_is_refused_and_not_sent() {
     let works = works(|_| {});
     let other = beside(&works);
     let first = works.call(keyed("a"));
@@ -122,7 +122,7 @@ async fn who_waits_for_another_gateway_in_vain_is_refused_and_has_sent_nothing()
 }
 
 #[tokio::test]
-async fn where_the_contract_allows_it_nobody_waits() {
+async fn calls_run_at_once_where_the_contract_allows_it() {
     let works = works(|contract| contract.effect.as_mut().unwrap().overlap = Overlap::Allow);
     let calls = ["a", "b"].map(|key| works.call(keyed(key)));
     while works.at_once_max.load(Ordering::SeqCst) < 2 {
@@ -135,7 +135,7 @@ async fn where_the_contract_allows_it_nobody_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whose_turn_does_not_come_is_refused_and_has_sent_nothing() {
+async fn a_call_whose_turn_does_not_come_is_refused_and_not_sent() {
     let works = works(|_| {});
     let first = works.call(keyed("a"));
     works.begun.notified().await;
@@ -152,7 +152,7 @@ async fn whose_turn_does_not_come_is_refused_and_has_sent_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_gives_up_or_only_asks_again_need_not_wait() {
+async fn a_caller_that_gives_up_or_repeats_a_call_need_not_wait() {
     let works = works(|_| {});
     works.gate.notify_one();
     result(works.bank.call(keyed("done")).await);

@@ -1,4 +1,4 @@
-//! What requesters are shown and may call by what an operator wrote: lists and calls agree, and another tenant's tools are not there.
+//! What requesters see and may call under an operator's policies: lists and calls agree, and another tenant's tools do not exist.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -21,7 +21,7 @@ use crate::{
     testing::{EngineHarness, ScriptedServer, TestRules, call, inquiry, parse, requester, ruled, said, text},
 };
 
-/// A server of tools, prompts and resources.
+/// A server with tools, prompts and resources.
 fn server() -> Arc<ScriptedServer> {
     ScriptedServer::new(Era::Modern, &json!({"resources": {}, "prompts": {}}), |heard| async move {
         Ok(match heard.method {
@@ -38,12 +38,12 @@ fn harness(servers: &[(&str, Arc<ScriptedServer>)], rules: &TestRules<'_>) -> En
     EngineHarness::in_snapshot(ruled(ExposedNaming::Prefixed, servers, rules), Arc::default(), Arc::new(SystemClock))
 }
 
-/// A requester by a real key with these rights.
+/// A requester with a real key that has these rights.
 fn holder(tenant: &str, principal: &str, change: impl FnOnce(&mut Rights)) -> Requester {
     member(tenant, principal, &[], change)
 }
 
-/// The same in these groups.
+/// The same, in these groups.
 fn member(tenant: &str, principal: &str, groups: &[&str], change: impl FnOnce(&mut Rights)) -> Requester {
     let now = SystemClock.now();
     let mut rights = Rights { scopes: Scopes::from_words(["billing:write"]).unwrap(), ..Rights::unlimited() };
@@ -77,7 +77,7 @@ async fn performed(harness: &EngineHarness, requester: &Requester, tool: &str) -
     matches!(answer, CallAnswer::Result(result) if !result.is_error)
 }
 
-/// The words of a refusal, without what is different for every call.
+/// The words of a refusal, without the parts that differ for every call.
 async fn words(harness: &EngineHarness, requester: &Requester, tool: &str) -> String {
     match harness.engine.call(call(requester, tool, RequestTerms::default())).await {
         CallAnswer::UnknownTool(refusal) => {
@@ -96,7 +96,7 @@ async fn local_mode_with_defaults_sees_the_very_list_of_the_catalog() {
     assert!(Arc::ptr_eq(&whole, &harness.engine.known_listing(&requester)));
 }
 
-/// A list that leaves something out is the same list again, until the catalog's changes.
+/// A list that leaves something out is the same object again, until the catalog's list changes.
 #[tokio::test]
 async fn a_list_is_worked_out_once_for_requesters_of_one_kind() {
     let forbid = "forbid (principal, action == Action::\"call:up.write\", resource);";
@@ -123,7 +123,7 @@ async fn what_a_credential_is_not_for_is_not_shown_but_for_scopes() {
         (|rights| rights.tools = ToolPatterns::read(&["up.echo"]).unwrap(), &["up__echo"]),
         (|rights| rights.tools = ToolPatterns::none(), &[]),
         (|rights| rights.ceiling = SideEffectClass::ReadOnly, &["up__echo"]),
-        // Whoever lacks a scope learns at a call which to ask for.
+        // A caller that lacks a scope learns from the refusal of a call which one to ask for.
         (|rights| rights.scopes = Scopes::from_words(["other"]).unwrap(), &["up__echo", "up__write"]),
     ];
     for (taken, expected) in table {
@@ -146,7 +146,7 @@ async fn another_tenants_tool_is_as_if_it_were_not_there() {
     assert_eq!(harness.engine.listing(&rival).await.tools.len(), 4);
     assert!(performed(&harness, &rival, "theirs__echo").await);
     let heard = theirs.heard().len();
-    // The same words as for a tool that never was, and nothing that names theirs.
+    // The same words as for a tool that never existed, and no suggestion that names the other tenant's tool.
     assert_eq!(words(&harness, &ada, "theirs__echo").await, words(&harness, &ada, "absent__tool").await);
     assert!(!words(&harness, &ada, "theirs__ehco").await.contains("theirs"));
     assert!(words(&harness, &rival, "theirs__ehco").await.contains("did you mean `theirs__echo`"));
@@ -169,7 +169,7 @@ async fn another_tenants_tool_is_as_if_it_were_not_there() {
     assert_eq!(theirs.heard().len(), heard, "the server heard of none of it: {:?}", theirs.heard());
 }
 
-/// Within a tenant the refusal is honest: the tool is there, and a policy says no.
+/// Within a tenant the refusal is honest: the tool exists, and a policy forbids it.
 #[tokio::test]
 async fn a_hidden_tool_of_ones_own_tenant_is_refused_by_name() {
     let forbid = "@id(\"no\") forbid (principal, action == Action::\"call:up.write\", resource);";
@@ -179,7 +179,7 @@ async fn a_hidden_tool_of_ones_own_tenant_is_refused_by_name() {
     let record = harness.last_record();
     assert_eq!(record.refusal.unwrap().gate, GateName::Policy);
     assert_eq!(record.policy.unwrap().by.as_slice(), ["no"]);
-    // It is suggested to nobody who mistypes it.
+    // It is not suggested to a caller that mistypes its name.
     assert!(!words(&harness, &requester, "up__wrte").await.contains("up__write"));
 }
 
@@ -202,7 +202,7 @@ async fn what_others_would_have_done_is_on_record_and_changes_nothing() {
     }
 }
 
-/// A requester who acts for `acme/ada` under these names, the first by the operator's word and each next one by its holder's alone.
+/// An agent of `acme/ada` under these names. The operator's delegation has the first; a holder alone claims each further one.
 fn agent_of_ada(first: (&str, bool), narrowed: &[&str]) -> Requester {
     let (ada, now) = (holder("acme", "ada", |_| {}), SystemClock.now());
     let keys = RootKeys::new("k", [("k".to_owned(), Secret::new([7; 32]))].into()).unwrap();
@@ -223,7 +223,7 @@ fn agent_of_ada(first: (&str, bool), narrowed: &[&str]) -> Requester {
 }
 
 #[tokio::test]
-async fn a_forbid_on_an_agent_holds_for_whoever_claims_its_name_or_hides_it() {
+async fn a_forbid_on_an_agent_holds_for_callers_that_claim_its_name_or_hide_it() {
     let rules = "forbid (principal == Agent::\"acme/bot\", action == Action::\"call:up.echo\", resource);";
     let harness = harness(&[("up", server())], &TestRules { policies: rules, ..TestRules::default() });
     for (first, narrowed, expected) in [
@@ -252,7 +252,7 @@ async fn a_forbid_on_an_agent_holds_for_whoever_claims_its_name_or_hides_it() {
     }
 }
 
-/// What is decided again is decided of the caller in their groups, or told as not known.
+/// A decision about a recorded call uses the caller's recorded groups, or says that they are not known.
 #[tokio::test]
 async fn groups_are_on_record_and_recalled() {
     let rules =
@@ -308,7 +308,7 @@ const SCOPES: [&str; 4] = [
 ];
 const TOOLS: [&[&str]; 3] = [&["*"], &["up.*"], &["other.echo", "up.write"]];
 
-/// The law: what a requester is not shown, no call of theirs is performed of; and whatever was performed was shown.
+/// The law: no call of a tool that a requester is not shown is performed, and every tool that was performed was shown.
 #[test]
 fn what_is_not_listed_is_never_callable() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -319,7 +319,7 @@ fn what_is_not_listed_is_never_callable() {
         .run(&given, |(rules, tools, of_acme, low, scoped)| {
             let rule = |(permits, scope, condition): &(bool, usize, usize)| {
                 let effect = if *permits { "permit" } else { "forbid" };
-                // What looks at arguments is written for all tools: all have the same.
+                // Conditions on arguments are written for all tools, because all take the same arguments.
                 format!("{effect} {} {};\n", SCOPES[*scope], CONDITIONS[*condition])
             };
             let policies: String = rules.iter().map(rule).collect();

@@ -1,4 +1,4 @@
-//! What is seen around calls, end to end: who is held back, who is not, and that looking never stands in a call's way.
+//! Probes around calls, end to end: which tools are held back, which are not, and that a probe never blocks a call.
 
 use std::{
     collections::BTreeSet,
@@ -30,14 +30,14 @@ use crate::{
     testing::{ScriptedRequest, ScriptedServer, call, draft, said, snapshot_of, text},
 };
 
-/// A server with one number. `look` tells it, `echo` and `write` add to it as much as they are told.
+/// A server with one number. `look` returns it; `echo` and `write` add to it what the test sets.
 #[derive(Default)]
 struct Books {
     number: AtomicU64,
-    /// How much `echo`, which says that it only reads, adds.
+    /// How much `echo` adds, which claims that it only reads.
     echo_adds: AtomicU64,
     write_adds: AtomicU64,
-    /// How much is added by being looked at.
+    /// How much a look adds.
     look_adds: AtomicU64,
     look_fails: AtomicBool,
     echo_fails: AtomicBool,
@@ -53,7 +53,7 @@ impl Books {
             "look" => {
                 if let Some(seen) = self.seen.get() {
                     seen();
-                    // Whoever is to hear of it hears of it now.
+                    // Lets the tasks run that `seen` has woken.
                     tokio::task::yield_now().await;
                 }
                 if self.look_fails.load(Ordering::SeqCst) {
@@ -184,7 +184,7 @@ async fn a_read_that_changed_something_is_held_back_before_it_is_answered() {
     assert_eq!(histories[0].tool, echo_key());
 }
 
-/// Whether a tool that lies also fails makes no difference.
+/// A lying tool is found out even if it also fails.
 #[tokio::test(start_paused = true)]
 async fn failing_does_not_hide_a_change() {
     let (bank, _) = bank(|books| {
@@ -221,7 +221,7 @@ async fn what_others_write_down_is_learned() {
     assert!(refused.message.contains("an operator holds it back"), "{}", refused.message);
     assert!(!serde_json::to_string(&refused).unwrap().contains("not now"), "the reason is not the agent's");
     note_down(QuarantineEventKind::Released { reason: "now".to_owned() }).await;
-    // As the beat does, without anybody asking.
+    // The heartbeat learns of it without a call.
     let stop = CancellationToken::new();
     let beating = engine.send_heartbeats(stop.clone());
     let works = async {
@@ -234,7 +234,7 @@ async fn what_others_write_down_is_learned() {
     result(echo(&bank).await);
 }
 
-/// Something else was being changed, so nobody knows who changed what is looked at.
+/// Another change was under way, so it is unknown which call changed the probed number.
 #[tokio::test(start_paused = true)]
 async fn with_another_change_under_way_it_is_inconclusive() {
     let (bank, books) = bank(|books| books.echo_adds.store(1, Ordering::SeqCst));
@@ -256,7 +256,7 @@ async fn with_another_change_under_way_it_is_inconclusive() {
     assert_held(echo(&bank).await);
 }
 
-/// What recovery sends again is a change like any other.
+/// A call that recovery sends again counts as a change like any other.
 #[tokio::test(start_paused = true)]
 async fn with_a_change_that_is_sent_again_it_is_inconclusive() {
     let books = Arc::new(Books::default());
@@ -279,7 +279,7 @@ async fn with_a_change_that_is_sent_again_it_is_inconclusive() {
         tokio::spawn(async move { bank.call(keyed("k")).await })
     };
     books.begun.notified().await;
-    // As a process that dies leaves it.
+    // Like a process that dies.
     writing.abort();
     let restarted = Arc::new(bank.harness.restarted(snapshot_of(&bank.server, contracts), bank.clock.clone()));
     bank.clock.pass_ms(60_000);
@@ -299,7 +299,7 @@ async fn with_a_change_that_is_sent_again_it_is_inconclusive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_changes_by_itself_accuses_nobody() {
+async fn a_number_that_changes_by_itself_accuses_no_tool() {
     let (bank, _) = bank(|books| books.look_adds.store(1, Ordering::SeqCst));
     for _ in 0..2 {
         result(echo(&bank).await);
@@ -317,7 +317,7 @@ async fn a_write_that_changed_nothing_is_on_record_and_nothing_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_that_fails_stands_in_nobody_s_way() {
+async fn a_probe_that_fails_blocks_no_call() {
     let (bank, books) = bank(|books| {
         books.look_fails.store(true, Ordering::SeqCst);
         books.echo_adds.store(1, Ordering::SeqCst);
@@ -355,7 +355,7 @@ async fn a_look_that_fails_stands_in_nobody_s_way() {
     assert_eq!(bank.server.heard().iter().filter(|line| line.contains(r#""name":"write""#)).count(), 0);
 }
 
-/// What never left cannot have changed anything, whatever changed meanwhile.
+/// A call that was never sent cannot have changed anything, whatever changed meanwhile.
 #[tokio::test(start_paused = true)]
 async fn what_was_never_sent_is_not_looked_at() {
     let (bank, _) = bank(|books| {
@@ -391,7 +391,7 @@ async fn only_the_calls_that_are_chosen_are_looked_at() {
     assert!((1..64).contains(&looked), "{looked} of 64");
 }
 
-/// What happened must be on record before anything else is done about it.
+/// The end must be recorded before anything else is done about it.
 #[tokio::test(start_paused = true)]
 async fn it_is_looked_again_when_the_end_is_on_record() {
     let (bank, books) = bank(|books| books.write_adds.store(1, Ordering::SeqCst));
@@ -404,7 +404,7 @@ async fn it_is_looked_again_when_the_end_is_on_record() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_gives_up_while_it_is_looked_has_sent_nothing() {
+async fn a_caller_that_gives_up_during_the_first_probe_has_sent_nothing() {
     let cancel = CancellationToken::new();
     let (bank, books) = bank(|_| {});
     let gives_up = cancel.clone();

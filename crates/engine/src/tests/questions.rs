@@ -1,5 +1,4 @@
-//! Questions that contracts and policies do not permit: the client is not asked, in whichever way the server asks, and the refusal is on
-//! record.
+//! Questions that contracts and policies do not permit: the client is not asked, however the server asks, and the refusal is recorded.
 
 use std::sync::Arc;
 
@@ -24,7 +23,7 @@ const FORBIDS_FORMS: &str = r#"
     forbid(principal, action, resource) when { context has question && context.question == "form" };
 "#;
 
-/// A server that asks during the call, and answers with the reply it got.
+/// A server that asks during the call and answers with the reply it got.
 fn legacy_server() -> Arc<ScriptedServer> {
     ScriptedServer::new(Era::Legacy, &json!({}), |heard| async move {
         let reply = ask(&heard.delivery, "elicitation/create", &json!({"message": "Who?"})).await;

@@ -1,4 +1,4 @@
-//! What becomes of effects that a process left behind.
+//! What recovery does with the effects of a process that is gone.
 
 use std::{
     collections::BTreeSet,
@@ -49,7 +49,7 @@ fn status_tool() -> ToolContract {
     contract
 }
 
-/// A bank whose process ended in the middle of a call, and the same after a restart. The server hangs until then.
+/// A bank whose process ended in the middle of a call, and the same bank after a restart. The server hangs until then.
 struct Crashed {
     bank: Bank,
     restarted: EngineHarness,
@@ -77,7 +77,7 @@ async fn crashed(contracts: Vec<ToolContract>, found: Value) -> Crashed {
                 () = tokio::task::yield_now() => {}
             }
         }
-        // Dropped here, as a process that dies drops it.
+        // Dropped here, as a dying process would drop it.
     }
     assert_eq!(bank.states().await, [EffectState::Dispatching]);
     up.store(true, Ordering::SeqCst);
@@ -86,7 +86,7 @@ async fn crashed(contracts: Vec<ToolContract>, found: Value) -> Crashed {
 }
 
 impl Crashed {
-    /// From now on somebody wants to be told.
+    /// Adds a subscription to callbacks from now on.
     fn subscribe(&self, contracts: Vec<ToolContract>) {
         let subscription = CallbackSubscription {
             name: "books".to_owned(),
@@ -100,7 +100,7 @@ impl Crashed {
         self.restarted.engine.install(snapshot);
     }
 
-    /// What is written down to be told.
+    /// The types of the events that are waiting for delivery.
     async fn told(&self) -> Vec<String> {
         let kept = deliveries(self.restarted.notebook.as_ref(), self.bank.clock.now()).await.unwrap();
         kept.into_iter().map(|delivery| delivery.event_type).collect()
@@ -130,7 +130,7 @@ async fn a_keyed_effect_is_sent_again_in_the_same_bytes_and_settled() {
     assert_eq!(crashed.bank.calls(), 2, "the client gets what the recovery got");
 }
 
-/// Calls that wait for what was left behind do not keep it from being looked after.
+/// Calls that wait for an orphan do not keep recovery from settling it.
 #[tokio::test]
 async fn a_call_that_waits_for_an_orphan_does_not_stand_in_its_way() {
     let keyed_tool = writing(json!({"class": "K", "key": {"argument": "idem"}, "key_window_sec": 3600}));
@@ -191,7 +191,7 @@ async fn a_retry_asks_by_itself_and_goes_on_by_what_it_hears() {
         let bank = Bank::new(server, vec![asked_tool(), status_tool()]);
         assert_eq!(refusal(bank.call(keyed("k")).await).effect, EffectKnowledge::Unknown);
         if calls > 1 {
-            // The server may still be at work on what its status tool does not know yet.
+            // The server may still be working on a call that its status tool does not know yet.
             let early = refusal(bank.call(keyed("k")).await);
             assert_eq!((early.effect, early.retryable), (EffectKnowledge::UnknownBefore, true), "{early:?}");
             assert!(early.retry_after_ms.is_some(), "{early:?}");
@@ -205,7 +205,7 @@ async fn a_retry_asks_by_itself_and_goes_on_by_what_it_hears() {
     }
 }
 
-/// The key is in doubt for as long as its status tool does not answer, and nobody says otherwise.
+/// As long as the status tool does not answer, the key is in doubt, and no answer says otherwise.
 #[tokio::test(start_paused = true)]
 async fn a_retry_whose_status_tool_hangs_denies_nothing() {
     let asked_tool = writing(json!({"class": "Q", "key": {"meta": "key"}, "status": {
@@ -219,7 +219,7 @@ async fn a_retry_whose_status_tool_hangs_denies_nothing() {
     assert_ne!(refused.effect, EffectKnowledge::None, "{refused:?}");
 }
 
-/// What was revoked while the status tool was asked sends nothing any more.
+/// If the credential is revoked while the status tool is asked, nothing is sent any more.
 #[tokio::test]
 async fn a_retry_that_asks_looks_at_its_credential_again() {
     let asked_tool = writing(json!({"class": "Q", "key": {"meta": "key"}, "status": {
@@ -251,7 +251,7 @@ async fn a_retry_that_asks_looks_at_its_credential_again() {
 }
 
 #[tokio::test]
-async fn what_nobody_can_know_is_said_to_be_unknown_and_is_on_record() {
+async fn an_effect_that_cannot_be_asked_about_becomes_unknown_on_record() {
     let crashed = crashed(vec![draft("up", "write", true)], json!(null)).await;
     crashed.bank.clock.pass_ms(MINUTE_MS);
     crashed.look().await;
@@ -314,7 +314,7 @@ async fn what_this_process_is_doing_it_does_not_take_for_forgotten() {
     assert_eq!(bank.states().await, [EffectState::Dispatching]);
 }
 
-/// A call that hangs until it is let go, while somebody else takes it for forgotten.
+/// A call that hangs until the test lets it go, while another process takes it for an orphan.
 async fn overtaken(settled_by_hand: bool) -> (Arc<Bank>, Value) {
     let gate = Arc::new(Notify::new());
     let awaited = gate.clone();
@@ -356,7 +356,7 @@ async fn overtaken(settled_by_hand: bool) -> (Arc<Bank>, Value) {
 }
 
 #[tokio::test]
-async fn a_late_answer_settles_what_nobody_knew() {
+async fn a_late_answer_settles_an_unknown_outcome() {
     let (bank, answer) = overtaken(false).await;
     assert_eq!(answer["content"][0]["text"], "done");
     assert_eq!(bank.states().await, [EffectState::Completed]);
@@ -374,7 +374,7 @@ async fn an_answer_that_contradicts_what_a_person_said_is_kept_and_told() {
     assert_eq!(bank.harness.last_record().outcome.name(), "completed");
 }
 
-/// What recovery settles is told with the commit that settles it; and whoever asks before recovery has come tells too.
+/// An end that recovery settles is announced in the same commit; so is one that a repeated call finds before recovery.
 #[tokio::test]
 async fn what_a_crash_left_is_told_when_it_ends() {
     let keyed_tool =

@@ -1,4 +1,4 @@
-//! Callers whose calls are refused again and again: their next calls are turned away unread, and calls of others are not.
+//! Callers whose calls are refused again and again: their next calls are rejected unread, and calls of others are not.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ async fn calls_of_a_principal_that_is_refused_too_often_are_turned_away_unread()
     let records = || harness.records.finished.lock().unwrap().len();
     let before = records();
     assert_eq!(before, limits.calls_per_minute_max as usize);
-    // Even a call that would pass.
+    // Even a call that would pass the gates.
     let turned_away = result(harness.engine.call(call(&greedy, "echo", RequestTerms::default())).await);
     let status = |answer: &Value| answer["_meta"]["servanda/observation"]["status"]["taxonomy_class"].clone();
     assert_eq!(status(&turned_away), "RATE_LIMITED", "{turned_away}");

@@ -209,7 +209,7 @@ async fn prompts_are_found_by_table() {
     let names: Vec<&str> =
         listed["prompts"].as_array().unwrap().iter().map(|prompt| prompt["name"].as_str().unwrap()).collect();
     assert_eq!(names[0], "a-lib__greet");
-    assert!(names[1].starts_with("a-lib__gr__e_"), "a name that not everybody takes is replaced: {}", names[1]);
+    assert!(names[1].starts_with("a-lib__gr__e_"), "a name that not every client accepts is replaced: {}", names[1]);
     for (exposed, original) in [(names[0], "greet"), (names[1], "größe")] {
         let got = complete(ask_for(&harness, &modern(), InquirySubject::Prompt, json!({"name": exposed})).await);
         let resource = &got["messages"][0]["content"]["resource"];
@@ -316,7 +316,7 @@ async fn a_prompt_of_a_modern_server_may_ask_for_input() {
     let terms = again(&asked["requestState"], &json!({"k": {"action": "accept"}}));
     let answered = complete(harness.engine.inquire(inquiry(&modern(), InquirySubject::Prompt, &params, terms)).await);
     assert_eq!(answered, json!({"messages": [{"k": {"action": "accept"}}]}));
-    // The state is for this prompt with these arguments, and for no other request.
+    // The request state is bound to this prompt with these arguments, and to no other request.
     for (subject, params) in [
         (InquirySubject::Prompt, json!({"name": "up__p", "arguments": {}})),
         (InquirySubject::Resource, json!({"uri": "x"})),
@@ -349,7 +349,7 @@ async fn a_resource_of_a_legacy_server_may_ask_on_the_way() {
 #[tokio::test]
 async fn lists_never_ask_modern_requesters() {
     let server = ScriptedServer::new(Era::Legacy, &json!({"resources": {}}), |heard| async move {
-        // Nobody hears a question here.
+        // No client could answer a question here.
         assert!(heard.delivery.server_messages.is_none());
         Ok(said(Era::Legacy, &json!({"resources": []})))
     });
@@ -397,7 +397,7 @@ async fn how_much_is_logged_is_said_once_and_kept_to() {
     assert_eq!(told(&server), [r#"logging/setLevel {"level":"warning"}"#; 2], "once on each connection");
     let (terms, mut messages) = listening();
     harness.engine.call(call(&modern(), "echo", terms)).await;
-    assert!(messages.try_recv().is_err(), "a modern guest that asked for nothing hears nothing");
+    assert!(messages.try_recv().is_err(), "a modern requester that set no log level gets no messages");
 
     let legacy = Requester { affinity: Arc::from("session"), ..requester(Era::Legacy, &json!({})) };
     assert_eq!(harness.engine.set_log_level(&legacy, "loud").await.unwrap_err().code, -32602);
@@ -411,7 +411,7 @@ async fn how_much_is_logged_is_said_once_and_kept_to() {
     assert!(messages.try_recv().is_ok() && messages.try_recv().is_ok(), "the session wants everything");
 }
 
-/// Somebody with a key of those rights.
+/// A requester with a key that has these rights.
 fn with_rights(rights: Rights) -> Requester {
     let capabilities = modern().capabilities;
     Requester { era: Era::Modern, capabilities, ..requester_with("local", "ada", rights, SystemClock.now()) }
@@ -421,7 +421,7 @@ fn listed(page: &Value, items: &str, name: &str) -> Vec<String> {
     page[items].as_array().unwrap().iter().map(|item| item[name].as_str().unwrap().to_owned()).collect()
 }
 
-/// What a credential is limited to, what is listed to it, and which of some requests are answered.
+/// A credential's limits, what is listed to it, and which of some requests are answered.
 #[tokio::test]
 async fn what_is_read_and_listed_is_what_a_credential_is_for() {
     const A: &str = "servanda://a-lib/lib://a";
@@ -430,7 +430,7 @@ async fn what_is_read_and_listed_is_what_a_credential_is_for() {
     let tools = |pattern: &str| Rights { tools: ToolPatterns::read(&[pattern]).unwrap(), ..everything() };
     let only_reads = Rights { ceiling: SideEffectClass::ReadOnly, scopes: Scopes::none(), ..everything() };
     let (both, lib, last): (&[&str], &[&str], &[&str]) = (&[A, LAST], &[A], &[LAST]);
-    // rights, resources listed, whether a template of the library is known, and its prompts
+    // rights; resources that are listed; whether the library's template is known; whether its prompts are
     let table = [
         ("everything", everything(), both, true, true),
         ("only reads, no scopes", only_reads, both, true, true),
@@ -494,7 +494,7 @@ async fn no_server_speaks_in_our_name() {
     assert_eq!(called["_meta"]["servanda/observation"], Value::Null);
 }
 
-/// An answer is not passed on if two readers could read it differently, if it is too deep, or if a name in it is no text.
+/// An answer is not passed on if two readers could read it differently, if it is too deep, or if a name in it is not valid text.
 #[tokio::test]
 async fn answers_of_a_bad_shape_are_not_passed_on() {
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));

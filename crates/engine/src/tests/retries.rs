@@ -1,4 +1,4 @@
-//! What is sent again, with what, and what is not.
+//! Which calls are sent again, with what bytes and keys, and which are not.
 
 use std::sync::{
     Arc, OnceLock,
@@ -40,7 +40,7 @@ fn failing(contract: ToolContract, failures: Vec<fn() -> PerformFailure>) -> Ban
     Bank::new(server, vec![contract])
 }
 
-/// `write` of another class that may be tried three times.
+/// `write` with another effect class, which may be tried three times.
 fn of_class(effect: Value) -> ToolContract {
     let mut contract = draft("up", "write", true);
     let mut effect = effect;
@@ -115,8 +115,8 @@ async fn a_tool_that_cannot_dedupe_is_tried_again_only_if_nothing_left() {
     );
 }
 
-/// Each time it is sent, it is revoked meanwhile: what was provably not executed is not sent again, and what left is as uncertain as
-/// it was.
+/// The credential is revoked while the call is under way. A call that was provably not executed is not sent again, and a call that was
+/// sent stays as uncertain as it was.
 #[tokio::test(start_paused = true)]
 async fn t11_what_was_revoked_since_it_was_sent_is_not_sent_again() {
     let table: [(fn() -> PerformFailure, _); 2] =
@@ -144,7 +144,7 @@ async fn t11_what_was_revoked_since_it_was_sent_is_not_sent_again() {
         let refused = refusal(bank.call(request).await);
         assert_eq!((bank.calls(), refused.effect), (1, effect), "{refused:?}");
         assert!(refused.message.contains("revoked"), "{}", refused.message);
-        // Where nothing was revoked, it is sent again.
+        // Without a revocation it is sent again.
         let other = requester_of("acme", "ada", core.clock.now());
         let mut request = keyed("other");
         request.requester = other;

@@ -1,4 +1,4 @@
-//! What is asked before a call is sent, end to end: who is asked, what is refused, and what becomes of the claim.
+//! Preconditions, which are asked before a call is sent, end to end: which tool is asked, what is refused, and what happens to the claim.
 
 use std::sync::{
     Arc,
@@ -40,7 +40,7 @@ fn contracts(write: impl FnOnce(&mut ToolContract)) -> Vec<ToolContract> {
     vec![reading, writing]
 }
 
-/// A server whose `echo` answers as the script says, and whose `write` does it.
+/// A server whose `echo` answers as the script says, and whose `write` succeeds.
 fn bank<F>(echo: impl Fn(ScriptedRequest) -> F + Send + Sync + 'static) -> Bank
 where
     F: Future<Output = Result<Answer, PerformFailure>> + Send + 'static,
@@ -172,7 +172,7 @@ async fn a_lost_update_is_refused() {
 }
 
 #[tokio::test]
-async fn while_it_is_asked_others_get_a_handle_and_whoever_leaves_has_done_nothing() {
+async fn during_a_precondition_others_get_a_handle_and_a_caller_that_leaves_has_done_nothing() {
     let (begun, gate) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (telling, waiting) = (begun.clone(), gate.clone());
     let bank = Arc::new(bank(move |_| {

@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// A modern task in that state.
+/// A modern task in this state.
 fn modern_task(status: &str, more: &Value) -> Value {
     let mut task =
         json!({"resultType": "complete", "taskId": "theirs", "status": status, "ttlMs": 60000, "pollIntervalMs": 100});
@@ -36,7 +36,7 @@ fn legacy() -> Requester {
     requester(Era::Legacy, &json!({"elicitation": {}}))
 }
 
-/// A modern server that makes tasks, whose state a test sets.
+/// A modern server that makes tasks; the test sets their state.
 fn modern_server() -> (Arc<ScriptedServer>, Arc<Mutex<Value>>) {
     let state = Arc::new(Mutex::new(modern_task("working", &json!({}))));
     let shown = state.clone();
@@ -160,7 +160,7 @@ async fn modern_tasks_are_answered_and_cancelled_by_their_own_ids() {
 #[tokio::test]
 async fn how_a_task_ends_is_told_in_a_shape_that_holds() {
     let error = json!({"code": -32603, "message": "boom", "data": 7});
-    // the state, its status as told, the recorded outcome of a tool that writes
+    // the task's state, the status that the requester gets, the recorded outcome of a tool that writes
     let table = [
         (modern_task("failed", &json!({"error": error})), "failed", "unknown"),
         (modern_task("completed", &json!({"result": {"content": [], "isError": true}})), "completed", "tool_error"),
@@ -197,7 +197,7 @@ async fn a_requester_that_takes_no_tasks_promises_none() {
     }
 }
 
-/// A legacy server with one tool that is only ever a task, and asks on the way if it is told to.
+/// A legacy server with one tool that it runs only as a task; the tool asks something on the way if it is told to.
 fn legacy_server(support: &str) -> Arc<ScriptedServer> {
     let polls = Arc::new(AtomicUsize::new(0));
     let capabilities = json!({"tasks": {"requests": {"tools": {"call": {}}}}});
@@ -289,11 +289,11 @@ async fn what_is_known_about_tools_is_asked_for_again_when_they_change() {
     let calls = || server.heard().iter().filter(|line| line.starts_with("tools/call")).count();
     assert_eq!(result(harness.engine.call(call(&legacy(), "echo", RequestTerms::default())).await)["isError"], true);
     assert_eq!(calls(), 1);
-    // Without a word, and found out by the server's own answer.
+    // Without an announcement: the engine finds out from the server's own answer.
     *server.tools.lock().unwrap() = vec![json!({"name": "echo", "execution": {"taskSupport": "required"}})];
     assert_eq!(told(harness.engine.call(call(&legacy(), "echo", RequestTerms::default())).await), "done");
     assert_eq!(calls(), 3);
-    // With a word: then it is not a task any more, and the server says no.
+    // With an announcement: then it is not a task any more, and the server rejects it.
     *server.tools.lock().unwrap() = Vec::new();
     server.said.send(Announcement::ToolsChanged).unwrap();
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
@@ -310,7 +310,7 @@ async fn without_the_definition_saying_so_nothing_is_sent_twice() {
     }
 }
 
-/// A server whose task is made, and then goes wrong.
+/// A server that makes a task, which then fails.
 fn failing_server(get: Result<&'static str, PerformFailure>, end: PerformFailure) -> Arc<ScriptedServer> {
     let capabilities = json!({"tasks": {"requests": {"tools": {"call": {}}}}});
     let server = ScriptedServer::new(Era::Legacy, &capabilities, move |heard: ScriptedRequest| {
@@ -331,7 +331,7 @@ fn failing_server(get: Result<&'static str, PerformFailure>, end: PerformFailure
 async fn a_task_of_ours_that_goes_wrong_is_never_called_unexecuted() {
     let unavailable = || PerformFailure::Unavailable { why: "gone".to_owned() };
     let boom = rejected(-32603, "boom", None);
-    // Not reachable until the deadline, not reachable at the end, an error at the end: who is told to give it up.
+    // Not reachable until the deadline, not reachable at the end, an error at the end; and whether the server is told to cancel.
     let table = [
         (failing_server(Err(unavailable()), unavailable()), true),
         (failing_server(Ok("completed"), unavailable()), true),
@@ -342,12 +342,12 @@ async fn a_task_of_ours_that_goes_wrong_is_never_called_unexecuted() {
         let harness = harness(&server);
         let answered = result(harness.engine.call(call(&legacy(), "write", RequestTerms::default())).await);
         assert_eq!((&answered["isError"], harness.outcomes()), (&json!(true), vec!["unknown"]));
-        // Time stands still: whatever was to happen has happened by then.
+        // Time is virtual: everything that was going to happen has happened by then.
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         let told = server.heard().iter().any(|line| line.starts_with("tasks/cancel"));
         assert_eq!(told, cancelled, "{:?}", server.heard());
     }
-    // What would mean of a request that it was not begun means nothing of a task that ran.
+    // Codes that prove of a request that it was not begun prove nothing about a task that ran.
     for code in [-32021, -32042] {
         let harness = harness(&failing_server(Ok("failed"), rejected(code, "theirs", None)));
         assert_eq!(failed(harness.engine.call(call(&legacy(), "write", RequestTerms::default())).await).code, code);

@@ -1,6 +1,6 @@
-//! What an agent pays for: the tokens of every refusal and of what comes with every answer, counted with the tables of o200k.
+//! What an agent pays for: the tokens of every refusal and of the metadata of every answer, counted with the o200k tables.
 //!
-//! `docs/tokens.md` has the figures. What a call was answered with before is what `servanda/detail: full` answers now.
+//! `docs/tokens.md` has the figures. The long form that answers used to have is now what `servanda/detail: full` gives.
 
 use std::fmt::Write as _;
 
@@ -27,7 +27,7 @@ use crate::{
     testing::{ScriptedServer, draft, parse, text},
 };
 
-/// Must show 4 of issue 17.
+/// The limits of requirement 4 of issue 17.
 const REFUSAL_TOKENS_MAX: usize = 110;
 const META_TOKENS_MAX: usize = 60;
 
@@ -35,7 +35,7 @@ fn tokens(text: &str) -> usize {
     bpe_openai::o200k_base().count(text)
 }
 
-/// A refusal as it leaves: what the model reads, and what stands beside it.
+/// A refusal as it is sent: the text that the model reads, and the metadata beside it.
 fn rendered(refusal: &Refusal) -> (String, String, ToolResult) {
     let at = SystemClock.now();
     let occasion = ObservationContext {
@@ -90,7 +90,7 @@ async fn at_a_gate(change: impl FnOnce(&mut ToolContract), arguments: &'static s
 
 const GOOD: &str = r#"{"invoice_id":"inv_1001","amount_cents":500}"#;
 
-/// Every refusal that gates 1 to 6, 9 and 10 make by themselves.
+/// Every refusal that gates 1 to 6, 9 and 10 make on their own.
 async fn of_gates() -> Vec<Refusal> {
     let as_is = |_: &mut ToolContract| {};
     vec![
@@ -181,7 +181,7 @@ fn of_upstreams() -> Vec<Refusal> {
     each.map(|(failure, contract)| upstream_failure::interpret(&CallId::new(), contract, failure, false).0).collect()
 }
 
-/// Those that need a store, policies or rights, in the words that their gates use.
+/// Refusals that need a store, policies or rights, in the words of their gates.
 fn in_their_words() -> Vec<Refusal> {
     let make = |gate, class, message: &str, hint: &str| {
         Refusal::new(CallId::new(), gate, class, message.to_owned(), hint.to_owned())
@@ -235,7 +235,7 @@ fn in_their_words() -> Vec<Refusal> {
     ]
 }
 
-/// Those about what came back and what has to be undone, in the words that their stages use.
+/// Refusals about the answer and about compensation, in the words of their stages.
 fn after_the_call() -> Vec<Refusal> {
     let make = |gate, class, message: &str, hint: &str| {
         Refusal::new(CallId::new(), gate, class, message.to_owned(), hint.to_owned())
@@ -312,14 +312,14 @@ async fn every_refusal_costs_little() {
     assert!(missing.is_empty(), "not measured: {missing:?}");
 }
 
-/// The gateway's own sentences are written to fit: an agent is told what happened and what to do, whole.
+/// The gateway's own sentences fit the limit: an agent reads completely what happened and what to do.
 #[tokio::test]
 async fn no_refusal_in_our_own_words_is_cut() {
     let mut cut = Vec::new();
     for refusal in all().await {
         let (told, ..) = rendered(&refusal);
         let parsed: Value = serde_json::from_str(&told).unwrap();
-        // What an earlier call may have done is told first; what else there is to do may be cut there, and errors in fields go before.
+        // What an earlier call may have done comes first; other advice may be cut there, and field errors are cut before it.
         if refusal.effect == EffectKnowledge::UnknownBefore && parsed.get("field_errors").is_some() {
             continue;
         }
@@ -328,7 +328,7 @@ async fn no_refusal_in_our_own_words_is_cut() {
             assert!(parsed["hint"].as_str().is_none_or(|hint| hint.starts_with(earlier)), "{told}");
             continue;
         }
-        // A contract's own sentence may be longer than there is room for.
+        // A contract's own sentence may be longer than the limit.
         if refusal.gate == GateName::Semantics {
             continue;
         }
@@ -344,7 +344,7 @@ async fn no_refusal_in_our_own_words_is_cut() {
     assert!(cut.is_empty(), "{} are cut:\n{}", cut.len(), cut.join("\n"));
 }
 
-/// What a refusal invites to do never contradicts what is known about the outside world.
+/// The next step that a refusal suggests never contradicts what is known about the effect.
 #[tokio::test]
 async fn what_to_do_next_fits_what_is_known() {
     for refusal in all().await {
@@ -359,7 +359,7 @@ async fn what_to_do_next_fits_what_is_known() {
     }
 }
 
-/// However much a refusal has to say, the agent is told a bounded part of it.
+/// However long a refusal is, the agent gets a bounded part of it.
 #[test]
 fn a_refusal_with_much_to_say_costs_little_too() {
     let field = |number: usize| FieldError {

@@ -71,7 +71,7 @@ async fn what_requesters_wanted_of_the_old_world_they_want_of_the_new() {
     assert_eq!(new.heard().last().unwrap(), "unwatch a://b");
 }
 
-/// Why the first try failed, what the server says then, and how often it is asked in the end.
+/// The failure of the first attempt, the server's announcement after it, and how often the server is asked in total.
 #[tokio::test(start_paused = true)]
 async fn a_resource_of_a_server_that_is_down_is_watched_when_it_is_back() {
     let down = || Some(PerformFailure::Unavailable { why: "it is down".to_owned() });
@@ -89,7 +89,7 @@ async fn a_resource_of_a_server_that_is_down_is_watched_when_it_is_back() {
         if says {
             new.said.send(Announcement::ResourcesChanged).unwrap();
         }
-        // The clock goes on by itself whenever nobody else has anything to do.
+        // Virtual time passes whenever no task has anything to do.
         tokio::time::sleep(std::time::Duration::from_mins(10)).await;
         assert_eq!(new.heard(), vec!["watch a://b"; tries], "{says}");
         drop(watch);
@@ -97,7 +97,7 @@ async fn a_resource_of_a_server_that_is_down_is_watched_when_it_is_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_wants_any_more_is_not_tried_again() {
+async fn a_resource_that_is_no_longer_watched_is_not_tried_again() {
     let (old, new) = (saying("old"), saying("new"));
     let harness = EngineHarness::new(ExposedNaming::Prefixed, &[("up", old.clone())]);
     let watch = harness.engine.watch(&requester(Era::Legacy, &json!({})), "servanda://up/a://b").await.unwrap();
@@ -123,5 +123,9 @@ async fn a_round_does_not_go_on_at_another_upstream() {
     harness.engine.install(snapshot(ExposedNaming::Bare, &[("moved", other.clone())]));
     let terms = again(&asked["requestState"], &json!({}));
     let answered = super::conversations::result(harness.engine.call(call(&requester, "echo", terms)).await);
-    assert_eq!((&answered["isError"], other.heard().len()), (&json!(true), 0), "a state is nobody else's business");
+    assert_eq!(
+        (&answered["isError"], other.heard().len()),
+        (&json!(true), 0),
+        "a request state belongs to one upstream"
+    );
 }

@@ -1,8 +1,8 @@
-//! What the operator lets whom do, in one world: the policies in force, others that are tried out, whose tools there are, and who the
-//! callers are to all of them.
+//! What the operator permits to whom, in one world: the policies in force, policies on trial, the tenants of upstreams, and the callers
+//! as principals of the policies.
 //!
-//! Policies are validated against this world's contracts, so they are replaced with it. Who a caller is to the policies and what they are
-//! shown is worked out once and kept; there is at most so much of it.
+//! Policies are validated against this world's contracts, so they are replaced with it. The principal of a caller and the list that a
+//! requester sees are computed once and cached; both caches are bounded.
 
 mod principals;
 mod recorded_request;
@@ -37,23 +37,23 @@ pub struct Authorities {
     views: ListingViewCache,
 }
 
-/// Whose an upstream is, by its id. One that is not named, or has no tenants, is everybody's.
+/// The tenants of each upstream, by its id. An upstream that is not named here, or has no tenants, is open to all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UpstreamTenants(BTreeMap<String, BTreeSet<String>>);
 
-/// Why there are no policies.
+/// Why policies could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthoritiesError {
-    /// The contracts cannot be told to the policy engine.
+    /// The contracts cannot be described to the policy engine.
     #[error(transparent)]
     Vocabulary(#[from] VocabularyError),
-    /// A policy is wrong.
+    /// A policy is invalid.
     #[error(transparent)]
     Policies(#[from] PolicyLoadFailure),
 }
 
 impl Authorities {
-    /// Policies in force, in an environment of that name.
+    /// The policies in force, in an environment of this name.
     pub fn new(policies: Policies, environment: &str) -> Self {
         Self {
             policies,
@@ -65,19 +65,19 @@ impl Authorities {
         }
     }
 
-    /// The same beside policies that are tried out. Both have to have one vocabulary.
+    /// The same with policies on trial beside them. Both must have the same vocabulary.
     #[must_use]
     pub fn with_shadow(self, shadow: ShadowPolicies) -> Self {
         Self { shadow: Some(shadow), ..self }
     }
 
-    /// The same where some upstreams are not everybody's. The policies' vocabulary has to say the same of their tools.
+    /// The same with upstreams that belong to tenants. The policies' vocabulary must say the same about their tools.
     #[must_use]
     pub fn with_tenants(self, tenants: UpstreamTenants) -> Self {
         Self { tenants, ..self }
     }
 
-    /// What holds for the tools of a catalog where nobody wrote anything.
+    /// The defaults for the tools of a catalog, if the operator wrote no policies.
     pub fn with_default_policies(catalog: &Catalog) -> Result<Self, AuthoritiesError> {
         let contracts = catalog.entries().map(|(_, entry)| &*entry.contract);
         let vocabulary = UpstreamTenants::default().vocabulary(contracts)?;
@@ -90,24 +90,24 @@ impl Authorities {
         &self.policies
     }
 
-    /// Those that are tried out.
+    /// The policies on trial.
     pub fn shadow(&self) -> Option<&ShadowPolicies> {
         self.shadow.as_ref()
     }
 
-    /// Who a caller is to the policies.
+    /// The caller as a principal of the policies.
     pub fn principal(&self, authenticated: &AuthenticatedCaller) -> Result<Arc<Principal>, PrincipalError> {
         self.principals.resolve(authenticated, self.policies.vocabulary())
     }
 
-    /// What a call of theirs is judged under.
+    /// What a call of this caller is judged under.
     pub fn mandate<'a>(&'a self, authenticated: &'a AuthenticatedCaller, principal: &'a Principal) -> Mandate<'a> {
         let (policies, shadow) = (&self.policies, self.shadow.as_ref());
         let policy = PoliciesInForce { policies, shadow, principal, environment: &self.environment };
         Mandate { authenticated, policy }
     }
 
-    /// What a requester is shown of a list: the very same one where nothing is kept from them.
+    /// The part of a list that a requester sees. If nothing is hidden, this is the same list, not a copy.
     pub(crate) fn visible_listing(
         &self,
         catalog: &Catalog,
@@ -115,33 +115,33 @@ impl Authorities {
         requester: &Requester,
     ) -> Arc<Listing> {
         let Ok(principal) = self.principal(&requester.authority) else {
-            // Whoever no policy can speak of can call nothing.
+            // A requester that cannot be a principal of the policies can call nothing.
             return Arc::new(Listing { generation: listing.generation, tools: Vec::new() });
         };
         views::ListingView { policies: &self.policies, environment: &self.environment, catalog, principal, requester }
             .resolve(&self.views, listing)
     }
 
-    /// Whether an upstream is some tenants' and not this one's.
+    /// Whether an upstream belongs to other tenants than this one.
     pub(crate) fn is_foreign(&self, upstream: &str, tenant: &str) -> bool {
         self.tenants.for_upstream(upstream).is_some_and(|tenants| !tenants.contains(tenant))
     }
 
-    /// Whose all of these upstreams are together; none if one of them is everybody's.
+    /// The tenants of all these upstreams together; none if one of them is open to all.
     pub(crate) fn tenants_of<'u>(&self, upstreams: impl IntoIterator<Item = &'u str>) -> Option<Arc<BTreeSet<String>>> {
         let tenants: Option<Vec<&BTreeSet<String>>> =
             upstreams.into_iter().map(|id| self.tenants.for_upstream(id)).collect();
         Some(Arc::new(tenants?.into_iter().flatten().cloned().collect()))
     }
 
-    /// Whether any upstream is not everybody's.
+    /// Whether any upstream belongs to tenants.
     pub(crate) fn has_tenants(&self) -> bool {
         !self.tenants.0.is_empty()
     }
 }
 
 impl UpstreamTenants {
-    /// The vocabulary of contracts whose upstreams are these tenants'.
+    /// The vocabulary of contracts whose upstreams belong to these tenants.
     pub fn vocabulary<'a>(
         &self,
         contracts: impl IntoIterator<Item = &'a CompiledContract>,

@@ -1,8 +1,8 @@
-//! What upstreams offer: asked for at the beginning, whenever one says that it changed, every so often because one may change
-//! without a word, and before a call that would otherwise be decided by what a former connection said.
+//! Learns what upstreams offer. It asks each upstream at the start, whenever the upstream announces a change, at intervals because it may
+//! change without an announcement, and before a call that would otherwise be decided by the list of an earlier connection.
 //!
-//! The catalog is told and decides; what it decided is put into the log here. An upstream that does not answer loses
-//! nothing but its mark of being available.
+//! The catalog decides what a list means; its decisions are logged here. If an upstream does not answer, its tools are only marked as
+//! unavailable.
 
 mod listed_items;
 mod logged_objections;
@@ -29,43 +29,43 @@ pub use self::upstream_discovery::UpstreamReachability;
 use self::upstream_discovery::{UpstreamDiscovery, read_inventory};
 use crate::client::Requester;
 
-/// How long to wait before asking an upstream again that could not be asked, doubled up to the time between probes.
+/// How long to wait before asking again after a failure. The time doubles up to the probe interval.
 const RETRY_MS: u64 = 1_000;
-/// How often an upstream is asked at the most because it says that it changed.
+/// The shortest time between two questions when an upstream keeps announcing changes.
 const ASK_INTERVAL_MS_MIN: u64 = 1_000;
-/// How long a list or a call waits for what an upstream offers.
+/// How long a list or a call waits for an upstream's answer.
 const WAIT_MS_MAX: u64 = 10_000;
 
-/// Keeps the catalog told of what every upstream offers.
+/// Keeps the catalog informed of what every upstream offers.
 #[derive(Debug)]
 pub struct Discovery {
     catalog: Arc<Catalog>,
     upstream_discoveries: BTreeMap<String, Arc<UpstreamDiscovery>>,
-    /// For whom lists are asked that everybody sees.
+    /// The requester without capabilities on whose behalf the common lists are asked for.
     nobody: UpstreamRequester,
-    /// What the log has had, in this world and those before it.
+    /// The objections that were logged, in this world and in earlier ones.
     logged_objections: Arc<LoggedObjections>,
 }
 
-/// Asks an upstream for its tools, those included that it shows only to clients it can ask something: all of them need a
-/// contract. One bad definition never hides the others.
+/// Asks an upstream for its tools, including those that it shows only to clients with capabilities: all of them need a contract. One bad
+/// definition never hides the others.
 pub async fn discover(upstream: &Upstream) -> Result<Inventory, UpstreamError> {
     upstream.tools(&fully_capable_client()).await.map(|list| read_inventory(&list, |_| {}))
 }
 
-/// A client that can be asked everything: whatever a server shows to anybody, it shows to this one.
+/// A client with all capabilities: a server shows it every tool that it shows to any client.
 fn fully_capable_client() -> UpstreamRequester {
     let affinity = Arc::from("servanda/discovery");
     UpstreamRequester { capabilities: ClientCapabilities::all(), affinity, ..UpstreamRequester::gateway() }
 }
 
 impl Discovery {
-    /// Nobody is asked yet.
+    /// Creates the discovery. It does not ask any upstream yet.
     pub fn new(catalog: Arc<Catalog>, upstreams: &BTreeMap<String, Upstream>) -> Self {
         Self::with_logged_objections(Arc::default(), catalog, upstreams)
     }
 
-    /// The same, where some doubts were told already.
+    /// The same, with the objections that were logged already.
     pub(crate) fn with_logged_objections(
         logged_objections: Arc<LoggedObjections>,
         catalog: Arc<Catalog>,
@@ -79,17 +79,17 @@ impl Discovery {
         Self { catalog, upstream_discoveries, nobody: UpstreamRequester::gateway(), logged_objections }
     }
 
-    /// What the log has had.
+    /// The objections that were logged.
     pub(crate) fn logged_objections(&self) -> Arc<LoggedObjections> {
         Arc::clone(&self.logged_objections)
     }
 
-    /// The list a requester sees. What a legacy server offers may depend on what its client can do, so such a server is asked
-    /// on behalf of the first requester of a kind; one that does not answer in time is listed as to anybody.
+    /// The list that a requester sees. A legacy server may offer different tools to clients with different capabilities, so it is asked
+    /// on behalf of the first requester with these capabilities. If it does not answer in time, the common list is used.
     ///
     /// Only servers that are open to the requester are asked.
     ///
-    /// Cancel safe: nothing but the list is lost.
+    /// Cancel safe: only the list is lost.
     pub async fn listing(&self, requester: &Requester, open: impl Fn(&str) -> bool) -> Arc<Listing> {
         if requester.capabilities.answers_anything()
             || self.upstream_discoveries.values().any(|upstream| upstream.is_personal())
@@ -112,12 +112,11 @@ impl Discovery {
         self.catalog.listing(requester.viewer())
     }
 
-    /// Makes sure that a call is decided by what its upstream said on the connection that the call is made on: a server that
-    /// was started anew may be another one, and a legacy server has one connection for each client that it can ask
-    /// something. Where it does not say anything in time, nothing is called on that connection if somebody agreed to
-    /// definitions; else the call is decided by what is known.
+    /// Makes sure that a call is decided by the list that its upstream gave on the call's own connection. A restarted server may be a
+    /// different one, and a legacy server has a separate connection for each client with capabilities. If there is no list in time, the
+    /// connection is closed to calls if a person agreed to definitions; otherwise the call is decided by the last known list.
     ///
-    /// What is left: lists and calls are two requests, so a server may serve one definition and perform another.
+    /// What remains possible: lists and calls are separate requests, so a server may show one definition and perform another.
     ///
     /// Cancel safe.
     pub(crate) async fn refresh_for_call(&self, proposal: &Proposal, requester: &Requester) {
@@ -125,7 +124,7 @@ impl Discovery {
         let contract = entry.contract.contract();
         let Some(upstream_discovery) = self.upstream_discoveries.get(&contract.binding.upstream) else { return };
         let wait = || {
-            // How long a tool takes says nothing about how long its server takes to start.
+            // A tool's timeout says nothing about how long its server takes to start.
             let patience_ms = if upstream_discovery.is_starting() { WAIT_MS_MAX } else { contract.timeout_ms() };
             let wait_ms = patience_ms.min(proposal.caller_wait_ms.unwrap_or(u64::MAX)).min(WAIT_MS_MAX);
             Duration::from_millis(wait_ms)
@@ -135,7 +134,7 @@ impl Discovery {
             && !upstream_discovery.knows_era()
             && !upstream_discovery.is_personal()
         {
-            // Only the shared connection tells whether this requester gets one of its own.
+            // Only the shared connection tells whether this requester gets a connection of its own.
             Box::pin(upstream_discovery.refresh(&self.nobody, wait())).await;
         }
         upstream_requester = upstream_discovery.effective_upstream_requester(&upstream_requester);
@@ -160,7 +159,7 @@ impl Discovery {
         upstream_discovery.close_unknown_list(&self.nobody);
     }
 
-    /// Takes another lock file for what was agreed to.
+    /// Replaces the lock file, which holds the definitions that a person agreed to.
     pub fn adopt(&self, lock: LockFile) {
         for change in self.catalog.replace_lock(lock) {
             operator_log::log_change(&change);
@@ -168,17 +167,17 @@ impl Discovery {
         }
     }
 
-    /// What was agreed to; none where nothing ever was.
+    /// The definitions that a person agreed to; none if there is no lock file.
     pub fn agreed_lock(&self) -> Option<Arc<LockFile>> {
         self.catalog.lock_file()
     }
 
-    /// Definitions that were seen first and are to be pinned as they were, by upstream.
+    /// Definitions that were seen for the first time and will be pinned as they are, by upstream.
     pub fn first_sights(&self) -> Vec<(String, Definition)> {
         self.catalog.first_sights()
     }
 
-    /// Tools that wait for somebody to agree to their definitions, by exposed name.
+    /// Tools whose definitions no person has agreed to yet, by exposed name.
     pub fn waiting(&self) -> Vec<String> {
         let waits = |name: &str| {
             *self.catalog.standing(name, &self.nobody.capabilities) == ToolStanding::Held(ToolHold::Unpinned)
@@ -186,12 +185,12 @@ impl Discovery {
         self.catalog.entries().map(|(name, _)| name).filter(|name| waits(name)).map(str::to_owned).collect()
     }
 
-    /// Whether tools are let through that nobody has agreed to.
+    /// Whether tools pass whose definitions no person has agreed to.
     pub fn passes_unpinned(&self) -> bool {
         self.catalog.passes_unpinned()
     }
 
-    /// Ends when every upstream has answered once or could not be asked.
+    /// Waits until every upstream has answered once or could not be asked.
     pub async fn all_tried(&self) {
         for upstream_discovery in self.upstream_discoveries.values() {
             upstream_discovery.tried().await;
@@ -203,7 +202,7 @@ impl Discovery {
         self.upstream_discoveries.iter().map(|(id, known)| (id.clone(), known.reachability())).collect()
     }
 
-    /// Follows an upstream until stopped: connects, asks, hears of changes, probes.
+    /// Follows an upstream until stopped: connects, asks, listens for changes, probes.
     pub async fn follow(self: Arc<Self>, id: String, probe_interval: Duration, stop: CancellationToken) {
         let Some(upstream_discovery) = self.upstream_discoveries.get(&id) else { return };
         let mut changes = upstream_discovery.changes();
@@ -230,7 +229,7 @@ impl Discovery {
                 retry = retry.saturating_mul(2);
                 pause
             };
-            // A server that announces changes without end is asked once a second, not once an announcement.
+            // A server that announces changes all the time is asked once a second, not for every announcement.
             tokio::select! {
                 () = tokio::time::sleep(Duration::from_millis(ASK_INTERVAL_MS_MIN).min(probe_interval)) => {}
                 () = stop.cancelled() => return,

@@ -1,11 +1,11 @@
-//! URIs of resources as requesters see them, in every place where one stands: lists, contents, links in results and prompts,
+//! Translates the URIs of resources into their exposed form wherever they appear: lists, contents, links in results and prompts,
 //! notifications. Only those members change; the bytes around them stay.
 
 use serde_json::value::RawValue;
 use servanda_catalog::names::ExposedNaming;
 use servanda_mcp::{RawObject, envelope::to_json};
 
-/// Under which names an upstream's resources are seen.
+/// How an upstream's resources are named to requesters.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Exposure<'a> {
     pub(crate) naming: ExposedNaming,
@@ -18,7 +18,7 @@ impl Exposure<'_> {
         self.naming.expose_uri(self.upstream, uri)
     }
 
-    /// An array of objects whose member `name` is a URI or a template of one. None where nothing changes.
+    /// An array of objects whose member `name` is a URI or a URI template. None if nothing changes.
     pub(crate) fn expose_each(&self, items: &RawValue, name: &str) -> Option<String> {
         self.each(items, |item| self.member(item, name))
     }
@@ -37,7 +37,7 @@ impl Exposure<'_> {
         })
     }
 
-    /// An object whose member `name` is a URI. None where nothing changes.
+    /// An object whose member `name` is a URI. None if nothing changes.
     pub(crate) fn member(&self, object: &RawValue, name: &str) -> Option<String> {
         self.inside(object, name, |raw| {
             let uri: String = serde_json::from_str(raw.get()).ok()?;
@@ -65,7 +65,7 @@ impl Exposure<'_> {
     }
 
     fn each(&self, items: &RawValue, other: impl Fn(&RawValue) -> Option<String>) -> Option<String> {
-        // Most results have no URI in them at all, and then nothing has to be taken apart.
+        // Most results contain no URI, and then they need not be parsed.
         if self.naming == ExposedNaming::Bare || !items.get().contains("uri") {
             return None;
         }
@@ -90,7 +90,7 @@ mod tests {
         RawValue::from_string(text.to_owned()).unwrap()
     }
 
-    /// What a form of rewriting makes of a text; the text itself where nothing changes.
+    /// Checks what a rewrite makes of a text; the text itself if nothing changes.
     fn check(rewrite: impl Fn(Exposure<'_>, &RawValue) -> Option<String>, text: &str, expected: &str) {
         let given = raw(text);
         assert_eq!(rewrite(EXPOSED, &given).unwrap_or_else(|| text.to_owned()), expected);

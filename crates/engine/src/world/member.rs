@@ -1,4 +1,4 @@
-//! One server of a world, with what the engine keeps about it: how it has been doing, its prompts, and which tools it takes as tasks.
+//! One server of a world, with what the engine keeps about it: its health, its prompts, and which tools it takes as tasks.
 
 use std::{
     collections::BTreeSet,
@@ -18,18 +18,18 @@ pub(crate) struct UpstreamMember {
     pub(crate) server: Arc<dyn UpstreamServer>,
     pub(crate) naming: ExposedNaming,
     pub(crate) prompts: PromptTable,
-    /// How it has been doing.
+    /// Its recent failures, for the breaker and the retry budget.
     pub(crate) health: UpstreamHealth,
     /// Which tools the server takes as tasks in its legacy era; none until it was asked.
     task_support: Mutex<Option<Arc<ToolTaskSupport>>>,
 }
 
-/// Tools that a server takes as tasks.
+/// The tools that a server takes as tasks.
 #[derive(Debug, Default)]
 pub(crate) struct ToolTaskSupport {
-    /// Only as tasks.
+    /// Tools that it takes only as tasks.
     pub(crate) required: BTreeSet<String>,
-    /// As tasks too.
+    /// Tools that it also takes as tasks.
     pub(crate) optional: BTreeSet<String>,
 }
 
@@ -45,12 +45,12 @@ impl UpstreamMember {
         }
     }
 
-    /// Under which names its resources are seen.
+    /// How its resources are named to requesters.
     pub(crate) fn exposure(&self) -> Exposure<'_> {
         Exposure { naming: self.naming, upstream: &self.id }
     }
 
-    /// What the server says about itself, and whether it has a capability.
+    /// The server's offer, if it has this capability.
     pub(crate) async fn offers(
         &self,
         capability: &str,
@@ -61,7 +61,7 @@ impl UpstreamMember {
         Ok(known.then_some(offer))
     }
 
-    /// The same on the connection of that upstream requester: a server of both eras may offer something else in each.
+    /// The same on the connection of this requester: a server of both eras may offer different things in each.
     pub(crate) async fn offers_to(
         &self,
         upstream_requester: &UpstreamRequester,
@@ -82,13 +82,13 @@ impl UpstreamMember {
         *self.task_support.lock().unwrap_or_else(PoisonError::into_inner) = Some(support);
     }
 
-    /// What was known about its tools may not hold any more.
+    /// Forgets what was known about its tools, because it may have changed.
     pub(crate) fn forget_tools(&self) {
         *self.task_support.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
-/// Whether capabilities have an object at that path.
+/// Whether the capabilities have an object at this path.
 pub(crate) fn has(capabilities: &str, path: &[&str]) -> bool {
     let mut text = capabilities;
     for name in path {

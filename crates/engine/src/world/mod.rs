@@ -1,6 +1,8 @@
-//! The world the engine works in: which tools exist, who performs them, how they have been doing, and what the operator lets whom do.
+//! The world in which the engine works: which tools exist, which servers perform them, the health of these servers, and what the operator
+//! permits to whom.
 //!
-//! [`WorldSnapshot`] is one world; [`PresentWorld`] has the one that is in force. Deliberately not here: calls, and what is kept about clients.
+//! [`WorldSnapshot`] is one world; [`PresentWorld`] holds the one in force. Deliberately not here: calls, and what is stored about
+//! clients.
 
 pub(crate) mod authorities;
 pub(crate) mod discovery;

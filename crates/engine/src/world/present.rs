@@ -1,10 +1,10 @@
-//! The world that is in force now. It is replaced as a whole; a call keeps the one that it began with.
+//! The world in force. It is replaced as a whole; a call keeps the one that it began with.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::snapshot::WorldSnapshot;
 
-/// The present world.
+/// The world in force.
 #[derive(Debug)]
 pub(crate) struct PresentWorld(RwLock<Arc<WorldSnapshot>>);
 
@@ -18,7 +18,7 @@ impl PresentWorld {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Takes another world from now on, and returns the one before.
+    /// Puts another world in force, and returns the one before.
     pub(crate) fn replace(&self, snapshot: Arc<WorldSnapshot>) -> Arc<WorldSnapshot> {
         std::mem::replace(&mut *self.0.write().unwrap_or_else(PoisonError::into_inner), snapshot)
     }

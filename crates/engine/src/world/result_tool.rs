@@ -1,5 +1,5 @@
-//! The gateway's one tool of its own: it fetches what a long work ended with, for clients that do not know tasks. It has a
-//! contract like any tool and goes through the gates like any call; only who performs it is the engine itself.
+//! The gateway's only tool of its own. It fetches the result of long work for clients that do not know tasks. It has a contract like any
+//! tool and passes the gates like any call, but the engine itself performs it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,20 +8,20 @@ use servanda_catalog::{Availability, ListedTool};
 use servanda_contract::document;
 use servanda_gates::{CompiledContract, Permit, RegisteredContracts, admit};
 
-/// Its exposed name.
+/// The exposed name of the tool.
 pub(crate) const RESULT_TOOL: &str = "servanda__result";
 
-/// What a caller wants of it.
+/// The arguments of a call of this tool.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ResultToolArgs {
-    /// Which work.
+    /// The handle of the long work.
     pub(crate) handle: String,
     /// How long to wait for its end.
     #[serde(default)]
     pub(crate) wait_ms: u64,
 }
 
-/// Its contract and how it is listed; none if the contract that is part of this program is not one, which a test looks after.
+/// The tool's contract and its listing; none if the contract in this program is invalid, which a test excludes.
 pub(crate) fn result_tool() -> Option<&'static (Arc<CompiledContract>, Arc<ListedTool>)> {
     static TOOL: OnceLock<Option<(Arc<CompiledContract>, Arc<ListedTool>)>> = OnceLock::new();
     TOOL.get_or_init(|| {
@@ -33,7 +33,7 @@ pub(crate) fn result_tool() -> Option<&'static (Arc<CompiledContract>, Arc<Liste
     .as_ref()
 }
 
-/// What a permitted call wants; its arguments keep the contract.
+/// The arguments of a permitted call, which keep the contract.
 pub(crate) fn result_tool_args(permit: &Permit) -> Option<ResultToolArgs> {
     serde_json::from_slice(permit.arguments().bytes()).ok()
 }
@@ -49,6 +49,6 @@ mod tests {
             (&listed["name"], &listed["annotations"]["readOnlyHint"]),
             (&"servanda__result".into(), &true.into())
         );
-        assert!(listed.get("outputSchema").is_none(), "what it answers is another tool's result");
+        assert!(listed.get("outputSchema").is_none(), "its result is another tool's result");
     }
 }

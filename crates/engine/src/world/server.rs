@@ -1,5 +1,5 @@
-//! What the engine needs of an upstream: a port, so that bridge, relays and tasks can be held against a scripted peer.
-//! There is one implementation outside tests, and it adds nothing.
+//! What the engine needs of an upstream: a port, so that bridge, relays and tasks can be tested against a scripted server. Outside tests
+//! there is one implementation, and it adds nothing.
 
 use std::{fmt, sync::Arc};
 
@@ -12,7 +12,7 @@ use servanda_upstream::{
 };
 use tokio::{sync::broadcast, time::Instant};
 
-/// An MCP server, as the engine sees it. What each method promises stands at [`Upstream`].
+/// An MCP server, as the engine sees it. [`Upstream`] documents what each method promises.
 pub(crate) trait UpstreamServer: fmt::Debug + Send + Sync {
     fn perform(&self, fenced: Fenced, delivery: RequestOptions) -> PortFuture<'_, UpstreamOutcome>;
     fn ask(

@@ -1,5 +1,5 @@
-//! One world: which tools exist, who performs them, and which of them are there for which caller. Nothing in it is replaced later; the
-//! present world is in `present`.
+//! One world: which tools exist, which servers perform them, and which of them exist for which caller. A world never changes; `present`
+//! holds the one in force.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{callbacks::Callbacks, client::Requester, questions::QuestionRules};
 
-/// Which tools exist and who performs them.
+/// The tools that exist and the servers that perform them.
 #[derive(Debug, Clone)]
 pub struct World {
     /// The tools.
@@ -32,11 +32,11 @@ pub struct World {
     pub naming: ExposedNaming,
     /// What the operator expects of tools.
     pub expectations: Expectations,
-    /// Who wants to be told how long work ends.
+    /// The receivers that are told how long work ends.
     pub callbacks: Arc<Callbacks>,
-    /// What the operator lets whom do.
+    /// What the operator permits to whom.
     pub authorities: Arc<Authorities>,
-    /// How much the operator lets whom draw.
+    /// The budgets that the operator grants to whom.
     pub allowances: Arc<[Allowance]>,
 }
 
@@ -52,15 +52,15 @@ pub(crate) struct WorldSnapshot {
     pub(crate) authorities: Arc<Authorities>,
     pub(crate) allowances: Arc<[Allowance]>,
     members: BTreeMap<String, Arc<UpstreamMember>>,
-    /// The tool by which long work is asked for, where there is any.
+    /// The gateway's own tool, which fetches the results of long work; none if there is no long work.
     own_tool: Option<&'static (Arc<CompiledContract>, Arc<ListedTool>)>,
-    /// Ends what follows this world's changes, when the last call of it is over.
+    /// Stops the followers of this world's changes when its last call has ended.
     pub(crate) stop: CancellationToken,
     _stop_when_dropped: DropGuard,
 }
 
 impl WorldSnapshot {
-    /// A world; `doubts` are those that were told in the one before it.
+    /// A world; `logged_objections` are those that were logged in earlier worlds.
     pub(crate) fn new(world: World, logged_objections: Arc<LoggedObjections>) -> Self {
         let World { catalog, upstreams, naming, expectations, callbacks, authorities, allowances } = world;
         let servers =
@@ -78,7 +78,7 @@ impl WorldSnapshot {
         }
     }
 
-    /// The contract of a call that was made before, as it is now: the exposed name may mean another tool meanwhile.
+    /// The present contract of an earlier call; none if the exposed name means another tool now.
     pub(crate) fn contract(&self, exposed_tool: &str, name: &str) -> Option<Arc<CompiledContract>> {
         let contract = self.catalog.entry(exposed_tool)?.contract.clone();
         (contract.contract().identity.name == name).then_some(contract)
@@ -111,7 +111,7 @@ impl WorldSnapshot {
         }
     }
 
-    /// The same world as the one that comes after the lists of an earlier table of names. For a world that nobody is in yet.
+    /// The same world with a table of names that continues an earlier one. Only for a world that is not in force yet.
     pub(crate) fn after_names(self, earlier: &NameTable) -> Result<Self, CatalogError> {
         let catalog = Arc::new(self.catalog.with_names_after(earlier)?);
         let logged_objections = self.discovery.logged_objections();
@@ -120,20 +120,21 @@ impl WorldSnapshot {
         Ok(Self { own_tool: own_tool_beside(&catalog), discovery, catalog, ..self })
     }
 
-    /// A list with the gateway's own tool after the others, where there is long work that this caller may ask for.
+    /// The list with the gateway's own tool at its end, if there is long work that this caller may ask about.
     pub(crate) fn with_own_tools(&self, listing: Arc<Listing>, caller: &Caller) -> Arc<Listing> {
         let Some((_, tool)) = self.own_tool.filter(|_| self.has_long_work_for(caller)) else { return listing };
         let tools = listing.tools.iter().chain([tool]).cloned().collect();
         Arc::new(Listing { generation: listing.generation, tools })
     }
 
-    /// The contract of the gateway's own tool, if the name is its and it is offered to that caller.
+    /// The contract of the gateway's own tool, if the name is the tool's and the caller is offered it.
     pub(crate) fn own_tool(&self, name: &str, caller: &Caller) -> Option<Arc<CompiledContract>> {
         let (contract, tool) = self.own_tool?;
         (tool.name == name && self.has_long_work_for(caller)).then(|| Arc::clone(contract))
     }
 
-    /// Whether an upstream of that caller has long work: another tenant's is not there, and so is nothing that comes with it.
+    /// Whether an upstream that exists for this caller has long work. An upstream of another tenant does not exist for it, and neither
+    /// does the tool that comes with it.
     fn has_long_work_for(&self, caller: &Caller) -> bool {
         !self.authorities.has_tenants()
             || long_entries(&self.catalog)
@@ -145,7 +146,7 @@ impl WorldSnapshot {
         QuestionRules::new(&member.id, self.members.len() == 1)
     }
 
-    /// What a server may ask outside of any single call: the kinds that every contract of its tools permits, and none if policies decide
+    /// Which questions a server may ask outside of calls: the kinds that every contract of its tools permits, and none if policies decide
     /// about questions.
     pub(crate) fn question_rules_outside_calls(&self, member: &UpstreamMember) -> QuestionRules {
         let contracts = self.catalog.entries().map(|(_, entry)| entry.contract.contract());
@@ -158,12 +159,12 @@ impl WorldSnapshot {
         self.members.get(id)
     }
 
-    /// What that requester is shown of a list: the tools that some call of theirs could be allowed for.
+    /// The part of a list that the requester sees: the tools of which some call could be allowed.
     pub(crate) fn visible_listing(&self, listing: Arc<Listing>, requester: &Requester) -> Arc<Listing> {
         self.authorities.visible_listing(&self.catalog, listing, requester)
     }
 
-    /// Whether there is no such upstream, tool or resource, as far as that caller may know.
+    /// Whether an upstream does not exist as far as this caller may know.
     pub(crate) fn is_foreign(&self, upstream: &str, caller: &Caller) -> bool {
         self.authorities.is_foreign(upstream, &caller.tenant)
     }
@@ -173,13 +174,13 @@ impl WorldSnapshot {
         self.authorities.has_tenants() && self.catalog.upstream_of(name).is_some_and(|id| self.is_foreign(id, caller))
     }
 
-    /// The servers that are there for a caller, in the same order as all.
+    /// The servers that exist for a caller, in the same order as all.
     pub(crate) fn members_for(&self, caller: &Caller) -> impl Iterator<Item = &Arc<UpstreamMember>> {
         self.members.values().filter(|member| !self.is_foreign(&member.id, caller))
     }
 
-    /// The servers whose resources and prompts a requester may ask for: of those that are there for it, the ones that have a tool
-    /// its credential is for. Who may call nothing there reads nothing there.
+    /// The servers whose resources and prompts a requester may read: those that exist for it and have a tool that its credential covers.
+    /// A requester that may call nothing at a server reads nothing there.
     pub(crate) fn members_read_by<'s>(
         &'s self,
         requester: &'s Requester,
@@ -187,7 +188,7 @@ impl WorldSnapshot {
         self.members_for(&requester.caller).filter(|member| self.is_read_by(member, requester))
     }
 
-    /// One of them by its id.
+    /// One of these servers, by its id.
     pub(crate) fn member_read_by(&self, id: &str, requester: &Requester) -> Option<&Arc<UpstreamMember>> {
         let member = self.member(id).filter(|member| !self.is_foreign(&member.id, &requester.caller));
         member.filter(|member| self.is_read_by(member, requester))
@@ -200,12 +201,12 @@ impl WorldSnapshot {
         tools.is_all() || self.catalog.entries().any(|(_, entry)| is_for(entry.contract.contract()))
     }
 
-    /// All servers, in the order of the configuration, which is that of their ids.
+    /// All servers, in the order of their ids.
     pub(crate) fn members(&self) -> impl Iterator<Item = &Arc<UpstreamMember>> {
         self.members.values()
     }
 
-    /// The server of an exposed URI, if that requester may ask it, and the URI there.
+    /// The server of an exposed URI, if the requester may ask it, and the URI there.
     pub(crate) fn by_uri<'u>(
         &self,
         exposed: &'u str,
@@ -214,14 +215,14 @@ impl WorldSnapshot {
         let (upstream, uri) = self.naming.original_uri(exposed)?;
         let member = match upstream {
             Some(id) => self.member_read_by(id, requester)?,
-            // Bare names are for a single upstream.
+            // Bare names are only used with a single upstream.
             None => self.members_for(&requester.caller).next().filter(|member| self.is_read_by(member, requester))?,
         };
         Some((member, uri))
     }
 }
 
-/// The gateway's own tool, where there is long work to ask for and its name neither is nor was another tool's.
+/// The gateway's own tool, if there is long work and the tool's name neither is nor was the name of another tool.
 fn own_tool_beside(catalog: &Catalog) -> Option<&'static (Arc<CompiledContract>, Arc<ListedTool>)> {
     let long = !catalog.names().knows(RESULT_TOOL) && long_entries(catalog).next().is_some();
     long.then(result_tool).flatten()

@@ -1,4 +1,4 @@
-//! Deliveries to a real receiver on this machine, which checks every signature with code of its own.
+//! Deliveries to a real receiver on this machine, which checks every signature with its own code.
 
 use std::{
     collections::BTreeSet,
@@ -32,7 +32,7 @@ const KEY: &[u8] = b"123456789012345678901234";
 const QUICK: CallbackRetryPolicy =
     CallbackRetryPolicy { attempts_max: 4, whole_ms_max: 60_000, first_wait_ms: 1, wait_ms_max: 5 };
 
-/// What the receiver got.
+/// A request that the receiver got.
 #[derive(Debug, Clone, PartialEq)]
 struct Got {
     path: String,
@@ -40,7 +40,7 @@ struct Got {
     body: Value,
 }
 
-/// A receiver that answers what it is told to, one after the other and then 200, and refuses what is not signed.
+/// A receiver that gives these answers one after the other and then 200. It refuses requests that are not signed.
 async fn receiver(answers: &[&'static str]) -> (std::net::SocketAddr, mpsc::Receiver<Got>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -104,7 +104,7 @@ fn long(tool: &str, writes: bool) -> ToolContract {
     contract
 }
 
-/// A house with a long tool that writes, one that reads, and a short one.
+/// A gateway with a long tool that writes, a long tool that reads, and a short one.
 fn harness(callback: Callback) -> EngineHarness {
     let server = ScriptedServer::new(Era::Modern, &json!({}), |_| async {
         Ok(said(Era::Modern, &json!({"content": [{"type": "text", "text": "the answer"}]})))
@@ -116,7 +116,7 @@ fn harness(callback: Callback) -> EngineHarness {
     EngineHarness::in_snapshot(snapshot, Arc::default(), Arc::new(SystemClock))
 }
 
-/// Delivers for as long as the guard is there.
+/// Delivers until the returned token is cancelled.
 fn delivering(engine: &Engine) -> (JoinHandle<()>, CancellationToken) {
     let (core, stop) = (Arc::clone(engine.core()), CancellationToken::new());
     let (transport, until) = (Arc::new(WebhookClient::new(5_000).unwrap()), stop.clone());
@@ -166,7 +166,7 @@ async fn long_calls_are_told_of_whatever_they_are_and_short_ones_are_not() {
     make(&harness, "write").await;
     let kept = pending(&harness).await;
     assert_eq!(kept.len(), 2, "it is on record before the answer is given: {kept:?}");
-    assert!(kept.iter().all(|delivery| delivery.owner.is_none()), "nobody delivers here yet");
+    assert!(kept.iter().all(|delivery| delivery.owner.is_none()), "this process does not deliver yet");
     let (task, stop) = delivering(&harness.engine);
     for _ in 0..2 {
         assert_eq!(got.recv().await.unwrap().body["type"], "call.completed");
@@ -185,7 +185,7 @@ async fn a_receiver_that_is_gone_or_never_takes_it_is_given_up_audibly() {
         for _ in 0..attempts {
             got.recv().await.unwrap();
         }
-        // What came of the last attempt is written down after it was answered.
+        // The outcome of the last attempt is stored after the receiver answered it.
         let given_up = async {
             loop {
                 match pending(&harness).await.pop() {

@@ -1,4 +1,4 @@
-//! Signatures, shapes and steps as tables; deliveries over a real socket in `loopback`.
+//! Tables for signatures, shapes and steps; `loopback` delivers over a real socket.
 
 mod loopback;
 
@@ -21,7 +21,7 @@ fn later(ms: u64) -> Timestamp {
     Timestamp::from_unix_ms(NOW.unix_ms() + ms)
 }
 
-/// The examples that the reference libraries of the specification are tested with.
+/// The examples from the tests of the specification's reference libraries.
 #[test]
 fn signatures_are_those_of_the_specification() {
     let table = [
@@ -118,7 +118,7 @@ fn record(outcome: Outcome) -> CallRecord {
     }
 }
 
-/// Receivers read this: it cannot change silently.
+/// Receivers parse this shape, so it must not change by accident.
 #[test]
 fn the_event_is_golden_and_has_neither_arguments_nor_answer() {
     let ends = [Outcome::Completed, Outcome::ToolError, Outcome::NotExecuted, Outcome::Quarantined, Outcome::Unknown];
@@ -154,7 +154,7 @@ fn delivery(attempts: u32) -> CallbackDelivery {
     delivery
 }
 
-/// What is kept is read by later versions.
+/// Later versions must be able to read what is stored.
 #[test]
 fn what_is_kept_comes_back() {
     let note = delivery(3).note();
@@ -169,7 +169,7 @@ fn what_is_kept_comes_back() {
 fn what_follows_on_an_attempt() {
     let answered = |status, retry_after_ms| Ok(WebhookResponse { status, retry_after_ms });
     let failed = || Err(WebhookSendError("connection refused".to_owned()));
-    // Attempts before, what came back, and how long after it is tried next; if it is over, with what.
+    // attempts before; the answer; when it is tried next, or the last answer if it is given up
     let table = [
         (0, answered(200, None), Err(None)),
         (0, answered(204, Some(9_000)), Err(None)),
@@ -208,7 +208,7 @@ fn what_follows_on_an_attempt() {
     }
 }
 
-/// A gateway that was down for a week still tries; only what was tried for a day is given up.
+/// A gateway that was down for a week still tries. It gives up only after a day of attempts.
 #[test]
 fn the_day_counts_from_the_first_attempt() {
     const DAY_MS: u64 = 86_400_000;

@@ -1,7 +1,8 @@
-//! The order of recovery: each upstream's orphans have a lane of their own, so that a server that is slow or down delays only its own.
-//! Orphans that need no server have another lane. A lane stops for the round when its server is not there or its breaker is open.
+//! The order of recovery. Each upstream's orphans have a lane of their own, so that a server that is slow or down delays only its own
+//! orphans. Orphans that need no server have another lane. A lane stops for the round when its server cannot be reached or its breaker is
+//! open.
 //!
-//! Deliberately not here: what is done about an orphan.
+//! Deliberately not here: how an orphan is recovered.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,19 +22,20 @@ use crate::{
     world::WorldSnapshot,
 };
 
-/// Orphans of each upstream in a round, and as many that need none.
+/// How many orphans of each upstream a round takes, and how many that need no upstream.
 const EACH_MAX: u32 = 64;
-/// Of one upstream at once, and of all of them together. Long work is counted apart: nobody waits for it.
+/// How many orphans are recovered at once: for one upstream, and for all of them together. Long work is counted apart, because the round
+/// does not wait for it.
 const AT_ONCE_MAX: usize = 4;
 const ALL_AT_ONCE_MAX: usize = 256;
 const LONG_MAX: usize = 32;
-/// At once of those that need no upstream.
+/// How many orphans that need no upstream are recovered at once.
 const SETTLED_AT_ONCE_MAX: usize = 8;
-/// How long a server may take to be there.
+/// How long a server may take to answer that it is available.
 const THERE_MS_MAX: u64 = 5_000;
-/// Lanes that are remembered.
+/// How many lanes are remembered.
 const LANES_MAX: usize = 4_096;
-/// Effects whose contract is gone that were logged.
+/// How many effects without a contract are remembered as logged.
 const LOGGED_MAX: usize = 4_096;
 
 /// The lanes, by upstream.
@@ -42,29 +44,29 @@ pub(crate) struct RecoveryLanes {
     by_upstream: BTreeMap<String, Arc<RecoveryLane>>,
     all: Arc<Semaphore>,
     logged: BTreeSet<EffectId>,
-    /// Dropped with this, lanes begin nothing more; what they have begun goes on.
+    /// Dropping this stops the lanes from starting anything new; recoveries that have started continue.
     running: JoinSet<()>,
 }
 
-/// The orphans of one upstream, or, by an empty name, those that need none.
+/// The orphans of one upstream. The lane with an empty name has the orphans that need no upstream.
 #[derive(Debug)]
 struct RecoveryLane {
-    /// Held while it is worked on.
+    /// Held while a round works on the lane.
     working: Arc<tokio::sync::Mutex<()>>,
-    /// How far it has come: the next round goes on from here, so that any number that cannot be recovered hides none behind them.
+    /// Where the next round continues, so that orphans that cannot be recovered never hide those behind them.
     after: Mutex<Option<OrphanCursor>>,
     at_once: Arc<Semaphore>,
     long: Arc<Semaphore>,
 }
 
-/// What a lane has to do in a round.
+/// The work of a lane in one round.
 #[derive(Debug, Default)]
 struct LaneLoad {
     orphans: Vec<Effect>,
-    /// Of others than this process, how many were listed, and the last of them.
+    /// How many orphans of other processes were listed, and where the last of them stands.
     listed: u32,
     last: Option<OrphanCursor>,
-    /// Works that go on at the upstream and that nobody follows.
+    /// Long work that continues at the upstream while no process follows it.
     left_alone: Vec<Effect>,
 }
 
@@ -75,13 +77,13 @@ impl Default for RecoveryLanes {
 }
 
 impl RecoveryLanes {
-    /// Those effects were logged before.
+    /// Starts with the effects that were logged before.
     pub(crate) fn having_logged(logged: BTreeSet<EffectId>) -> Self {
         let all = Arc::new(Semaphore::new(ALL_AT_ONCE_MAX));
         Self { by_upstream: BTreeMap::new(), all, logged, running: JoinSet::new() }
     }
 
-    /// Begins a round in every lane that is not in one. Waits for the store alone.
+    /// Starts a round in every lane that is idle. Waits for the store only.
     pub(crate) async fn begin(&mut self, long_running: &Arc<LongWorkContext>) {
         while self.running.try_join_next().is_some() {}
         let snapshot = long_running.core.snapshot();
@@ -102,7 +104,7 @@ impl RecoveryLanes {
             });
         }
         if self.by_upstream.len() > LANES_MAX {
-            // Those in use are held by their rounds.
+            // A lane that is in use is also held by its round.
             self.by_upstream.retain(|_, lane| Arc::strong_count(lane) > 1);
         }
     }
@@ -147,7 +149,7 @@ impl RecoveryLanes {
     fn log_once(&mut self, effect: &Effect) {
         if self.logged.len() < LOGGED_MAX && self.logged.insert(effect.id.clone()) {
             let (effect, tool) = (&effect.id, &effect.key.tool);
-            tracing::warn!(%effect, %tool, "an effect was left behind, and the contract or the upstream that could settle it is gone");
+            tracing::warn!(%effect, %tool, "the process of an effect is gone, and so is the contract or the upstream that could settle it");
         }
     }
 }
@@ -182,7 +184,8 @@ struct LaneRound {
 }
 
 impl LaneRound {
-    /// Orphans whose server has to answer, the oldest first, while it is there. Says whether all of them had their chance.
+    /// Recovers the orphans that need the server's answer, the oldest first, as long as the server is available. Returns whether every
+    /// orphan had its turn.
     async fn run_with_server(self, upstream: &str, load: LaneLoad) -> bool {
         let (mut taking, mut went_through) = (Vec::new(), true);
         for orphan in load.orphans {
@@ -192,7 +195,8 @@ impl LaneRound {
             }
             let (long_running, snapshot) = (Arc::clone(&self.long_running), Arc::clone(&self.snapshot));
             if takes_long(&snapshot, &orphan) {
-                // Nobody waits for it: the others are looked after meanwhile. Where there is no place, the next round has one.
+                // The round does not wait for long work and continues with the other orphans. If all places are taken, a later round
+                // takes it.
                 let Ok(place) = Arc::clone(&self.lane.long).try_acquire_owned() else { continue };
                 self.long_running.core.in_flight.spawn(async move {
                     recover_orphan(&long_running, &snapshot, orphan).await;
@@ -200,7 +204,7 @@ impl LaneRound {
                 });
                 continue;
             }
-            // In a task of its own, which goes on if nobody waits any more: what is sent is settled.
+            // Each recovery runs in a task of its own, which continues even if the round ends: a call that is sent must be settled.
             let places =
                 (Arc::clone(&self.lane.at_once).acquire_owned().await, Arc::clone(&self.all).acquire_owned().await);
             taking.push(self.long_running.core.in_flight.spawn(async move {
@@ -222,7 +226,7 @@ impl LaneRound {
         went_through
     }
 
-    /// Orphans that the store alone settles.
+    /// Recovers the orphans that the store alone settles.
     async fn run_without_server(self, load: LaneLoad) -> bool {
         let places = Arc::new(Semaphore::new(SETTLED_AT_ONCE_MAX));
         let mut taking = Vec::new();
@@ -238,7 +242,8 @@ impl LaneRound {
         true
     }
 
-    /// Whether the server is there and is not left alone for failing. One that is gone from the configuration is nobody's to wait for.
+    /// Whether the server can be reached and its breaker is closed. A server that is gone from the configuration counts as available: no
+    /// wait would bring it back.
     async fn is_available(&self, upstream: &str) -> bool {
         let Some(member) = self.snapshot.member(upstream) else { return true };
         !member.health.is_open() && member.server.offer(within_ms(THERE_MS_MAX)).await.is_ok()

@@ -1,7 +1,7 @@
-//! Settles effects whose process is gone, after a crash, a pause or a restart. An effect that can be sent again safely is sent again, one
-//! that can be asked about is asked about, and any other becomes unknown.
+//! Settles effects whose process is gone, after a crash, a pause or a restart. An effect that can be sent again safely is sent again. If
+//! its upstream has a status tool, that tool is asked. Any other effect becomes unknown.
 //!
-//! Deliberately not here: which of these follows, which the store decides in one transaction with the change.
+//! Deliberately not here: the choice between these, which the store makes in one transaction with the change.
 
 mod lanes;
 mod status;
@@ -34,31 +34,31 @@ use crate::{
     world::WorldSnapshot,
 };
 
-/// How long after a beat that failed the next one is tried.
+/// How long to wait after a failed heartbeat before the next one.
 const BEAT_AGAIN_MS: u64 = 500;
-/// Of beats in a row that failed, every so many is logged.
+/// Of heartbeats that fail in a row, one in this many is logged.
 const BEATS_LOGGED_EVERY: u32 = 20;
-/// How long what is sent again or asked may take, whatever its contract says.
+/// How long a call that is sent again, or a question to a status tool, may take, whatever the contract says.
 const RESEND_MS_MAX: u64 = 300_000;
 const ASK_MS_MAX: u64 = 30_000;
-/// The same of long work, which nobody waits for.
+/// The same for long work, whose caller does not wait.
 const LONG_RESEND_MS_MAX: u64 = 86_400_000;
-/// Tombstones that recovery makes in a round. The ledger's own pruning makes the rest, a few at a time.
+/// How many expired effects recovery turns into tombstones in a round. The ledger's own pruning does the rest, a few at a time.
 const EXPIRED_MAX: u32 = 200;
 
-/// How often this process says that it is alive, three times as often as it would be missed, and looks whether somebody
-/// left something behind.
+/// How often this process sends a heartbeat and looks for orphans. Three heartbeats fit into the silence after which a process counts as
+/// gone.
 fn heartbeat_interval() -> Duration {
     Duration::from_millis(owner_silence_ms_max() / 3)
 }
 
-/// Recovers orphaned effects until told to stop. It does not beat: a gateway that is stopping takes no more orphans, but it beats on
-/// until it has settled its own calls.
+/// Recovers orphaned effects until told to stop. It sends no heartbeats: a gateway that is stopping takes no more orphans, but it sends
+/// heartbeats until it has settled its own calls.
 pub(crate) async fn run(long_running: &Arc<LongWorkContext>, stop: CancellationToken) {
     let looking = async {
         let mut lanes = RecoveryLanes::default();
         loop {
-            // This does not wait for upstreams: each lane goes on in a task of its own, and the next round starts the idle ones.
+            // This does not wait for upstreams: each lane runs in a task of its own, and the next round starts the idle ones.
             lanes.begin(long_running).await;
             clear_up(&long_running.core).await;
             tokio::time::sleep(heartbeat_interval()).await;
@@ -70,8 +70,8 @@ pub(crate) async fn run(long_running: &Arc<LongWorkContext>, stop: CancellationT
     }
 }
 
-/// Says that this process is alive until told to stop, so that no other process takes over what it does. As often it learns what
-/// others hold back or let go; a store that is slow to tell that does not keep it from beating.
+/// Sends heartbeats until told to stop, so that no other process takes over this one's calls. At the same interval it reads which tools
+/// other processes hold back or release; a slow store does not delay the heartbeats.
 pub(crate) async fn send_heartbeats(core: &Arc<Core>, stop: CancellationToken) {
     let beating = async {
         let mut failures = 0;
@@ -82,7 +82,7 @@ pub(crate) async fn send_heartbeats(core: &Arc<Core>, stop: CancellationToken) {
     let recalling = async {
         loop {
             if let Err(error) = core.quarantine.recall().await {
-                tracing::warn!(%error, "which tools are held back could not be read; what is known stays in force");
+                tracing::warn!(%error, "the list of tools that are held back could not be read; the last known list stays in force");
             }
             tokio::time::sleep(heartbeat_interval()).await;
         }
@@ -94,21 +94,21 @@ pub(crate) async fn send_heartbeats(core: &Arc<Core>, stop: CancellationToken) {
     }
 }
 
-/// Beats once, and says how long to wait before the next beat: a store that was away is told at once when it is back. `failures` counts
-/// those in a row; not all of them are logged.
+/// Sends one heartbeat and returns how long to wait before the next one, so that a store that was away hears from this process as soon as
+/// it is back. `failures` counts the failures in a row; not all of them are logged.
 async fn send_heartbeat(core: &Core, failures: &mut u32) -> Duration {
     let asked_at = Instant::now();
     match core.effects.heartbeat(core.owner.clone()).await {
         Ok(()) => {
             core.owner_lease.extend(lease_end(asked_at));
             if std::mem::take(failures) > 0 {
-                tracing::info!("the ledger takes this process's beats again");
+                tracing::info!("the ledger takes this process's heartbeats again");
             }
             heartbeat_interval()
         }
         Err(error) => {
             if failures.is_multiple_of(BEATS_LOGGED_EVERY) {
-                tracing::warn!(%error, "this process could not say that it is alive; it is tried again");
+                tracing::warn!(%error, "this process could not send its heartbeat to the ledger; it tries again");
             }
             *failures = failures.saturating_add(1);
             heartbeat_interval().min(Duration::from_millis(BEAT_AGAIN_MS))
@@ -116,15 +116,15 @@ async fn send_heartbeat(core: &Core, failures: &mut u32) -> Duration {
     }
 }
 
-/// What is left of effects that are settled: reservations are closed by what their effects say, and what is over is forgotten.
+/// Cleans up after settled effects: closes their budget reservations and deletes effects that have expired.
 async fn clear_up(core: &Core) {
     budgets::run_upkeep(&core.budget_client).await;
     if let Err(error) = core.effects.expire(EXPIRED_MAX).await {
-        tracing::warn!(%error, "effects whose time is over were not forgotten");
+        tracing::warn!(%error, "expired effects could not be deleted");
     }
 }
 
-/// One round, to its end: everything that is nobody's is settled as far as it can be, and what is over is forgotten.
+/// One complete round: settles every orphan that can be settled, and cleans up.
 #[cfg(test)]
 pub(crate) async fn run_once(long_running: &Arc<LongWorkContext>, told: &mut std::collections::BTreeSet<EffectId>) {
     let mut lanes = RecoveryLanes::having_logged(std::mem::take(told));
@@ -139,28 +139,29 @@ fn exposed_name_of_effect(snapshot: &WorldSnapshot, effect: &Effect) -> Option<S
     exposed_name(snapshot, |identity| identity.name == key.tool && identity.major() == key.contract_major)
 }
 
-/// Whether something has to be sent or asked to settle an effect; what is left of the others is only to say so.
+/// Whether settling the effect takes a request to its tool: the call again, or a question. Any other effect is settled in the store
+/// alone.
 fn needs_its_tool(effect: &Effect) -> bool {
     effect.state == EffectState::Dispatching && matches!(effect.class, EffectClass::K | EffectClass::Q)
 }
 
-/// Whether what is done about it may take as long as long work does.
+/// Whether recovering the effect may take as long as long work does.
 fn takes_long(snapshot: &WorldSnapshot, effect: &Effect) -> bool {
     let entry = exposed_name_of_effect(snapshot, effect).and_then(|name| snapshot.catalog.entry(&name));
     entry.is_some_and(|entry| entry.contract.contract().is_long())
 }
 
-/// Follows what goes on at its upstream, if it does and nobody else follows it. Says whether that is so.
+/// Follows work that continues at its upstream, if no other process follows it. Returns whether the work continues there.
 async fn follow_on(long_running: &LongWorkContext, snapshot: &WorldSnapshot, effect: Effect) -> bool {
     let core = &long_running.core;
     match long_running::submitted(core, &effect).await {
         None => return false,
-        // Somebody may still follow it.
+        // Another process may still follow it.
         Some(submitted) if !submitted.is_unfollowed(core) => return true,
         Some(_) => {}
     }
-    let Some(exposed) = exposed_name_of_effect(snapshot, &effect) else { return true };
-    // Until its server is there, it is left as it is.
+    let Some(exposed) = exposed_name(snapshot, &effect) else { return true };
+    // Until its server is available, the effect stays as it is.
     let ready = internal_tool(snapshot, &exposed).await.filter(|ready| *ready.member.id == *effect.order.upstream);
     let Some(ready) = ready else { return true };
     let record = record(core, &effect);
@@ -205,11 +206,11 @@ async fn recover_orphan(long_running: &LongWorkContext, snapshot: &WorldSnapshot
     if needs_its_tool(&orphan) && orphan.class == EffectClass::K {
         let Some(exposed) = exposed_name_of_effect(snapshot, &orphan) else { return };
         let ready = internal_tool(snapshot, &exposed).await;
-        // Taken before it can be sent, it would only become unknown.
+        // An effect that is taken over before it can be sent would only become unknown.
         let Some(ready) = ready.filter(|ready| *ready.member.id == *orphan.order.upstream) else { return };
         sends = Some(ready);
     }
-    // It waits for no turn: what it changes has been its own since it was dispatched, and calls that wait for it stand in line.
+    // It does not queue for its resources: it has held them since it was dispatched, and other calls queue behind it.
     let record = record(core, &orphan);
     let written = (orphan.class == EffectClass::N && orphan.state == EffectState::Dispatching)
         .then(|| unknown_record(core, record.clone(), &orphan.id));
@@ -222,9 +223,9 @@ async fn recover_orphan(long_running: &LongWorkContext, snapshot: &WorldSnapshot
     }
     let effect = orphan.id;
     match (recovery, sends) {
-        (Err(error), _) => tracing::warn!(%effect, %error, "an effect that was left behind could not be taken"),
+        (Err(error), _) => tracing::warn!(%effect, %error, "an effect whose process is gone could not be taken over"),
         (Ok(Recovery::Resend(fenced, taken)), Some(ready)) => {
-            tracing::info!(%effect, "an effect that was left behind is sent again with its key");
+            tracing::info!(%effect, "an effect whose process is gone is sent again with its key");
             resend(core, &ready, *fenced, (&taken, asked_at), record).await;
         }
         (Ok(Recovery::Ask(claim, taken)), _) => {
@@ -233,7 +234,10 @@ async fn recover_orphan(long_running: &LongWorkContext, snapshot: &WorldSnapshot
         }
         (Ok(Recovery::Done(reply, after)), _) => {
             if reply == EffectReply::Unknown {
-                tracing::warn!(%effect, "an effect was left behind and nobody knows how it ended; see `servanda effects show {effect}`");
+                tracing::warn!(
+                    %effect,
+                    "the process of an effect is gone, and its outcome is unknown; see `servanda effects show {effect}`"
+                );
             }
             if let (EffectReply::Unknown | EffectReply::Settled, Some(after)) = (&reply, &after) {
                 long_running::announce_end(core, after).await;
@@ -243,7 +247,7 @@ async fn recover_orphan(long_running: &LongWorkContext, snapshot: &WorldSnapshot
     }
 }
 
-/// Sends the same bytes with the same key, and settles by what comes back.
+/// Sends the same bytes with the same key, and settles the effect by the answer.
 async fn resend(
     core: &Arc<Core>,
     ready: &InternalTool,
@@ -266,7 +270,7 @@ async fn resend(
         lease: Some(core.lease(asked_at, effect.class)),
     };
     template.set_key(contract.contract(), Some(&fenced), None);
-    // Nobody waits who could have said for how long.
+    // No caller is waiting that could have set a shorter time.
     let timeout_ms = contract.contract().timeout_ms();
     let ms_max = if contract.contract().is_long() { LONG_RESEND_MS_MAX } else { RESEND_MS_MAX };
     let deadline = within_ms(timeout_ms.min(ms_max));
@@ -294,7 +298,7 @@ async fn resend(
     }
 }
 
-/// The record of what is done about an effect that was left behind: a call of its own that goes on from the first.
+/// The record of a recovery: a call of its own that continues the first.
 fn record(core: &Core, effect: &Effect) -> CallRecord {
     let order = &effect.order;
     let caller = Caller {

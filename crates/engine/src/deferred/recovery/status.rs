@@ -1,4 +1,4 @@
-//! Asking a status tool whether an effect was executed, and settling the effect by what it says.
+//! Asks a status tool whether an effect was executed, and settles the effect by the answer.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ use crate::{
 /// How much of a status tool's answer is kept.
 const ANSWER_CHARS_MAX: usize = 2_000;
 
-/// Asks, and settles what the answer settles. Where the tool cannot be asked, the effect is left as it is: it is asked about
-/// again. Gives what the ledger replied to the answer.
+/// Asks the status tool, and settles the effect by its answer. If the tool cannot be asked, the effect stays as it is, and a later round
+/// asks again. Returns the ledger's reply to the settlement.
 pub(crate) async fn ask_and_settle(
     core: &Arc<Core>,
     snapshot: &WorldSnapshot,
@@ -34,7 +34,7 @@ pub(crate) async fn ask_and_settle(
     let end = match ask(core, snapshot, effect, deadline).await {
         Ok(end) => end,
         Err(why) => {
-            tracing::warn!(effect = %effect.id, %why, "how an effect ended could not be asked");
+            tracing::warn!(effect = %effect.id, %why, "the status tool of an effect could not be asked; a later round asks again");
             return None;
         }
     };
@@ -51,7 +51,7 @@ pub(crate) async fn ask_and_settle(
             Some(reply)
         }
         Err(error) => {
-            tracing::warn!(effect = %effect.id, %error, "what a status tool said about an effect could not be kept");
+            tracing::warn!(effect = %effect.id, %error, "the answer of a status tool about an effect could not be stored");
             None
         }
     };
@@ -82,7 +82,7 @@ async fn ask(core: &Core, snapshot: &WorldSnapshot, effect: &Effect, deadline: I
     }
 }
 
-/// What a status tool's answer means; the error says why that cannot be told.
+/// What a status tool's answer means; the error says why the answer does not tell.
 fn judge(contract: &CompiledContract, query: &StatusQuery, result: &Value) -> Result<DispatchEnd, String> {
     let found = contract.says_found(result)?;
     let said: String = result.to_string().chars().take(ANSWER_CHARS_MAX).collect();
@@ -91,6 +91,9 @@ fn judge(contract: &CompiledContract, query: &StatusQuery, result: &Value) -> Re
     } else if query.absence_is_authoritative {
         DispatchEnd::Absent(format!("the status tool `{}` does not know it", query.tool))
     } else {
-        DispatchEnd::Unknown(format!("the status tool `{}` does not know it, which proves nothing", query.tool))
+        DispatchEnd::Unknown(format!(
+            "the status tool `{}` does not know it, but its contract does not accept that as proof",
+            query.tool
+        ))
     })
 }

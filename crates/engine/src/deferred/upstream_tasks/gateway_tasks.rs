@@ -1,4 +1,4 @@
-//! Tasks that the engine makes itself, for a requester that knows none: a legacy server takes some tools only as tasks.
+//! Tasks that the engine makes for a requester that does not support tasks, because a legacy server takes some tools only as tasks.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,19 +17,19 @@ use crate::{
     world::{ToolTaskSupport, UpstreamMember, has},
 };
 
-/// How often a task is asked about: what the server suggests, within these.
+/// How often the engine asks about a task: the interval that the server suggests, within these limits.
 const POLL_MS: (u64, u64) = (100, 5_000);
 const POLL_MS_DEFAULT: u64 = 500;
-/// How long a server has to hear that a task is not wanted any more.
+/// How long a server may take to accept a cancellation.
 const CANCEL_MS_MAX: u64 = 5_000;
 
-/// The `task` of a call that wants one without wishes.
+/// The `task` parameter of a call that asks for a task without options.
 pub(crate) fn plain_request() -> Box<RawValue> {
     serde_json::value::to_raw_value(&serde_json::Map::new()).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-/// Whether a server takes a tool only as a task: by its capabilities, and by the tool's definition. Asked for once; what
-/// cannot be asked counts as no.
+/// Whether a server takes a tool only as a task, by its capabilities and the tool's definition. The server is asked once; if it cannot be
+/// asked, the answer is no.
 pub(crate) async fn is_required(
     member: &UpstreamMember,
     upstream_requester: &UpstreamRequester,
@@ -39,8 +39,8 @@ pub(crate) async fn is_required(
     support(member, upstream_requester, deadline).await.is_some_and(|support| support.required.contains(tool))
 }
 
-/// The era in which a server offers to work on a tool as a task, if it does: a legacy one by the tool's definition, a modern
-/// one by its own.
+/// The era in which a server offers to run a tool as a task, if it does. A legacy server says so in the tool's definition, a modern one
+/// in its capabilities.
 pub(crate) async fn task_era(
     member: &UpstreamMember,
     upstream_requester: &UpstreamRequester,
@@ -60,7 +60,7 @@ async fn support(
     upstream_requester: &UpstreamRequester,
     deadline: Instant,
 ) -> Option<Arc<ToolTaskSupport>> {
-    // A modern server says itself that it makes a task, and a server of both eras is one to some clients.
+    // A modern server decides itself when it makes a task. A server of both eras is modern to some clients only.
     let offer = member.server.offer_to(upstream_requester, deadline).await.ok()?;
     if offer.era == Era::Modern {
         return Some(Arc::default());
@@ -117,7 +117,7 @@ pub(crate) async fn drive(
     let ended = async {
         await_end(member, created, || delivery(terms())).await?;
         let answer = member.server.ask(task_question(method::TASKS_RESULT, &created.theirs), delivery(terms())).await?;
-        // The requester knows of no task.
+        // The requester does not know that there is a task.
         let result = with_related_task(&answer.result, None).map_or_else(|| answer.result.clone(), Bytes::from);
         Ok(Answer { result, era: answer.era })
     };
@@ -129,7 +129,7 @@ pub(crate) async fn drive(
             };
             cancel(Arc::clone(member), created.theirs.clone(), delivery);
         }
-        // Once there is a task, nothing proves any more that nothing was executed.
+        // Once there is a task, nothing can prove that the call was not executed.
         upstream_failure::after_sending(failure)
     })
 }
@@ -150,13 +150,13 @@ async fn await_end(
         }
         let answer = match member.server.ask(task_question(method::TASKS_GET, &created.theirs), delivery()).await {
             Ok(answer) => answer,
-            // The task goes on without us; it is asked about again.
+            // The task continues without us; the next round of the loop asks again.
             Err(PerformFailure::Busy { .. } | PerformFailure::Unavailable { .. }) => continue,
             Err(failure) => return Err(failure),
         };
         let task: RawObject<'_> = serde_json::from_slice(&answer.result)
             .map_err(|error| PerformFailure::Malformed { why: error.to_string() })?;
-        // A task that wants input gets it while its result is waited for.
+        // A task that requires input asks for it while the engine waits for its result.
         if TaskStatus::from_task(&task).is_none_or(|status| status.is_terminal() || status == TaskStatus::InputRequired)
         {
             return Ok(());
@@ -168,7 +168,7 @@ async fn await_end(
 fn cancel(member: Arc<UpstreamMember>, theirs: String, delivery: RequestOptions) {
     tokio::spawn(async move {
         if let Err(error) = member.server.ask(task_question(method::TASKS_CANCEL, &theirs), delivery).await {
-            tracing::debug!(upstream = %member.id, %error, "a task that is not wanted any more could not be cancelled");
+            tracing::debug!(upstream = %member.id, %error, "the cancellation of a task did not reach its upstream");
         }
     });
 }

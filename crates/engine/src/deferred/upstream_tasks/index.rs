@@ -1,18 +1,18 @@
-//! Which of our task ids stands for which task of which upstream: for notifications, which come with the upstream's id.
-//! What outlives the process is in the notebook; this is filled from there as tasks are asked about.
+//! Finds our task id by the upstream and its own task id, for notifications, which carry the upstream's id. The durable state is in the
+//! notebook; this index is filled from there when tasks are read.
 
 use std::{
     collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// Tasks remembered at once; the oldest goes first.
+/// How many tasks are remembered; the oldest is dropped first.
 const TASKS_MAX: usize = 10_000;
 
 /// An upstream's id and a task's id there.
 type UpstreamTaskKey = (String, String);
 
-/// Tasks by the upstream's own ids.
+/// Our task ids, by the upstreams' own ids.
 #[derive(Debug, Default)]
 pub(crate) struct TaskIndex {
     tasks: Mutex<TaskIndexState>,

@@ -1,8 +1,8 @@
-//! Calls that upstreams make tasks of. Requesters know tasks by ids of ours, which outlive the process. What a task ends with is held
-//! against the contract like any answer, and put on record when a requester or a notification brings it.
+//! Calls that upstreams turn into tasks. Requesters know these tasks by our own ids, which outlive the process. The end of a task is
+//! checked against the contract like any answer, and recorded when a requester or a notification brings it.
 //!
-//! Where a requester does not take tasks and a legacy server insists on one, the engine makes it and waits ([`driven`]).
-//! The record of a call that became a task says `task_created` until its end is seen, and then how it ended, once.
+//! If a requester does not take tasks and a legacy server insists on one, the engine makes the task and waits for it ([`gateway_tasks`]).
+//! The record of a call that became a task says `task_created` until its end is seen. Then it says, once, how the task ended.
 
 mod gateway_tasks;
 mod index;
@@ -36,21 +36,21 @@ use crate::{
     world::UpstreamMember,
 };
 
-/// How long a server has to agree to announce a task's changes.
+/// How long a server may take to agree to announce a task's changes.
 const WATCH_MS_MAX: u64 = 10_000;
 
-/// The call that became a task, as far as its record does not say.
+/// The call that became a task: what its record does not say.
 #[derive(Debug)]
 pub(crate) struct TaskOrigin {
-    /// The evidence by which its end settles its effect.
+    /// The claim by which the task's end settles the call's effect.
     pub(crate) claim: Option<Claim>,
-    /// What it changes and reads, by name.
+    /// The resources that the call changes and reads, by name.
     pub(crate) touches: Vec<String>,
-    /// What its server may not ask of the caller.
+    /// The kinds of questions that the server may not ask the caller.
     pub(crate) refused_questions: Vec<QuestionKind>,
 }
 
-/// A task that an upstream made, with the answer that says so.
+/// A task that an upstream made, with the answer that announced it.
 #[derive(Debug)]
 pub(crate) struct NewTask<'a> {
     pub(crate) answer: &'a Answer,
@@ -58,18 +58,18 @@ pub(crate) struct NewTask<'a> {
     pub(crate) requester_era: Era,
 }
 
-/// A task that is kept.
+/// A task that is stored.
 #[derive(Debug)]
 pub(crate) struct StoredTask {
-    /// The id we gave it.
+    /// Our id of the task.
     pub(crate) id: String,
     /// The answer to the call that made it.
     pub(crate) json: String,
-    /// Until when it is kept.
+    /// When the stored task expires.
     pub(crate) expires_at: Timestamp,
 }
 
-/// Keeps a task that an upstream made, before the client is told of it. The questions that come with it go on record.
+/// Stores a task that an upstream made, before the client learns of it. The questions that come with it are recorded.
 pub(crate) async fn keep(
     deferred: &Arc<DeferredContext>,
     member: &Arc<UpstreamMember>,
@@ -92,7 +92,8 @@ pub(crate) async fn keep(
     Ok(StoredTask { id, json, expires_at: note.expires_at })
 }
 
-/// Wants to hear of a modern task until its end is seen. Whoever cannot be told of it asks.
+/// Asks the server to announce changes of a modern task until its end is seen. Requesters that get no announcements ask for the task's
+/// state.
 fn listen(deferred: &Arc<DeferredContext>, member: &Arc<UpstreamMember>, created: &CreatedTask, ours: String) {
     if created.era == Era::Legacy {
         return;
@@ -100,15 +101,16 @@ fn listen(deferred: &Arc<DeferredContext>, member: &Arc<UpstreamMember>, created
     let (deferred, member, theirs) = (Arc::clone(deferred), Arc::clone(member), created.theirs.clone());
     tokio::spawn(async move {
         if let Err(error) = member.server.watch_task(&theirs, within_ms(WATCH_MS_MAX)).await {
-            tracing::debug!(upstream = %member.id, %error, "changes of a task are not announced");
+            tracing::debug!(upstream = %member.id, %error, "the upstream does not announce the changes of a task");
         } else if note::read(&deferred, &ours).await.is_none_or(|note| note.settled) {
-            // Its end was seen while the server was asked.
+            // The task's end was seen while the server was being asked.
             member.server.unwatch_task(&theirs);
         }
     });
 }
 
-/// What a server may expect of a requester: tasks only where the requester can be told of them, or the engine follows them itself.
+/// The capabilities that a server is told a requester has. They include tasks only if the requester takes tasks or the engine follows the
+/// task itself.
 pub(crate) async fn capabilities(
     requester: &Requester,
     member: &UpstreamMember,
@@ -117,7 +119,7 @@ pub(crate) async fn capabilities(
 ) -> ClientCapabilities {
     let upstream_requester = requester.upstream_requester();
     if wants_task && !upstream_requester.capabilities.has_extension(TASKS_EXTENSION) {
-        // The extension only where it means something: a legacy server would take it for another client.
+        // Only a modern server gets the extension: a legacy server would take a requester with it for another client.
         let offer = member.server.offer_to(&upstream_requester, deadline).await;
         if offer.is_ok_and(|offer| offer.era == Era::Modern) {
             return upstream_requester.capabilities.with_extension(TASKS_EXTENSION);
@@ -126,7 +128,7 @@ pub(crate) async fn capabilities(
     upstream_requester.capabilities
 }
 
-/// Those of some tasks that a requester may ask about.
+/// The tasks among these that a requester may ask about.
 pub(crate) async fn visible_to(
     deferred: &DeferredContext,
     requester: &Requester,
@@ -143,7 +145,8 @@ pub(crate) async fn visible_to(
     known
 }
 
-/// A requester's `_meta` with the upstream's id in `related-task`, where it has one of ours. Another's is left out.
+/// A requester's `_meta` with our id in `related-task` replaced by the upstream's id. A `related-task` that is not one of the requester's
+/// tasks is left out.
 pub(crate) async fn with_their_id(
     deferred: &DeferredContext,
     requester: &Requester,

@@ -1,5 +1,5 @@
-//! What is kept about a task, so that it can be asked about after a restart: whose it is, where it runs, and the record of
-//! the call it was. Another principal's task is as good as none.
+//! What is stored about a task, so that it can be asked about after a restart: its owner, where it runs, and the record of its call.
+//! Another principal's task is treated as if it did not exist.
 
 use serde::{Deserialize, Serialize};
 use servanda_contract::{CallRecord, Timestamp, record::QuestionRecord, tool::QuestionKind};
@@ -14,12 +14,12 @@ use crate::{
     deferred::DeferredContext, questions::QUESTIONS_MAX, task_shape::CreatedTask,
 };
 
-/// How long a task is kept whose server names no time, and at the most.
+/// How long a task is stored: at most, and if its server names no time.
 const KEPT_MS_MAX: u64 = 30 * 86_400_000;
-/// How much longer than the server promises a task is kept here: to the server the time runs from its own clock.
+/// How much longer than the server promises a task is stored here, because the server counts by its own clock.
 const GRACE_MS: u64 = 60_000;
 
-/// What is kept about a task, under the id we gave it.
+/// A stored task, under our id.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TaskNote {
     pub(super) version: u32,
@@ -27,30 +27,30 @@ pub(crate) struct TaskNote {
     pub(crate) theirs: String,
     #[serde(with = "era")]
     pub(crate) upstream_era: Era,
-    /// The era of the requester that it was made for.
+    /// The era of the requester that the task was made for.
     #[serde(with = "era")]
     #[serde(rename = "guest_era")]
     pub(crate) requester_era: Era,
-    /// The contract's name.
+    /// The name of the contract.
     pub(super) contract: String,
     pub(super) created_at: Timestamp,
     pub(super) expires_at: Timestamp,
-    /// Whether its end is on record.
+    /// Whether the task's end is recorded.
     pub(super) settled: bool,
-    /// The call, as it was recorded when it became a task.
+    /// The record of the call, as it was when the call became a task.
     pub(super) record: CallRecord,
-    /// The effect that its end settles.
+    /// The effect that the task's end settles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) effect: Option<EffectNote>,
-    /// What the call changes and reads, by name. A note without it may be of anything.
+    /// The resources that the call changes and reads, by name. A note without this member may touch any resource.
     #[serde(default = "anything")]
     pub(super) touches: Vec<String>,
-    /// What its server may not ask of the caller.
+    /// The kinds of questions that the server may not ask the caller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) refused_questions: Vec<QuestionKind>,
 }
 
-/// An effect, and which time of it.
+/// An effect, and the epoch of its claim.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct EffectNote {
     id: EffectId,
@@ -85,22 +85,22 @@ impl TaskNote {
         }
     }
 
-    /// The same of a call that changes and reads these.
+    /// The same for a call that changes and reads these resources.
     pub(super) fn touching(self, touches: Vec<String>) -> Self {
         Self { touches, ..self }
     }
 
-    /// The same of a call whose server may not ask these kinds.
+    /// The same for a call whose server may not ask these kinds of questions.
     pub(super) fn refusing(self, refused_questions: Vec<QuestionKind>) -> Self {
         Self { refused_questions, ..self }
     }
 
-    /// The same of a call that is an effect.
+    /// The same for a call that is an effect.
     pub(super) fn settling(self, claim: Option<Claim>) -> Self {
         Self { effect: claim.map(|Claim { id, epoch }| EffectNote { id, epoch }), ..self }
     }
 
-    /// Adds the server's questions. False if all of them are there already.
+    /// Adds the server's questions. Returns false if all of them are there already.
     pub(super) fn add_questions(&mut self, asked: Vec<QuestionRecord>) -> bool {
         let questions = &mut self.record.questions;
         let before = questions.len();
@@ -112,7 +112,7 @@ impl TaskNote {
         questions.len() > before
     }
 
-    /// The evidence by which its end settles its effect.
+    /// The claim by which the task's end settles its effect.
     pub(super) fn claim(&self) -> Option<Claim> {
         self.effect.clone().map(|EffectNote { id, epoch }| Claim { id, epoch })
     }
@@ -129,7 +129,6 @@ fn anything() -> Vec<String> {
     vec!["*".to_owned()]
 }
 
-/// Writes a task down.
 pub(super) async fn write(deferred: &DeferredContext, ours: &str, note: &TaskNote) -> Result<(), JournalError> {
     let value = serde_json::to_string(note).map_err(|error| JournalError::new(error.to_string()))?;
     let (key, expires_at) = (ours.to_owned(), Some(note.expires_at));
@@ -138,33 +137,33 @@ pub(super) async fn write(deferred: &DeferredContext, ours: &str, note: &TaskNot
     Ok(())
 }
 
-/// Keeps what a task asked, unless its end is on record already.
+/// Stores the questions of a task, unless its end is recorded already.
 pub(super) async fn write_questions(deferred: &DeferredContext, ours: &str, note: &TaskNote) {
     let Some(mut kept) = read(deferred, ours).await.filter(|kept| !kept.settled) else { return };
     if kept.add_questions(note.record.questions.clone())
         && let Err(error) = write(deferred, ours, &kept).await
     {
-        tracing::warn!(%error, task = ours, "what a task asked could not be kept");
+        tracing::warn!(%error, task = ours, "the questions of a task could not be stored");
     }
 }
 
-/// A task that is that requester's.
+/// Finds a task that the requester may see.
 pub(crate) async fn find(deferred: &DeferredContext, requester: &Requester, ours: &str) -> Result<TaskNote, RpcError> {
     let note = read(deferred, ours).await.filter(|note| note.is_visible_to(&deferred.core, requester));
     note.ok_or_else(|| invalid_params("there is no such task, or it has expired"))
 }
 
-/// A task, whosever it is: for what upstreams say about it.
+/// Reads a task without checking whose it is, for announcements of upstreams.
 pub(super) async fn read(deferred: &DeferredContext, ours: &str) -> Option<TaskNote> {
     let core = &deferred.core;
-    // Tasks and lists of them share a kind; the ids of tasks are ours, and never begin like a list's key.
+    // Tasks and lists of tasks share a kind. Our task ids never begin like the key of a list.
     let note = core.notebook.read(NoteKind::Task, ours, core.clock.now()).await.ok()??;
     let note: TaskNote = serde_json::from_str(&note.value).ok()?;
     deferred.tasks.insert(&note.upstream, &note.theirs, ours);
     Some(note)
 }
 
-/// Eras by their names.
+/// Writes and reads eras by name.
 mod era {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
     use servanda_mcp::Era;

@@ -1,5 +1,5 @@
-//! A task of an upstream as a requester reads it, in the era of the requester: what `tasks/get` answers and what a notification says. An end is
-//! judged and recorded before a requester reads it.
+//! A task of an upstream as a requester reads it, in the requester's era: the answer to `tasks/get` and the content of a notification.
+//! The end of a task is judged and recorded before a requester reads it.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{
     world::UpstreamMember,
 };
 
-/// News of a task, of what an upstream says about it; none if the task is not one of a requester of ours.
+/// The change event for an upstream's notification about a task; none if the task does not belong to one of our requesters.
 pub(crate) async fn change_event(
     deferred: &Arc<DeferredContext>,
     member: &Arc<UpstreamMember>,
@@ -31,7 +31,7 @@ pub(crate) async fn change_event(
     Some(ChangeEvent::Task { owner, task_id: ours, params: RawValue::from_string(json).ok()?.into() })
 }
 
-/// A task's state in the requester's era, with our id. An end is judged and recorded first, and so is what the task asks.
+/// A task's state in the requester's era, with our id. If the task has ended or asks something, that is judged and recorded first.
 pub(crate) async fn present(mut ended: TaskSettlement<'_>, state: &[u8], requester_era: Era) -> Option<String> {
     let task: RawObject<'_> = serde_json::from_slice(state).ok()?;
     let ours = ended.ours;
@@ -74,7 +74,7 @@ pub(crate) async fn present(mut ended: TaskSettlement<'_>, state: &[u8], request
     Some(legacy.unwrap_or(modern))
 }
 
-/// A task with another status.
+/// The task with another status.
 pub(crate) fn with_status(task: &str, status: &str) -> String {
     let members: RawObject<'_> = serde_json::from_str(task).unwrap_or_default();
     members.to_json_with(|name, _| (name == "status").then(|| to_json(status)))

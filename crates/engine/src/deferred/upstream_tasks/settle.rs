@@ -1,4 +1,4 @@
-//! What a task ended with: held against the contract before anybody sees it, and put on record once.
+//! The end of a task: checked against the contract before a requester sees it, and recorded once.
 
 use std::sync::Arc;
 
@@ -37,23 +37,24 @@ pub(crate) struct TaskSettlement<'a> {
 }
 
 impl TaskSettlement<'_> {
-    /// What the task may ask of the caller.
+    /// Which questions the task may ask the caller.
     pub(super) fn question_rules(&self) -> QuestionRules {
         self.snapshot.question_rules(self.member).refusing(&self.note.refused_questions)
     }
 
-    /// Keeps the task's questions for its record. Clients may poll a task often, and its state repeats the same questions each time.
+    /// Stores the task's questions for its record. Clients may poll a task often, and its state repeats the same questions each time.
     pub(crate) async fn add_questions(&mut self, asked: Vec<QuestionRecord>) {
         if self.note.add_questions(asked) {
             note::write_questions(self.deferred, self.ours, &self.note).await;
         }
     }
 
-    /// A result: as a requester may see it, or the error that it has to be told instead.
+    /// Settles a task that ended with a result. Returns the result as a requester may see it, or the error that the requester gets
+    /// instead.
     pub(crate) async fn with_result(self, result: &Bytes) -> Result<String, RpcError> {
         let contract = self.contract().ok_or_else(|| {
             RpcError::new(code::INTERNAL_ERROR, "the result cannot be checked: the contract of its tool is gone")
-                .with_hint("operators: `servanda check` looks at the contracts")
+                .with_hint("operators: `servanda check` checks the contracts")
         })?;
         let Self { deferred, member, ours, mut note, .. } = self;
         let core = &deferred.core;
@@ -84,7 +85,7 @@ impl TaskSettlement<'_> {
                 observation.status.retryable &= !mutates;
                 let json = tool_result::from_answer(&observed, observation, member.exposure(), result.len()).json;
                 let end = records::end_of_answer(&observed, contract.contract(), result);
-                // What the ledger does not hold as done is not told as done.
+                // A requester is told of success only if the ledger has recorded it.
                 match settle(deferred, ours, note, end, mutates, None).await {
                     SettlementStatus::Accepted => Ok(with_result_type(&json, result)),
                     SettlementStatus::NotYet | SettlementStatus::Disagrees => Err(not_on_record()),
@@ -101,12 +102,12 @@ impl TaskSettlement<'_> {
         }
     }
 
-    /// An error of the protocol: what the upstream would have answered the call with.
+    /// Settles a task that ended with a protocol error: the upstream would have answered the call with it.
     pub(crate) async fn with_error(self, error: &RpcError) {
         self.with_failure(&upstream_failure::rejected(error.clone())).await;
     }
 
-    /// It was given up.
+    /// Settles a task that was cancelled.
     pub(crate) async fn cancelled(self) {
         self.with_failure(&PerformFailure::Cancelled { sent: true }).await;
     }
@@ -129,7 +130,7 @@ impl TaskSettlement<'_> {
         settle(deferred, ours, note, end, true, None).await;
     }
 
-    /// The contract the call was decided from, as it is now: what is passed on today keeps today's promises.
+    /// The present version of the call's contract: a result that is passed on today must keep today's promises.
     fn contract(&self) -> Option<Arc<CompiledContract>> {
         self.snapshot.contract(&self.note.record.tool, &self.note.contract)
     }
@@ -143,7 +144,7 @@ impl TaskNote {
     }
 }
 
-/// Puts the end on record, unless it is there already.
+/// Records the end, unless it is recorded already.
 async fn settle(
     deferred: &DeferredContext,
     ours: &str,
@@ -170,17 +171,17 @@ async fn settle(
         return concluded;
     }
     if let Err(error) = note::write(deferred, ours, &TaskNote { settled: true, ..note }).await {
-        tracing::warn!(%error, task = ours, "that a task is settled could not be kept");
+        tracing::warn!(%error, task = ours, "the settlement of a task could not be stored with the task");
     }
     concluded
 }
 
 fn not_on_record() -> RpcError {
-    RpcError::new(code::INTERNAL_ERROR, "the task has ended, but its end is not on record")
+    RpcError::new(code::INTERNAL_ERROR, "the task has ended, but the ledger has not recorded its end")
         .with_hint("ask for the task again; operators: `servanda doctor` looks at the ledger")
 }
 
-/// With the `resultType` that the upstream's own result had.
+/// Adds `resultType` if the upstream's own result had one.
 fn with_result_type(json: &str, result: &Bytes) -> String {
     let members: RawObject<'_> = serde_json::from_slice(result).unwrap_or_default();
     if members.get(field::RESULT_TYPE).is_none() {

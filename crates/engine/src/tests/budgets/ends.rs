@@ -1,5 +1,5 @@
-//! Every way in which a call can end, and what it draws: kept back before it is sent, used where it was made, given back where it
-//! provably was not, and kept back as long as nobody knows.
+//! What a call draws, for every way in which it can end: the amount is reserved before the call is sent, spent if the call was made,
+//! released if it provably was not, and stays reserved while the outcome is unknown.
 
 use std::sync::atomic::Ordering;
 
@@ -38,7 +38,7 @@ fn ways() -> [(&'static str, Way, Stands, Stands, u64); 8] {
     let timed_out: Way = || Err(PerformFailure::TimedOut { note: None });
     let malformed: Way = || Err(PerformFailure::Malformed { why: "no JSON".to_owned() });
     let rejects: Way = || Err(rejected(-32602, "no such argument", None));
-    // What is left of a write and of a read, in money, and how many calls were used up.
+    // the state of a write and of a read, in money; how many calls were used up
     [
         ("done", done, SPENT, SPENT, 1),
         ("the tool says it failed", tool_error, SPENT, SPENT, 1),
@@ -94,9 +94,9 @@ async fn the_gate_is_in_the_trail_and_comes_before_the_fence() {
     }
 }
 
-/// What nobody knows stays kept back until somebody settles it, and then it is used or given back.
+/// The reservation of an unknown outcome stays until a person settles the effect; then it is spent or released.
 #[tokio::test]
-async fn what_nobody_knows_is_kept_back_until_a_person_settles_it() {
+async fn an_unknown_outcome_stays_reserved_until_a_person_settles_it() {
     for (completed, settled) in [(true, SPENT), (false, NOTHING)] {
         let bank = bank(costly(), &[money(COST_MICROS)], |_| async { Err(died()) });
         bank.call(keyed("k")).await;
@@ -140,7 +140,7 @@ async fn a_replay_costs_nothing_even_when_nothing_is_left() {
     assert_eq!(bank.calls(), 1);
 }
 
-/// The same of a read that is an operation: it is kept back before it is known that it was answered before.
+/// The same for a read with a key: the amount is reserved before it is known that the read was answered before.
 #[tokio::test]
 async fn a_read_that_was_answered_before_is_given_back() {
     let bank = bank(costly(), &[money(2 * COST_MICROS)], |_| async { Ok(text(Era::Modern, "read")) });
@@ -180,7 +180,7 @@ async fn a_retry_inside_a_call_draws_once() {
 }
 
 #[tokio::test]
-async fn whoever_gives_up_before_anything_is_sent_pays_nothing() {
+async fn a_caller_that_gives_up_before_anything_is_sent_pays_nothing() {
     let mut contracts = costly();
     contracts[0].preconditions = serde_json::from_value(json!([{
         "id": "open", "tool": "up.echo", "arguments": {"text": "{text}"},
@@ -201,7 +201,7 @@ async fn whoever_gives_up_before_anything_is_sent_pays_nothing() {
     assert_eq!(stands(&bank.harness, BudgetDimension::Write).await, NOTHING);
 }
 
-/// What the gateway asks on its own account, here because a contract wants to know something first, draws nothing.
+/// Questions that the gateway asks on its own account draw nothing; here a contract has a precondition.
 #[tokio::test]
 async fn the_gateways_own_questions_draw_nothing() {
     let mut contracts = costly();
@@ -218,7 +218,7 @@ async fn the_gateways_own_questions_draw_nothing() {
     assert_eq!((bank.calls(), stands(&bank.harness, BudgetDimension::Financial).await), (2, SPENT));
 }
 
-/// A call that is asked something on the way is one operation: it is kept back until the end, and drawn once.
+/// A call that is asked something on the way is one operation: its reservation lasts until the end, and it draws once.
 #[tokio::test]
 async fn what_goes_on_after_a_question_is_drawn_once() {
     let asks = json!({"name": {"method": "elicitation/create", "params": {"message": "who?", "requestedSchema": {"type": "object", "properties": {}}}}});
@@ -276,9 +276,9 @@ async fn a_store_that_is_away_refuses_what_needs_it_and_nothing_else() {
     }
 }
 
-/// The store did what it was asked and could not say so: nothing is sent, and nothing stays kept back.
+/// The store made the reservation but could not say so: nothing is sent, and nothing stays reserved.
 #[tokio::test]
-async fn a_reservation_that_nobody_heard_of_is_given_back() {
+async fn a_reservation_whose_confirmation_was_lost_is_released() {
     for request in [keyed("k"), keyless("hello"), reading()] {
         let bank = bank(costly(), &[money(COST_MICROS)], |_| async { Ok(text(Era::Modern, "done")) });
         bank.harness.budgets.deaf.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What a process leaves behind, wherever it dies on the way of a call: nothing is leaked, nothing that was made is forgotten.
+//! What a process leaves if it dies at any point of a call: no reservation leaks, and no call that was made is forgotten.
 
 use std::{
     collections::BTreeSet,
@@ -33,7 +33,7 @@ fn of_class(effect: Value) -> Vec<ToolContract> {
     contracts
 }
 
-/// A bank whose process ended while the server had the call, and the same after a restart; then the server answers.
+/// A bank whose process ended while the server had the call, and the same bank after a restart; then the server answers.
 async fn crashed(contracts: Vec<ToolContract>, request: CallRequest) -> (Bank, EngineHarness) {
     let up = Arc::new(AtomicBool::new(false));
     let is_up = up.clone();
@@ -66,7 +66,7 @@ async fn look(harness: &EngineHarness) {
 #[tokio::test]
 async fn a_process_that_dies_after_sending_leaves_it_to_the_effect() {
     let keyed_tool = || of_class(json!({"class": "K", "key": {"argument": "idem"}, "key_window_sec": 86_400}));
-    // Sent again and done; nobody knows.
+    // A keyed effect is sent again and completes; the outcome of the other is unknown.
     for (contracts, state, after) in [
         (keyed_tool(), EffectState::Completed, (COST_MICROS, 0, 0)),
         (costly(), EffectState::OutcomeUnknown, (0, COST_MICROS, 0)),
@@ -83,12 +83,12 @@ async fn a_process_that_dies_after_sending_leaves_it_to_the_effect() {
         look(&restarted).await;
         assert_eq!(bank.states().await, [state]);
         assert_eq!(stands(&bank.harness, BudgetDimension::Financial).await, after, "{state:?}");
-        // A caller's unit is gone with the process, until the window is over.
+        // A unit that the caller took is gone with the process, until the window is over.
         assert_eq!(stands(&bank.harness, BudgetDimension::Write).await, (0, 0, 10));
     }
 }
 
-/// The caller comes again before recovery does: what was sent before was paid for then.
+/// The caller repeats the call before recovery does: the first dispatch was already paid for.
 #[tokio::test]
 async fn what_is_sent_again_by_its_caller_is_paid_for_once() {
     let contracts = of_class(json!({"class": "K", "key": {"argument": "idem"}, "key_window_sec": 86_400}));
@@ -110,7 +110,7 @@ async fn a_read_that_a_process_died_in_is_used_up_in_time() {
     assert_eq!(stands(&bank.harness, BudgetDimension::Financial).await, (COST_MICROS, 0, 0), "it may have been sent");
 }
 
-/// Of a read that is an operation too: what its recovery calls not executed may have cost money all the same.
+/// The same for a read with a key: although recovery calls it not executed, it may have cost money.
 #[tokio::test]
 async fn a_keyed_read_that_a_process_died_in_is_used_up_too() {
     let request = CallRequest { keys: keyed("k").keys, ..reading() };
@@ -121,7 +121,7 @@ async fn a_keyed_read_that_a_process_died_in_is_used_up_too() {
     assert_eq!(stands(&bank.harness, BudgetDimension::Financial).await, (COST_MICROS, 0, 0));
 }
 
-/// The process dies with the claim in hand and the money kept back, before the fence.
+/// The process dies with a claim and a reservation, before the fence.
 #[tokio::test]
 async fn what_was_kept_back_and_never_fenced_is_given_back() {
     let bank = bank(costly(), &[money(COST_MICROS)], |_| async { Ok(text(Era::Modern, "done")) });
@@ -145,8 +145,8 @@ async fn what_was_kept_back_and_never_fenced_is_given_back() {
     assert_eq!(stands(&bank.harness, BudgetDimension::Financial).await, (0, 0, 0));
 }
 
-/// Nobody knows whether the fence was made: recovery may find it and send the call, so that only the effect can say what becomes of
-/// what is kept back. Here the mark is taken back, and then it is given back.
+/// It is unknown whether the fence was made. Recovery may find it and send the call, so only the effect can decide about the reservation.
+/// Here the fence is taken back, and then the reservation is released.
 #[tokio::test(start_paused = true)]
 async fn what_is_kept_back_for_a_doubtful_fence_is_left_to_the_effect() {
     let contracts = of_class(json!({"class": "K", "key": {"argument": "idem"}, "key_window_sec": 86_400}));
@@ -163,7 +163,7 @@ async fn what_is_kept_back_for_a_doubtful_fence_is_left_to_the_effect() {
     assert_eq!((bank.calls(), stands(&bank.harness, BudgetDimension::Financial).await), (0, (0, 0, 0)));
 }
 
-/// What nobody wants is given back while the process lives, and when it ends.
+/// Units that are no longer needed are released, both while the process lives and when it ends.
 #[tokio::test]
 async fn units_are_given_back_when_their_time_is_over() {
     let bank = bank(costly(), &[counted(BudgetDimension::Write, 640)], |_| async { Ok(text(Era::Modern, "done")) });

@@ -1,4 +1,4 @@
-//! What is allowed, by whom and how often; what is refused in words; and what is asked of the store for it.
+//! Limits: who may draw what and how often, the words of refusals, and how often the store is asked.
 
 use std::sync::Arc;
 
@@ -119,7 +119,7 @@ async fn each_account_has_its_own() {
     }
 }
 
-/// The session is the run of a call that names none.
+/// If a call names no run, its session is the run.
 #[tokio::test]
 async fn a_session_is_a_run() {
     let mut allowance = money(COST_MICROS);
@@ -135,7 +135,7 @@ async fn a_session_is_a_run() {
     }
 }
 
-/// A credential of an agent, made out of another, with so many writes.
+/// An agent's credential, derived from another one, with this many writes.
 fn handed_on(from: &AuthenticatedCaller, writes: u64, now: Timestamp) -> AuthenticatedCaller {
     let keys = RootKeys::new("k", [("k".to_owned(), Secret::new([7; 32]))].into()).unwrap();
     let narrowing = Narrowing { budget: [(Counted::Write, writes)].into(), ..Narrowing::default() };
@@ -166,14 +166,14 @@ async fn what_children_of_a_credential_draw_is_drawn_under_it_too() {
         let answer = bank.call(of(&children[child], &number.to_string())).await;
         assert_eq!(!is_refused(&answer), passes, "{number}");
     }
-    // The other child has one of its own left, and what they come from has none.
+    // The other child has one write of its own left, but its parent has none.
     let refused = refusal(bank.call(of(&children[1], "more")).await);
     let account = refused.budget.unwrap().account;
     assert!(account.starts_with(&format!("credential `{}`", parent.credential())), "{account}");
     assert_eq!(bank.calls(), 3);
 }
 
-/// With leased budgets the store is asked once for a chunk, whatever the number of calls; without any it is not asked at all.
+/// With leased budgets the store is asked once for a chunk, however many calls there are. Without budgets it is not asked at all.
 #[tokio::test]
 async fn leased_calls_cost_no_store() {
     const CALLS: usize = 100;
@@ -193,7 +193,7 @@ async fn leased_calls_cost_no_store() {
     }
 }
 
-/// Many at once wait for one answer of the store, and all are told the same.
+/// Many calls at once wait for one answer of the store, and all get the same answer.
 #[tokio::test]
 async fn many_at_once_ask_once() {
     let limit = 640;
@@ -209,7 +209,7 @@ async fn many_at_once_ask_once() {
     assert_eq!((refused, bank.calls(), bank.harness.budgets.entries()), (0, 10, 1));
 }
 
-/// What is not enough of one currency is not taken from another.
+/// A shortage in one currency is not covered from another.
 #[tokio::test]
 async fn another_currency_is_refused_and_said() {
     let mut euros = money(100 * COST_MICROS);
@@ -220,7 +220,7 @@ async fn another_currency_is_refused_and_said() {
     assert_eq!((refused.gate, bank.calls()), (GateName::Budget, 0));
 }
 
-/// Allowances are replaced with the world, and what was drawn stays drawn.
+/// Allowances are replaced with the world, and the amounts that were drawn stay drawn.
 #[tokio::test]
 async fn allowances_change_with_the_world() {
     let bank = bank(costly(), &[money(COST_MICROS)], |_| async { Ok(text(Era::Modern, "done")) });

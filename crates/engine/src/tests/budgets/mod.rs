@@ -1,4 +1,4 @@
-//! Gate 11, end to end: what is drawn by every way in which a call can end, and what is never drawn.
+//! Gate 11, end to end: what a call draws for every way in which it can end, and what it never draws.
 
 mod ends;
 mod left;
@@ -19,10 +19,10 @@ use crate::{
     testing::{EngineHarness, EngineTestClock, ScriptedRequest, ScriptedServer, call, draft, snapshot_of},
 };
 
-/// What `write` and `echo` cost here.
+/// The cost of a call of `write` or `echo` here.
 const COST_MICROS: u64 = 4_000_000;
 
-/// What was spent, is kept back and is leased of a dimension.
+/// The spent, reserved and leased amounts of a dimension.
 type Stands = (u64, u64, u64);
 
 fn money(amount_micros: u64) -> Allowance {
@@ -41,7 +41,7 @@ fn counted(dimension: BudgetDimension, amount: u64) -> Allowance {
     }
 }
 
-/// `write` and `echo`, of which a call costs money.
+/// `write` and `echo`, whose calls cost money.
 fn costly() -> Vec<ToolContract> {
     let cost = json!({"currency": "USD", "cost_per_call": 3.5, "cost_unit": "call",
         "components": {"network": 0.2, "human_review": 0.3}});
@@ -59,7 +59,7 @@ fn critical() -> Vec<ToolContract> {
     vec![contract]
 }
 
-/// A bank where this is allowed.
+/// A bank with these allowances.
 fn bank<F>(
     contracts: Vec<ToolContract>,
     allowances: &[Allowance],

@@ -1,4 +1,4 @@
-//! Long work that is not wanted any more, or whose upstream asks something.
+//! Long work that is cancelled, or whose upstream asks something.
 
 use std::{
     sync::{
@@ -109,10 +109,13 @@ async fn what_the_upstream_asks_comes_first_where_the_requester_can_be_asked() {
     let terms = crate::testing::again(&asked["requestState"], &json!({key: {"action": "accept"}}));
     let created = task(bank.call(call(&able, "write", terms)).await);
     let ended = until_status(&bank.harness, &able, &created["taskId"], "completed").await;
-    assert_eq!(ended["result"]["content"][0]["text"], "true false", "afterwards nobody is there to be asked");
+    assert_eq!(
+        ended["result"]["content"][0]["text"], "true false",
+        "afterwards no client is waiting that could be asked"
+    );
 }
 
-/// What was not wanted once may be wanted again under the same key, and then nobody has cancelled it.
+/// A cancelled call may be made again under the same key, and then the earlier cancellation no longer counts.
 #[tokio::test(start_paused = true)]
 async fn a_cancellation_is_of_one_attempt() {
     let slow = slow(&[]);
@@ -127,9 +130,9 @@ async fn a_cancellation_is_of_one_attempt() {
     assert_eq!((&told["status"], told.get("statusMessage")), (&json!("working"), None));
 }
 
-/// A question that comes when nobody waits any more is not passed on to anybody, and what it was about is not called done.
+/// A question that comes when no client is waiting any more is not passed on, and the call is not reported as done.
 #[tokio::test(start_paused = true)]
-async fn a_question_that_comes_too_late_is_nobodys() {
+async fn a_question_that_comes_too_late_is_not_passed_on() {
     let server = ScriptedServer::new(Era::Modern, &json!({}), |_| async {
         tokio::time::sleep(Duration::from_mins(1)).await;
         let wants = json!({"k": {"method": "elicitation/create", "params": {"message": "Sure?"}}});
@@ -143,7 +146,7 @@ async fn a_question_that_comes_too_late_is_nobodys() {
     assert_eq!(bank.harness.outcomes(), ["unknown"]);
 }
 
-/// Before its turn nothing can be asked about, so that its caller is told in time.
+/// A call that waits for its turn cannot be asked about yet, so its caller is answered while it still waits.
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_turn_does_not_come_is_told_while_its_caller_waits() {
     let slow = slow(&[]);
@@ -156,7 +159,7 @@ async fn a_call_whose_turn_does_not_come_is_told_while_its_caller_waits() {
     assert_eq!(bank.calls(), 1);
 }
 
-/// Where too much goes on already, a caller waits for the end as of any call.
+/// If too much long work is under way, a caller waits for the end as with any call.
 #[tokio::test(start_paused = true)]
 async fn without_a_place_a_call_is_waited_for() {
     let slow = slow(&[]);

@@ -1,4 +1,4 @@
-//! Tasks that an upstream makes of long work, followed to their end by whoever lives.
+//! Tasks that an upstream makes of long work, followed to their end by whichever process is alive.
 
 use std::{
     sync::{
@@ -23,14 +23,14 @@ use crate::{
     testing::{RecordingEffects, ScriptedRequest, ScriptedServer, call, parse, rejected, said, text},
 };
 
-/// What nobody waits for.
+/// Work whose caller never waits.
 fn always(class: &str) -> ToolContract {
     let mut contract = of_class(class);
     contract.execution.as_mut().unwrap().timeout_class = TimeoutClass::Async;
     contract
 }
 
-/// A server that makes tasks of either era, which go on while nobody asks, and end when they are let go.
+/// A server that makes tasks of either era. They continue while no process asks, and end when the test lets them.
 fn tasks_server(era: Era) -> (Arc<ScriptedServer>, Arc<AtomicBool>) {
     let done = Arc::new(AtomicBool::new(false));
     let is_done = done.clone();
@@ -41,7 +41,7 @@ fn tasks_server(era: Era) -> (Arc<ScriptedServer>, Arc<AtomicBool>) {
     let server = ScriptedServer::new(era, &capabilities, move |heard: ScriptedRequest| {
         let is_done = is_done.load(Ordering::SeqCst);
         async move {
-            // As the real upstream does with a question that nobody wants the answer of.
+            // As the real upstream does with a question that was cancelled.
             if heard.method != "tools/call" && heard.delivery.cancel.is_cancelled() {
                 return Err(PerformFailure::Cancelled { sent: true });
             }
@@ -87,7 +87,7 @@ fn a_task_of_the_upstream_is_followed_and_followed_on_after_a_crash() {
         });
         let polled = server.heard().iter().filter(|line| line.starts_with("tasks/get")).count();
         assert!((4..=30).contains(&polled), "less and less often: {polled}");
-        // Not before it is clear that nobody follows it any more, and although its owner is long gone.
+        // Not before it is clear that no process follows the task any more, although its owner is long gone.
         lives.recover(MINUTE_MS / 4, async |harness| {
             assert!(harness.engine.long_running().works.find(&handle.clone().into()).is_none());
         });
@@ -158,12 +158,12 @@ async fn the_upstreams_own_task_is_passed_on_to_a_requester_that_takes_tasks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_hears_what_is_said_of_a_followed_task() {
+async fn a_waiting_caller_hears_the_state_of_a_followed_task() {
     let (server, _) = tasks_server(Era::Legacy);
     let bank = Bank::new(server, vec![always("N")]);
     let (terms, mut heard) = crate::testing::listening();
     refusal(bank.call(call(&legacy(), "write", terms)).await);
-    let ClientMessage::Progress(params) = heard.recv().await.unwrap() else { panic!("another remark") };
+    let ClientMessage::Progress(params) = heard.recv().await.unwrap() else { panic!("another message") };
     assert_eq!(parse(params.get()), json!({"progress": 1, "message": "half"}));
     assert!(heard.try_recv().is_err(), "the same is said once");
 }
@@ -200,7 +200,7 @@ fn a_task_of_an_earlier_attempt_is_not_followed() {
     });
 }
 
-/// The note comes first: a process that dies before the effect says that it waits for a task leaves enough behind.
+/// The note is stored first: a process that dies before the effect says that it waits for a task leaves enough behind.
 #[test]
 fn what_was_only_noted_is_followed_too() {
     let store: Arc<OnceLock<Arc<RecordingEffects>>> = Arc::default();
@@ -232,7 +232,7 @@ fn what_was_only_noted_is_followed_too() {
     });
 }
 
-/// Whoever could have said that it takes tasks and has not is not spoken for.
+/// The engine does not declare the task extension for a modern requester that did not declare it itself.
 #[tokio::test(start_paused = true)]
 async fn a_modern_server_hears_of_tasks_only_from_requesters_that_take_them() {
     let server = ScriptedServer::new(

@@ -1,4 +1,4 @@
-//! Long work: told of as a task or a handle, fetched later, cancelled honestly, and found again after a crash.
+//! Long work: given to the caller as a task or a handle, fetched later, cancelled honestly, and recovered after a crash.
 
 mod cancelled;
 mod followed;
@@ -48,7 +48,7 @@ pub(super) fn long_read() -> ToolContract {
     long(draft("up", "echo", false))
 }
 
-/// Class K, N, Q or R by its letter.
+/// A contract of class K, N, Q or R.
 pub(super) fn of_class(class: &str) -> ToolContract {
     let mut contract = long_write();
     let manifest = json!([{ "resource": "x", "operation": "UPDATE", "scope": "tenant" }]);
@@ -83,7 +83,7 @@ pub(super) fn keyed(requester: &Requester) -> CallRequest {
     CallRequest { keys, ..call(requester, "write", RequestTerms::default()) }
 }
 
-/// A server that answers `done` when it is let go, and says how far it came if it is told to.
+/// A server that answers `done` when the test lets it, and reports progress if told to.
 pub(super) struct Slow {
     pub(super) server: Arc<ScriptedServer>,
     pub(super) go: Arc<Semaphore>,
@@ -143,7 +143,7 @@ pub(super) async fn status(harness: &EngineHarness, requester: &Requester, id: &
     about(harness, requester, InquirySubject::Task, json!({"taskId": id})).await.unwrap()
 }
 
-/// Asks until it is so; time passes by itself while everybody waits.
+/// Asks until the task has this status; virtual time passes while all tasks wait.
 pub(super) async fn until_status(harness: &EngineHarness, requester: &Requester, id: &Value, wanted: &str) -> Value {
     for _ in 0..1_000 {
         let found = status(harness, requester, id).await;
@@ -160,7 +160,7 @@ pub(super) fn fetch(requester: &Requester, arguments: &Value) -> CallRequest {
     CallRequest { arguments, ..call(requester, "servanda__result", RequestTerms::default()) }
 }
 
-/// The first process, which dies with everything it does; and the second.
+/// The first process, which dies with everything it does, and the second.
 pub(super) struct TwoLives {
     pub(super) bank: Bank,
     pub(super) contracts: Vec<ToolContract>,
@@ -180,7 +180,7 @@ impl TwoLives {
         Self { bank, contracts, clock }
     }
 
-    /// Lives until the future is over, and dies.
+    /// Runs a process until the future is over, and then kills it.
     pub(super) fn live<T>(&self, life: impl AsyncFnOnce(&EngineHarness) -> T) -> T {
         let runtime = runtime();
         runtime.block_on(async {
@@ -190,7 +190,7 @@ impl TwoLives {
         })
     }
 
-    /// A second life, some time after: what was left behind is looked after.
+    /// Runs a second process some time later, which recovers what the first one left.
     pub(super) fn recover<T>(&self, after_ms: u64, life: impl AsyncFnOnce(&EngineHarness) -> T) -> T {
         self.clock.pass_ms(after_ms);
         self.live(async |harness| {

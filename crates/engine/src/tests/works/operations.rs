@@ -1,4 +1,4 @@
-//! Operations that a contract says how to ask about.
+//! Operations whose contract says how to ask about them.
 
 use std::{
     sync::{Arc, Mutex},
@@ -19,7 +19,7 @@ use crate::{
     testing::{ScriptedRequest, ScriptedServer, call, draft, said},
 };
 
-/// A tool that submits, and the tool that tells how that stands.
+/// A tool that submits an operation, and the tool that reports its state.
 fn polled() -> Vec<ToolContract> {
     let mut submits = of_class("N");
     let plan = json!({"tool": "up.echo", "operation_pointer": "/job/id", "operation_argument": "text",
@@ -30,7 +30,7 @@ fn polled() -> Vec<ToolContract> {
     vec![submits, draft("up", "echo", false)]
 }
 
-/// A server with such tools, whose operation stands as a test says.
+/// A server with these tools; the test sets the state of its operation.
 fn operations(submitted: Value) -> (Arc<ScriptedServer>, Arc<Mutex<Value>>) {
     let stands = Arc::new(Mutex::new(json!({"state": "queued"})));
     let now = stands.clone();
@@ -48,7 +48,7 @@ fn operations(submitted: Value) -> (Arc<ScriptedServer>, Arc<Mutex<Value>>) {
 
 #[test]
 fn an_operation_is_asked_about_as_its_contract_says_and_asked_on_after_a_crash() {
-    // how it ends, how the task stands, what is fetched
+    // the final state of the operation, the status of the task, the result
     let table = [
         (json!({"state": "done", "out": {"ok": true}}), "completed", json!({"ok": true})),
         (json!({"state": "failed", "why": "no paper"}), "completed", Value::Null),
@@ -86,7 +86,7 @@ async fn an_answer_that_names_no_operation_leaves_an_unknown_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operation_is_waited_for_where_nobody_takes_handles() {
+async fn a_caller_without_tasks_waits_for_its_operation() {
     let (server, state) = operations(json!({"job": {"id": "op-1"}}));
     let bank = Bank::new(server, polled());
     let ends = async {

@@ -1,4 +1,4 @@
-//! What becomes of long work whose process died.
+//! What recovery does with long work whose process died.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::{Gateway as _, RequestTerms, testing::call};
 
 #[test]
 fn what_a_dead_process_left_is_told_by_what_recovery_finds() {
-    // class, how the task stands afterwards, what it says, calls that the upstream heard
+    // class, the task's status afterwards, its message, calls that the upstream got
     let table =
         [("K", "completed", "", 2), ("N", "failed", "nobody knows", 1), ("R", "failed", "its owner went away", 1)];
     for (class, stands, says, calls) in table {

@@ -1,4 +1,4 @@
-//! What callers are told of long work: a task, a handle, its progress, its result.
+//! What callers get from long work: a task, a handle, its progress, its result.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ async fn a_requester_that_takes_tasks_is_told_of_one_once_the_effect_is_fenced()
     assert_eq!(refusal(bank.call(refused).await).error_code, TaxonomyClass::StructuralViolation, "at once");
     let began = Instant::now();
     let created = task(bank.call(call(&takes_tasks(), "write", RequestTerms::default())).await);
-    assert_eq!(began.elapsed().as_secs(), 1, "nobody waits for the end");
+    assert_eq!(began.elapsed().as_secs(), 1, "the caller does not wait for the end");
     let effect = bank.effects().await.remove(0);
     assert_eq!((&created["taskId"], &created["status"]), (&json!(effect.id), &json!("working")));
     assert_eq!(effect.state, EffectState::Dispatching);
@@ -98,7 +98,7 @@ async fn a_legacy_requester_gets_the_form_of_its_era() {
     assert_eq!((&got["status"], got.get("result")), (&json!("completed"), None));
     let again = about(&bank.harness, &legacy(), InquirySubject::TaskCancel, json!({"taskId": id})).await.unwrap_err();
     assert_eq!(again.code, -32602, "what has ended is not cancelled");
-    // Without a `task` it waits for its turn to be told.
+    // Without a `task` parameter the caller waits, and then gets a handle.
     let answered = bank.call(call(&legacy(), "echo", RequestTerms::default())).await;
     assert_eq!(refusal(answered).error_code, TaxonomyClass::IdempotencyConflict);
 }
@@ -151,7 +151,7 @@ async fn a_handle_is_its_principals_alone_and_the_tool_keeps_its_contract() {
         let refused = refusal(bank.call(fetch(&other, &json!({"handle": handle}))).await);
         let made_up = refusal(bank.call(fetch(&other, &json!({"handle": "eff_made_up"}))).await);
         assert_eq!((refused.error_code, refused.handle), (TaxonomyClass::SemanticInvalidity, None));
-        assert_eq!(refused.message, made_up.message, "nobody can tell another's from none");
+        assert_eq!(refused.message, made_up.message, "another principal's handle looks like one that does not exist");
     }
     for (arguments, class) in [
         (json!({}), TaxonomyClass::StructuralViolation),
@@ -215,7 +215,7 @@ async fn progress_is_kept_and_shown() {
     assert_eq!(status(&restarted, &takes_tasks(), &id).await["statusMessage"], "3 of 4: writing ");
 }
 
-/// The shapes on the wire, whole: they cannot change silently.
+/// The complete shapes on the wire: they must not change by accident.
 #[tokio::test(start_paused = true)]
 async fn the_shapes_of_both_eras() {
     for (requester, created, working, failed) in [
@@ -288,10 +288,10 @@ async fn the_time_is_the_contracts_and_over_at_its_end() {
     let handle = json!(refusal(bank.call(call(&plain(), "write", terms)).await).handle.unwrap());
     let effect = bank.effects().await.remove(0);
     assert_eq!(effect.order.timeout_ms, 240_000, "not the caller's");
-    assert!(effect.overdue_at_ms > effect.created_ms + 240_000, "nobody else begins before its owner gives up");
+    assert!(effect.overdue_at_ms > effect.created_ms + 240_000, "no other process begins before its owner gives up");
     let waited = refusal(bank.call(fetch(&plain(), &json!({"handle": handle, "wait_ms": 86_400_000}))).await);
     assert!(waited.message.contains("still goes on"), "{}", waited.message);
-    assert_eq!(began.elapsed().as_secs(), 25, "nobody waits longer than is configured");
+    assert_eq!(began.elapsed().as_secs(), 25, "no caller waits longer than is configured");
     tokio::time::sleep(Duration::from_secs(200)).await;
     let failed = until_status(&bank.harness, &takes_tasks(), &handle, "failed").await;
     assert_eq!(failed["error"]["data"]["effect"], "unknown");

@@ -1,5 +1,5 @@
-//! Who callers are to the policies. Everything that is settled for a principal is remembered with it, so the same caller has to be
-//! the same principal again; finding it allocates nothing.
+//! The principals of callers. Other caches use a principal as their key, so the same caller must get the same principal again. A lookup
+//! allocates nothing.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -14,14 +14,14 @@ use servanda_authority::{
 use servanda_contract::{Caller, CallerActor};
 use servanda_policy::{PartyIdentity, Principal, PrincipalError, Vocabulary};
 
-/// Callers whose principals are kept. When there are more, all are forgotten and worked out again as they come.
+/// How many callers' principals are cached. When there are more, the cache is emptied and filled again.
 const PRINCIPALS_MAX: usize = 4_096;
 
-/// The principals that were worked out.
+/// The cached principals.
 #[derive(Debug, Default)]
 pub(super) struct PolicyPrincipalCache {
     state: RandomState,
-    /// By a number of the party; two parties of one number take turns, which costs time and nothing else.
+    /// By a hash of the caller's facts. Two callers with the same hash replace each other, which only costs time.
     known: RwLock<HashMap<u64, CachedPrincipal>>,
 }
 
@@ -31,12 +31,12 @@ struct CachedPrincipal {
     principal: Arc<Principal>,
 }
 
-/// A caller, as far as policies can tell.
+/// What policies can see of a caller.
 #[derive(Debug)]
 pub(super) struct PrincipalFacts {
     tenant: String,
     principal: String,
-    /// Who acts, the one who acts now first, and whether that is proven.
+    /// The actors, the present one first, and whether each is proven.
     actors: Vec<CallerActor>,
     scopes: Vec<String>,
     groups: BTreeSet<String>,
@@ -86,7 +86,7 @@ impl PrincipalFacts {
         }
     }
 
-    /// The same from a record.
+    /// The same, from a record.
     pub(super) fn from_record(caller: &Caller, scopes: &[String], groups: &[String]) -> Self {
         Self {
             tenant: caller.tenant.clone(),

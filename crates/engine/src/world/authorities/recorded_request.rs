@@ -1,27 +1,27 @@
-//! A recorded call as policies would see it again: who called, what, and in which circumstances. Its arguments are not on
-//! record, and in which environment the gateway was then is not either: it is taken to be the present one.
+//! A recorded call as policies would see it again: the caller, the tool and the circumstances. The record has neither the arguments nor
+//! the gateway's environment at that time; the present environment is used instead.
 
 use servanda_contract::{CallRecord, record::Texts};
 use servanda_policy::{CallCircumstances, Principal, PrincipalError, Vocabulary};
 
 use super::principals::PrincipalFacts;
 
-/// A recorded call that came to the policies.
+/// A recorded call that reached the policies.
 #[derive(Debug)]
 pub struct RecordedPolicyRequest<'a> {
-    /// Who called.
+    /// The caller.
     pub principal: Principal,
     /// The name of the tool's contract.
     pub tool: &'a str,
-    /// When, where and what for.
+    /// When and where the call was made, and for what purpose.
     pub circumstances: CallCircumstances<'a>,
-    /// Whether the record has the caller's groups. Where it does not, the principal is in none, and what policies that look at
-    /// groups say means nothing.
+    /// Whether the record has the caller's groups. If it does not, the principal is in no group, and the decisions of policies that look
+    /// at groups mean nothing.
     pub groups_known: bool,
 }
 
 impl<'a> RecordedPolicyRequest<'a> {
-    /// What the record tells; none of a call that never came to the policies.
+    /// What the record tells; none for a call that never reached the policies.
     pub fn from_record(
         record: &'a CallRecord,
         vocabulary: &Vocabulary,

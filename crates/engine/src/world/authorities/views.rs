@@ -1,7 +1,8 @@
-//! What a requester is shown: the tools that some call of theirs could be allowed for, by their credential and by the policies that
-//! decide calls. Scopes that are missing hide nothing: a client learns from the refusal of a call which it has to ask for.
+//! The list that a requester sees: the tools of which some call could be allowed, by its credential and by the policies that decide
+//! calls. A missing scope hides nothing, because the refusal of a call tells the client which scope to ask for.
 //!
-//! A list is worked out once for each kind of requester and kept; a requester from whom nothing is kept sees the very same list as before.
+//! A list is computed once for each kind of requester and cached. If nothing is hidden, the requester gets the whole list itself, not a
+//! copy.
 
 use std::{
     collections::HashMap,
@@ -17,20 +18,20 @@ use servanda_policy::{CallCircumstances, ListDecision, Policies, Principal};
 
 use crate::client::Requester;
 
-/// Lists that are kept. When there are more, all are forgotten and worked out again. They have their tools in common.
+/// How many lists are cached. When there are more, the cache is emptied and filled again. The lists share their tools.
 const VIEWS_MAX: usize = 1_024;
 
-/// The lists that were worked out.
+/// The cached lists.
 #[derive(Debug, Default)]
 pub(super) struct ListingViewCache {
     state: RandomState,
-    /// By a number of what it depends on; two of one number take turns.
+    /// By a hash of everything that the list depends on. Two lists with the same hash replace each other.
     known: RwLock<HashMap<u64, CachedListingView>>,
 }
 
 #[derive(Debug)]
 struct CachedListingView {
-    /// The whole list, which is held so that no other can be in its place.
+    /// The whole list. It is held so that its address cannot be reused by another list.
     whole: Arc<Listing>,
     /// The principal, held for the same reason.
     principal: Arc<Principal>,
@@ -40,7 +41,7 @@ struct CachedListingView {
     shown: Arc<Listing>,
 }
 
-/// One requester's look at a list.
+/// One requester's view of a list.
 pub(super) struct ListingView<'a> {
     pub(super) policies: &'a Policies,
     pub(super) environment: &'a str,
@@ -50,7 +51,7 @@ pub(super) struct ListingView<'a> {
 }
 
 impl ListingView<'_> {
-    /// What they see.
+    /// The list that the requester sees.
     pub(super) fn resolve(self, views: &ListingViewCache, whole: Arc<Listing>) -> Arc<Listing> {
         let number = self.hash(&views.state, &whole);
         let known = views.known.read().unwrap_or_else(PoisonError::into_inner);
@@ -79,7 +80,7 @@ impl ListingView<'_> {
     fn hash(&self, state: &RandomState, whole: &Arc<Listing>) -> u64 {
         let mut hasher = state.build_hasher();
         (Arc::as_ptr(whole), Arc::as_ptr(&self.principal), self.client()).hash(&mut hasher);
-        // Credentials of one principal may be for different tools.
+        // Two credentials of one principal may be for different tools.
         self.requester.authority.credential().hash(&mut hasher);
         hasher.finish()
     }
@@ -93,7 +94,7 @@ impl ListingView<'_> {
             && known.tools == rights.tools
     }
 
-    /// What the software calls itself, where some policy asks for it.
+    /// The client's name for itself, if some policy asks for it.
     fn client(&self) -> Option<&str> {
         self.requester.caller.client.as_deref().filter(|_| self.policies.look_at_client())
     }
@@ -102,7 +103,7 @@ impl ListingView<'_> {
         let circumstances = CallCircumstances {
             tenant: &self.requester.caller.tenant,
             environment: self.environment,
-            // A list looks at no time.
+            // A list does not depend on the time.
             time: Timestamp::from_unix_ms(0),
             client: self.client(),
             task: None,
@@ -121,7 +122,7 @@ impl ListingView<'_> {
         Arc::new(Listing { generation: whole.generation, tools })
     }
 
-    /// Whether some call of a tool could be allowed, for some arguments, at some time, with all scopes.
+    /// Whether some call of a tool could be allowed: with any arguments, at any time, and with all scopes.
     fn shows(&self, contract: &CompiledContract, circumstances: &CallCircumstances<'_>) -> bool {
         let (rights, name) = (self.requester.authority.rights(), &contract.contract().identity.name);
         rights.tools.covers(name)

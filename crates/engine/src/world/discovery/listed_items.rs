@@ -10,14 +10,14 @@ use tokio::time::Instant;
 
 use crate::clock::within_ms;
 
-/// Pages of one list that are read, and items of one list. A longer list is too long for a person to read.
+/// How many pages and items of one list are read. A longer list is too long for a person to review.
 const PAGES_MAX: usize = 50;
 const ITEMS_MAX: usize = 1_000;
-/// How long one upstream may take to tell its lists.
+/// How long one upstream may take to give its lists.
 const MS_MAX: u64 = 20_000;
 
-/// Everything that an upstream lists beside its tools, by list and name. Items that no agent would be shown are left out, and so is a
-/// list that cannot be read.
+/// Everything that an upstream lists beside its tools, by list and name. Items that no agent would be shown are left out, and so are
+/// lists that cannot be read.
 pub async fn list_items(upstream: &Upstream) -> BTreeMap<ListedKind, Vec<Definition>> {
     let deadline = within_ms(MS_MAX);
     let mut lists = BTreeMap::new();
@@ -32,7 +32,9 @@ pub async fn list_items(upstream: &Upstream) -> BTreeMap<ListedKind, Vec<Definit
             Ok(items) => {
                 lists.insert(kind, items.iter().filter_map(|item| kind.read(item.get()).ok()).collect());
             }
-            Err(error) => tracing::debug!(upstream = %upstream.id(), list = kind.word(), %error, "a list is not read"),
+            Err(error) => {
+                tracing::debug!(upstream = %upstream.id(), list = kind.word(), %error, "a list of an upstream could not be read");
+            }
         }
     }
     lists

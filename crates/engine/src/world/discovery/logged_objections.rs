@@ -1,5 +1,5 @@
-//! Which doubts about tools the log has had: one line for a tool and its contract, however often its server comes back and
-//! however often the files are read again.
+//! Remembers which objections to tools were logged: one line for each tool and contract, however often the server reconnects or the files
+//! are reloaded.
 
 use std::{
     collections::BTreeSet,
@@ -11,17 +11,17 @@ use servanda_contract::Digest;
 
 use super::operator_log;
 
-/// Doubts that are remembered; where there are more, all are told again.
+/// How many objections are remembered. When there are more, all are forgotten and may be logged again.
 const TOLD_MAX: usize = 10_000;
 
-/// What was told, by exposed name and contract.
+/// The logged objections, by exposed name and contract.
 #[derive(Debug, Default)]
 pub(crate) struct LoggedObjections {
     told: Mutex<BTreeSet<(String, Digest)>>,
 }
 
 impl LoggedObjections {
-    /// Tells who objects to a tool's contract, if anybody does and it was not told before. Says whether it was.
+    /// Logs the objections to a tool's contract, unless they were logged before. Returns whether it logged them.
     pub(super) fn log_once(&self, change: &StandingChange, catalog: &Catalog) -> bool {
         let ToolStanding::Offered { objections, .. } = &*change.now else { return false };
         let Some(entry) = catalog.entry(&change.tool).filter(|_| !objections.is_empty()) else { return false };

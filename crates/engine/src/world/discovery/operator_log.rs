@@ -1,5 +1,5 @@
-//! What the operator is told about tools that stand otherwise than before: once a change, in one line, with what a server
-//! wrote made visible and kept short.
+//! Logs for the operator when the standing of a tool changes: one line for each change. Text of the server is shortened and its hidden
+//! characters are shown.
 
 use servanda_catalog::{
     Inventory, StandingChange, ToolHold, ToolStanding,
@@ -7,9 +7,9 @@ use servanda_catalog::{
     pins::{Difference, DifferenceSeverity},
 };
 
-/// Characters of a change that a line of the log has.
+/// How many characters of a change one line shows.
 const SHOWN_CHARS_MAX: usize = 1_000;
-/// Definitions that cannot be used, told one by one.
+/// How many unusable definitions are logged one by one.
 const REJECTED_TOLD_MAX: usize = 20;
 
 pub(crate) fn log_change(change: &StandingChange) {
@@ -19,7 +19,7 @@ pub(crate) fn log_change(change: &StandingChange) {
             let (severity, diff) = (severity.word(), differences_in_line(differences));
             tracing::warn!(
                 %tool, %upstream, severity, diff,
-                "a tool's definition is not the one that was agreed to, so it is held back; `servanda diff {tool}` shows \
+                "a tool's definition is not the one that was agreed to, so the tool is held back; `servanda diff {tool}` shows \
                  it, `servanda pin {tool}` agrees"
             );
         }
@@ -39,11 +39,11 @@ pub(crate) fn log_change(change: &StandingChange) {
         ToolStanding::Held(ToolHold::Unpinned) => {
             tracing::warn!(
                 %tool, %upstream,
-                "nobody has agreed to a tool's definition, so it is held back; `servanda pin {tool}` agrees"
+                "no person has agreed to a tool's definition, so the tool is held back; `servanda pin {tool}` agrees"
             );
         }
         ToolStanding::Held(ToolHold::Rejected { reason }) => {
-            tracing::warn!(%tool, %upstream, reason = in_line(reason), "a tool's definition cannot be used, so it is held back");
+            tracing::warn!(%tool, %upstream, reason = in_line(reason), "a tool's definition cannot be used, so the tool is held back");
         }
         ToolStanding::Held(ToolHold::Incompatible { reasons }) => {
             tracing::warn!(
@@ -51,29 +51,29 @@ pub(crate) fn log_change(change: &StandingChange) {
                 "a tool does not take what its contract says, so it is held back; correct the contract"
             );
         }
-        // Who objects to its contract is told by itself, and once.
+        // Objections to the contract are logged separately, and once.
         ToolStanding::Offered { gaps, drift, .. } => {
             if !drift.is_empty() {
                 let (severity, diff) = (DifferenceSeverity::Additive.word(), differences_in_line(drift));
-                tracing::warn!(%tool, %upstream, severity, diff, "a tool's definition grew; `servanda pin {tool}` agrees");
+                tracing::warn!(%tool, %upstream, severity, diff, "a tool's definition grew; `servanda pin {tool}` agrees to it");
             }
             if !gaps.is_empty() {
-                tracing::warn!(%tool, %upstream, gaps = gaps_in_line(gaps), "a tool does not have all that its contract has");
+                tracing::warn!(%tool, %upstream, gaps = gaps_in_line(gaps), "a tool lacks something that its contract has");
             }
             if !before.is_open() && !first_look {
                 tracing::warn!(%tool, %upstream, "a tool that was {} is offered again", before.word());
             }
         }
-        // Whether anybody is offered it is looked into by itself.
+        // Whether any client is offered the tool is reported separately (`report_missing`).
         ToolStanding::Withdrawn if *first_look => {
-            tracing::debug!(%tool, %upstream, "a tool is not offered to clients like this");
+            tracing::debug!(%tool, %upstream, "a tool is not offered to this kind of client");
         }
         ToolStanding::Withdrawn => tracing::warn!(%tool, %upstream, "a tool is not offered any more"),
         ToolStanding::Unasked => {}
     }
 }
 
-/// A tool that seems to do more than its contract says.
+/// Logs that a tool seems to do more than its contract says.
 pub(super) fn log_objections(change: &StandingChange, objections: &str) {
     let StandingChange { tool, upstream, .. } = change;
     tracing::warn!(
@@ -83,7 +83,7 @@ pub(super) fn log_objections(change: &StandingChange, objections: &str) {
     );
 }
 
-/// Tools that have a contract and that no client is offered.
+/// Logs the tools that have a contract but are offered to no client.
 pub(super) fn log_missing(upstream: &str, tools: &[String]) {
     for tool in tools {
         tracing::warn!(
@@ -116,7 +116,7 @@ fn gaps_in_line(gaps: &[SchemaGap]) -> String {
     in_line(&gaps.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }
 
-/// A server's text must not begin a line of its own in the log, nor move the cursor there.
+/// A server's text must neither start a new line in the log nor move the cursor.
 fn in_line(text: &str) -> String {
     let revealed = servanda_contract::legibility::reveal(text);
     let mut line: String = revealed.replace(['\n', '\r', '\t'], " ").chars().take(SHOWN_CHARS_MAX).collect();

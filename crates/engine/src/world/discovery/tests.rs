@@ -1,5 +1,5 @@
-//! Discovery against a real legacy server that offers one tool more whenever it is asked on a connection, and begins with more
-//! for a client that can do more: what was asked how often, and for whom, can be read off the catalog.
+//! Discovery against a real legacy server. It offers one more tool each time it is asked on a connection, and starts with more for a
+//! client with more capabilities. So the catalog shows how often the server was asked, and for which client.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -85,12 +85,12 @@ async fn names(discovery: &Discovery, requester: &Requester) -> usize {
     discovery.listing(requester, |_| true).await.tools.len()
 }
 
-/// However many calls come at once to a server nobody has asked, it is asked once before them; then not again.
+/// However many calls come at once to a server that was never asked, it is asked once before them, and then not again.
 #[tokio::test]
 async fn a_server_is_asked_once_before_calls() {
     let (discovery, upstream) = discovery("sh");
     let nobody = Requester::local();
-    assert_eq!(names(&discovery, &nobody).await, TOOLS.len(), "nothing is known");
+    assert_eq!(names(&discovery, &nobody).await, TOOLS.len(), "no list is known yet, so all contracts are listed");
     let mut calls = tokio::task::JoinSet::new();
     for _ in 0..20 {
         let discovery = discovery.clone();
@@ -104,29 +104,29 @@ async fn a_server_is_asked_once_before_calls() {
     upstream.shutdown().await;
 }
 
-/// A requester who can be asked something has the list of a legacy server asked for on their behalf; others like them share it.
+/// For a requester with capabilities, a legacy server is asked for a list on its behalf; requesters with the same capabilities share it.
 #[tokio::test]
 async fn lists_are_made_by_what_clients_can_do() {
     let (discovery, upstream) = discovery("sh");
     let (nobody, silent) = (Requester::local(), requester(r#"{"experimental":{}}"#));
     let (roots, sampling) = (requester(r#"{"roots":{}}"#), requester(r#"{"sampling":{}}"#));
-    assert_eq!(names(&discovery, &roots).await, TOOLS.len(), "nobody is connected, so nobody is asked");
+    assert_eq!(names(&discovery, &roots).await, TOOLS.len(), "there is no connection, so the server is not asked");
     discovery.refresh_for_call(&proposal("tool_1"), &nobody).await;
     assert_eq!(names(&discovery, &roots).await, 2);
     assert_eq!(names(&discovery, &roots).await, 2, "once");
     assert_eq!(names(&discovery, &sampling).await, 3);
-    assert_eq!(names(&discovery, &silent).await, 1, "who can be asked nothing is like anybody");
+    assert_eq!(names(&discovery, &silent).await, 1, "a requester without capabilities gets the common list");
     assert_eq!(names(&discovery, &nobody).await, 1);
     let resolves = |requester: &Requester| discovery.catalog.resolve("tool_2", &requester.capabilities).is_ok();
     assert_eq!([&nobody, &roots, &sampling].map(resolves), [false, true, true]);
-    // A call of a kind of client that never listed anything is decided by a list of its own, too.
+    // A call of a client that never asked for a list is also decided by a list of its own.
     let elicitation = requester(r#"{"elicitation":{}}"#);
     discovery.refresh_for_call(&proposal("tool_4"), &elicitation).await;
     assert!(discovery.catalog.resolve("tool_4", &elicitation.capabilities).is_ok());
     upstream.shutdown().await;
 }
 
-/// A server that changes without a word is found out by the probe.
+/// A probe finds a server's change that was not announced.
 #[tokio::test]
 async fn silent_changes_are_found() {
     let (discovery, upstream) = discovery("sh");
@@ -135,7 +135,7 @@ async fn silent_changes_are_found() {
     let following = tokio::spawn(following);
     let mut changes = discovery.catalog.changes();
     let all = async {
-        // All are listed before anybody has asked, so this waits for the first answer and then for the last tool.
+        // All tools are listed before the server is asked, so this waits for the first answer and then for the last tool.
         while changes.changed().await.is_ok() {
             if discovery.catalog.listing(&ClientCapabilities::none()).tools.len() == TOOLS.len() {
                 return;
@@ -148,7 +148,7 @@ async fn silent_changes_are_found() {
     upstream.shutdown().await;
 }
 
-/// An upstream that cannot be asked costs its tools nothing but the mark.
+/// The tools of an upstream that cannot be asked stay; they are only marked as unavailable.
 #[tokio::test]
 async fn an_upstream_that_cannot_be_asked_is_unavailable() {
     let (discovery, upstream) = discovery("no-such-program-anywhere");

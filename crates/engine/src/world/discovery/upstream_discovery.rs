@@ -1,4 +1,4 @@
-//! One upstream and how well it is known: on which of its connections its list was asked for, and nothing was said since.
+//! One upstream, and on which of its connections the list is current: it was asked for there, and no change was announced since.
 
 use std::{
     collections::BTreeMap,
@@ -15,51 +15,51 @@ use tokio::{sync::watch, time::Instant};
 
 use super::{RETRY_MS, fully_capable_client, logged_objections::LoggedObjections, operator_log};
 
-/// After which time it is told that an upstream is waited for.
+/// How long to wait for an upstream before the wait is logged.
 const SLOW_MS: u64 = 3_000;
-/// Connections that are remembered; where there are more, the oldest is asked again.
+/// How many connections are remembered. When there are more, the oldest is asked again.
 const EDITIONS_MAX: usize = 256;
 /// How often in a row a list is asked for that changes while it is read.
 const ROUNDS_MAX: usize = 5;
-/// Clients on whose behalf it is asked at once. One whose connection hangs holds up few others, and never the shared one.
+/// How many questions on behalf of clients run at once. A connection that hangs delays few others, and never the shared one.
 const ASKING_MAX: usize = 16;
 
-/// An upstream and what is known of it.
+/// An upstream, and what is known about it.
 #[derive(Debug)]
 pub(super) struct UpstreamDiscovery {
     id: String,
     upstream: Upstream,
     catalog: Arc<Catalog>,
-    /// Counts what may have changed the upstream's lists.
+    /// Counts the changes that may affect the upstream's lists.
     changes: watch::Receiver<u64>,
-    /// Held while it is asked on behalf of a client: a thousand calls ask once, and no old answer comes after a new one.
+    /// Held while the upstream is asked on behalf of a client, so that a thousand calls ask once and no old answer comes after a new one.
     /// The first one is for the shared connection.
     asking: [tokio::sync::Mutex<()>; ASKING_MAX],
     hashing: RandomState,
     state: Mutex<DiscoveryState>,
     logged_objections: Arc<LoggedObjections>,
-    /// Whether it was asked to the end once, for everybody: it answered, or it could not be asked.
+    /// Whether the common list was asked for once: the upstream answered, or it could not be asked.
     tried: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
 struct DiscoveryState {
-    /// What the count was when a list was asked for, by connection.
+    /// The change count at the time when a list was asked for, by connection.
     editions: BTreeMap<u64, u64>,
-    /// On whose behalf asking failed last, and when.
+    /// The requester and the time of the last failure.
     failed: Option<(UpstreamRequester, Instant)>,
-    /// The last list, so that the same one again is not read again.
+    /// The last list, so that an identical one is not parsed again.
     last: Option<(Digest, Arc<Inventory>)>,
 }
 
 /// Whether an upstream answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UpstreamReachability {
-    /// It did when it was last asked.
+    /// It answered the last question.
     Yes,
     /// It could not be asked, for this reason.
     No(String),
-    /// It was asked, and has not answered so far.
+    /// It was asked and has not answered yet.
     NotYet,
 }
 
@@ -84,13 +84,13 @@ impl UpstreamDiscovery {
         }
     }
 
-    /// Ends when it has answered once or could not be asked.
+    /// Waits until the upstream has answered once or could not be asked.
     pub(super) async fn tried(&self) {
-        // It never fails: the sender is a field of this value.
+        // This never fails: the sender is a field of this value.
         let _ = self.tried.subscribe().wait_for(|tried| *tried).await;
     }
 
-    /// Whether it answered when it was last asked.
+    /// Whether it answered the last question.
     pub(super) fn reachability(&self) -> UpstreamReachability {
         match self.catalog.unreachable_reason(&self.id) {
             Some(why) => UpstreamReachability::No(why),
@@ -103,14 +103,14 @@ impl UpstreamDiscovery {
         self.upstream.changes()
     }
 
-    /// Whether what it offers to this client may differ from what it offers to others: a legacy server knows it from a
-    /// connection of its own. A modern one is told with every request what the client can do, and lists are the same for all.
+    /// Whether the upstream may offer this client something else than others. A legacy server knows the client by a separate connection.
+    /// A modern server learns the client's capabilities with every request, and its list is the same for all.
     pub(super) fn has_own_list(&self, upstream_requester: &UpstreamRequester) -> bool {
         self.upstream.has_own_connection(upstream_requester)
     }
 
-    /// As whom the server knows a client: what it offers to that one is what it offers to the client. What a server of both
-    /// eras offered to legacy clients is forgotten when it does not know them as such any more.
+    /// The requester that the server takes a client for: what it offers to that requester, it offers to the client. If a server of both
+    /// eras no longer knows legacy clients, what it offered to them is forgotten.
     pub(super) fn effective_upstream_requester(&self, upstream_requester: &UpstreamRequester) -> UpstreamRequester {
         let known = self.upstream.connection_requester(upstream_requester);
         if upstream_requester.era == Era::Legacy && known.era == Era::Modern && self.is_modern() {
@@ -119,7 +119,7 @@ impl UpstreamDiscovery {
         known
     }
 
-    /// Whether every user has a connection of their own, whatever it speaks.
+    /// Whether every user has a separate connection, in any era.
     pub(super) fn is_personal(&self) -> bool {
         self.upstream.is_personal()
     }
@@ -129,20 +129,20 @@ impl UpstreamDiscovery {
         matches!(self.upstream.status(), UpstreamStatus::NotConnected | UpstreamStatus::Connecting)
     }
 
-    /// Whether it is known what the server speaks.
+    /// Whether the server's era is known.
     pub(super) fn knows_era(&self) -> bool {
         self.upstream.known_era().is_some()
     }
 
-    /// Whether its list was asked for on the connection that such a request is made on now, and nothing was said since.
+    /// Whether the list was asked for on the connection that such a request would use now, and no change was announced since.
     pub(super) fn is_current(&self, upstream_requester: &UpstreamRequester) -> bool {
         let changes = *self.changes.borrow();
         let edition = self.upstream.edition(upstream_requester);
         edition.is_some_and(|edition| self.state().editions.get(&edition) == Some(&changes))
     }
 
-    /// Sees to it that nothing is called on a connection whose list is not known, where somebody agreed to definitions. The
-    /// upstream asks for that before each call, so that no connection that is made after this is used either.
+    /// Closes a connection to calls while its list is unknown, if a person agreed to definitions. The upstream checks this before each
+    /// call, so it also holds for connections that are made later.
     pub(super) fn close_unknown_list(&self, upstream_requester: &UpstreamRequester) {
         let guarded = self.catalog.is_guarded();
         self.upstream.require_judged(guarded);
@@ -154,9 +154,8 @@ impl UpstreamDiscovery {
         }
     }
 
-    /// Asks until its list is current: a server may say that it changed as soon as it was asked, and many do while they
-    /// start. Not if asking has just failed, and not for longer than that. What is known is used where nothing new is
-    /// learned in time.
+    /// Asks until the list is current: many servers announce a change right after they were asked, while they start. It stops when asking
+    /// has just failed, or when the time is over; then the last known list stays in use.
     pub(super) async fn refresh(&self, upstream_requester: &UpstreamRequester, wait: Duration) {
         let refreshed = async {
             let _asking = self.lock_asking(upstream_requester).await;
@@ -170,7 +169,7 @@ impl UpstreamDiscovery {
         let _ = tokio::time::timeout(wait, refreshed).await;
     }
 
-    /// Asks for the list and tells the catalog. Says whether there was an answer.
+    /// Asks for the list and informs the catalog. Returns whether there was an answer.
     pub(super) async fn ask(&self, upstream_requester: &UpstreamRequester) -> bool {
         let _asking = self.lock_asking(upstream_requester).await;
         let mut answered = std::pin::pin!(self.ask_now(upstream_requester));
@@ -179,21 +178,21 @@ impl UpstreamDiscovery {
         }
         let wait_s_max = self.upstream.spec().limits.connect_ms_max / 1_000;
         match self.reachability() {
-            // Many servers take a while to start; those that have not answered when the gateway is ready are named then.
+            // Many servers take a while to start. Those that have not answered when the gateway is ready are named then.
             UpstreamReachability::NotYet => {
-                tracing::info!(upstream = %self.id, wait_s_max, "the upstream has not answered yet; it is waited for");
+                tracing::info!(upstream = %self.id, wait_s_max, "the upstream has not answered yet; the gateway waits for it");
             }
             UpstreamReachability::Yes => {
-                tracing::warn!(upstream = %self.id, wait_s_max, "the upstream does not answer; it is waited for");
+                tracing::warn!(upstream = %self.id, wait_s_max, "the upstream does not answer; the gateway waits for it");
             }
-            // That it does not answer has been logged.
+            // It was already logged that it does not answer.
             UpstreamReachability::No(_) => {}
         }
         answered.await
     }
 
-    /// Says which tools have a contract and are offered to nobody. A legacy server that does not show them to everybody is
-    /// asked once more, on behalf of a client that can be asked everything. Nothing is decided by that list.
+    /// Logs the tools that have a contract but are offered to no client. A legacy server that hides such tools from the common client is
+    /// asked once more, on behalf of a client with all capabilities. That list decides nothing.
     ///
     /// Cancel safe.
     pub(super) async fn report_missing(&self) {
@@ -205,14 +204,14 @@ impl UpstreamDiscovery {
         if self.has_own_list(&anybody) {
             let listed = self.upstream.tools(&anybody).await;
             self.upstream.release(&anybody.affinity);
-            // Where it does not say, nothing is known that could be told.
+            // Without an answer there is nothing to report.
             let Ok(list) = listed else { return };
             missing.retain(|(_, own_name)| list.tools.iter().all(|tool| tool.name != *own_name));
         }
         operator_log::log_missing(&self.id, &missing.into_iter().map(|(tool, _)| tool).collect::<Vec<_>>());
     }
 
-    /// The exposed and the own names of tools that clients which can be asked nothing are not offered.
+    /// The exposed names and own names of the tools that clients without capabilities are not offered.
     fn withdrawn(&self) -> Vec<(String, String)> {
         let nobody = UpstreamRequester::gateway().capabilities;
         let bindings = self.catalog.entries().map(|(name, entry)| (name, &entry.contract.contract().binding));
@@ -233,7 +232,7 @@ impl UpstreamDiscovery {
         Some(turn.lock().await)
     }
 
-    /// Whether it is asked on behalf of one client or user, and not of everybody.
+    /// Whether the question is on behalf of one client or user, and not for the common list.
     fn is_on_behalf(&self, upstream_requester: &UpstreamRequester) -> bool {
         upstream_requester.capabilities.answers_anything()
             || upstream_requester.era == Era::Legacy
@@ -246,7 +245,7 @@ impl UpstreamDiscovery {
     }
 
     async fn ask_now(&self, upstream_requester: &UpstreamRequester) -> bool {
-        // Before asking: what changes while it answers has to be asked for again.
+        // The count is read before asking: a change during the answer must be asked for again.
         let changes = *self.changes.borrow();
         let answered = self.upstream.tools(upstream_requester).await;
         let is_somebodys = self.is_on_behalf(upstream_requester);
@@ -257,7 +256,7 @@ impl UpstreamDiscovery {
             }
             Err(error) => {
                 let first = self.state().failed.replace((upstream_requester.clone(), Instant::now())).is_none();
-                // What could not be asked on behalf of one client says nothing about the others.
+                // A failure on behalf of one client says nothing about the others.
                 if !is_somebodys {
                     // The connection itself logs that its server cannot be reached; a second line would repeat it.
                     let is_news = (first || self.catalog.unreachable_reason(&self.id).is_none())
@@ -288,10 +287,10 @@ impl UpstreamDiscovery {
             }
         };
         if self.is_modern() {
-            // What it offered to single modern clients while it was a legacy server is nobody's list any more.
+            // The lists that single modern clients got while this was a legacy server no longer apply.
             self.catalog.forget_profiles(&self.id, Era::Modern);
         }
-        // A server that did not take the legacy handshake after all was asked in the modern era.
+        // A server that turned out not to accept the legacy handshake was asked in the modern era.
         let known = if self.is_modern() {
             self.effective_upstream_requester(upstream_requester)
         } else {
@@ -306,7 +305,7 @@ impl UpstreamDiscovery {
         let mut memory = self.state();
         memory.last = Some((digest, inventory));
         memory.failed = None;
-        // One that turned on one connection may have turned on all of them.
+        // If a tool's standing changed on one connection, it may have changed on all of them.
         if turned.iter().any(|change| !(change.before.is_open() && change.now.is_open())) {
             memory.editions.clear();
         }
@@ -324,7 +323,7 @@ impl UpstreamDiscovery {
     }
 }
 
-/// Reads a list definition by definition; `share` has each as soon as it is read.
+/// Parses a list definition by definition; `share` gets each as soon as it is parsed.
 pub(super) fn read_inventory(list: &ToolList, share: impl FnMut(&mut Shared<Definition>)) -> Inventory {
     let listed = list.tools.iter().map(|tool| (tool.name.as_str(), tool.definition.get()));
     let mut inventory = Inventory::read_each(listed, share);

@@ -1,8 +1,8 @@
-//! When a server is left alone: after so many failures in a row, for a while; then one call finds out.
+//! The circuit breaker of a server. After so many failures in a row no call is made for a while; then a single call probes the server.
 
-/// Failures in a row after which a server is left alone.
+/// How many failures in a row open the breaker.
 const FAILURES_MAX: u32 = 10;
-/// For how long, the first time and at the most.
+/// How long the breaker stays open: the first time, and at most.
 const OPEN_MS: (u64, u64) = (1_000, 30_000);
 
 /// A circuit breaker.
@@ -10,27 +10,27 @@ const OPEN_MS: (u64, u64) = (1_000, 30_000);
 pub(super) enum Breaker {
     /// Calls go through.
     Closed { failures: u32 },
-    /// None does, until then.
+    /// No call goes through until then.
     Open { until_ms: u64, open_ms: u64 },
-    /// One is on its way to find out; the next may, if nothing is heard of it until then.
+    /// One call probes the server. If nothing is heard of it until then, another one may.
     HalfOpen { until_ms: u64, open_ms: u64 },
 }
 
-/// What happens to it.
+/// What happens to the breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BreakerEvent {
-    /// A call is to be made.
+    /// A call wants to go through.
     CallWanted,
     /// The server answered.
     Answered,
-    /// It failed.
+    /// The server failed.
     Failed,
 }
 
-/// No call is made now.
+/// The breaker lets no call through now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BreakerOpen {
-    /// When one may be.
+    /// How long until one may go through.
     pub(crate) retry_after_ms: u64,
 }
 
@@ -41,7 +41,7 @@ impl Default for Breaker {
 }
 
 impl Breaker {
-    /// What follows; an error while no call may be made.
+    /// The next state; an error if no call may be made.
     pub(super) fn step(&mut self, happening: BreakerEvent, now_ms: u64) -> Result<(), BreakerOpen> {
         let opened = |open_ms: u64| Self::Open { until_ms: now_ms.saturating_add(open_ms), open_ms };
         *self = match (*self, happening) {
@@ -57,7 +57,7 @@ impl Breaker {
             }
             (Self::Closed { .. }, BreakerEvent::Failed) => opened(OPEN_MS.0),
             (Self::HalfOpen { open_ms, .. }, BreakerEvent::Failed) => opened(open_ms.saturating_mul(2).min(OPEN_MS.1)),
-            // A call that is not let through, or one that was under way when it opened.
+            // A call that is not let through, or one that was under way when the breaker opened.
             (same, BreakerEvent::CallWanted) | (same @ Self::Open { .. }, BreakerEvent::Failed) => same,
         };
         match *self {

@@ -1,5 +1,5 @@
-//! What a server that fails is spared: repeats that are not provably safe, repeats beyond a share of its calls, and calls
-//! while it does nothing but fail. Three pure machines, and a shell per server around them.
+//! Protects a failing server: from repeats that are not provably safe, from repeats beyond a share of its calls, and from calls while
+//! every call fails. There are three pure state machines, and a shell for each server around them.
 
 mod breaker;
 mod retry;
@@ -19,7 +19,7 @@ use self::{
     retry_budget::RetryBudget,
 };
 
-/// How one server has been doing.
+/// The health of one server.
 #[derive(Debug)]
 pub(crate) struct UpstreamHealth {
     began: Instant,
@@ -33,7 +33,7 @@ impl Default for UpstreamHealth {
 }
 
 impl UpstreamHealth {
-    /// Asks whether a call may be made now. One that may is counted.
+    /// Asks whether a call may be made now. A call that may is counted.
     pub(crate) fn admit_call(&self) -> Result<(), BreakerOpen> {
         self.with(|breaker, budget, now_ms| {
             breaker.step(BreakerEvent::CallWanted, now_ms)?;
@@ -58,19 +58,22 @@ impl UpstreamHealth {
         })
     }
 
-    /// Learns how a call ended.
+    /// Records how a call ended.
     pub(crate) fn record_outcome(&self, outcome: &Result<Answer, PerformFailure>) {
         let happening = match outcome {
             Err(failure) if is_trouble(failure) => BreakerEvent::Failed,
             Err(PerformFailure::Cancelled { .. } | PerformFailure::Busy { .. }) => return,
-            // An error is an answer, too.
+            // An error is also an answer.
             Ok(_) | Err(_) => BreakerEvent::Answered,
         };
         self.with(|breaker, _, now_ms| {
             if let Err(BreakerOpen { retry_after_ms }) = breaker.step(happening, now_ms)
                 && happening == BreakerEvent::Failed
             {
-                tracing::warn!(retry_after_ms, "an upstream does nothing but fail: it is left alone for a while");
+                tracing::warn!(
+                    retry_after_ms,
+                    "the last calls of an upstream all failed; no calls go to it for a while"
+                );
             }
         });
     }

@@ -1,20 +1,20 @@
-//! Whether a call that failed is made again: only where that is provably safe, only for what passes by itself, and only
-//! while somebody waits.
+//! Decides whether a failed call is sent again: only if that is provably safe, only for failures that may pass by themselves, and only
+//! while the caller waits.
 
 use servanda_contract::tool::{EffectClass, RetryPolicy};
 use servanda_upstream::PerformFailure;
 
-/// How a retry waits where the contract does not say.
+/// How long a retry waits if the contract does not say.
 const POLICY_DEFAULT: RetryPolicy = RetryPolicy { base_ms: 100, wait_ms_max: 5_000, jitter_percent: 50 };
 
-/// A call that failed, and what may follow.
+/// A call that failed, and what the decision depends on.
 #[derive(Debug)]
 pub(crate) struct FailedAttempt<'a> {
     pub(crate) class: EffectClass,
     pub(crate) failure: &'a PerformFailure,
-    /// How often it was made.
+    /// How many attempts were made.
     pub(crate) made: u32,
-    /// How often it may be made again.
+    /// How many further attempts are allowed.
     pub(crate) retries_max: u32,
     pub(crate) policy: Option<&'a RetryPolicy>,
     /// Any number.
@@ -26,18 +26,18 @@ pub(crate) struct FailedAttempt<'a> {
 /// What follows a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RetryDecision {
-    /// The same bytes are sent again, after a while.
+    /// The same bytes are sent again after a wait.
     Again {
-        /// That long.
+        /// The length of the wait.
         wait_ms: u64,
     },
-    /// That was it.
+    /// The call is not sent again.
     Stop,
-    /// A repeat was wanted and would not be safe.
+    /// A repeat was wanted but would not be safe.
     Unsafe,
 }
 
-/// What follows a failure.
+/// Decides what follows a failure.
 pub(crate) fn decide(attempt: &FailedAttempt<'_>) -> RetryDecision {
     if attempt.retries_max == 0 || attempt.made > attempt.retries_max || !passes_by_itself(attempt.failure) {
         return RetryDecision::Stop;
@@ -74,7 +74,7 @@ fn asked_ms(failure: &PerformFailure) -> u64 {
     }
 }
 
-/// Twice as long each time, part of it random, so that many callers do not come back at once.
+/// Twice as long each time, with a random part, so that many callers do not come back at once.
 fn backoff_ms(attempt: &FailedAttempt<'_>) -> u64 {
     let RetryPolicy { base_ms, wait_ms_max, jitter_percent } = attempt.policy.unwrap_or(&POLICY_DEFAULT);
     let doublings = attempt.made.saturating_sub(1).min(63);

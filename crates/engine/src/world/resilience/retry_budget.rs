@@ -1,9 +1,9 @@
-//! How many repeats a server is given: a share of its calls, so that a server in trouble is not drowned by them.
+//! How many repeats a server gets: a share of its calls, so that repeats do not overload a server in trouble.
 
 /// What a call adds and what a repeat takes: one repeat for ten calls.
 const CALL_UNITS: u32 = 1;
 const REPEAT_UNITS: u32 = 10;
-/// What there is at the most, and at first: ten repeats in a row.
+/// The maximum, which is also the initial value: ten repeats in a row.
 const UNITS_MAX: u32 = 100;
 
 /// A budget of repeats.
@@ -19,12 +19,12 @@ impl Default for RetryBudget {
 }
 
 impl RetryBudget {
-    /// A call was made.
+    /// Counts a call.
     pub(super) fn count_call(&mut self) {
         self.units = (self.units + CALL_UNITS).min(UNITS_MAX);
     }
 
-    /// Takes a repeat out of it, if there is one.
+    /// Takes one repeat from the budget, if there is one.
     pub(super) fn take(&mut self) -> bool {
         match self.units.checked_sub(REPEAT_UNITS) {
             Some(rest) => {
