@@ -43,7 +43,7 @@ pub struct Login {
     pub issued_at: Timestamp,
     /// When the access token expires, if that is known.
     pub expires_at: Option<Timestamp>,
-    /// How often the tokens of this login were renewed.
+    /// Counts the changes of this login's tokens.
     pub generation: u64,
     /// Where the browser returned to.
     pub redirect: Option<String>,

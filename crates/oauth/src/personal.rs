@@ -276,7 +276,7 @@ impl Inner {
                 Err(error) => error,
             };
             if !matches!(error, LoginStoreError::Store(_)) || Instant::now() + pause > until {
-                tracing::error!(upstream = %whose.upstream, %error, "a renewed token could not be saved; log in again");
+                tracing::error!(upstream = %whose.upstream, %error, "a renewed token could not be saved, so the login may be lost");
                 return Err(unread(&error));
             }
             tokio::time::sleep(pause).await;

@@ -54,7 +54,7 @@ pub(crate) fn start(context: &Arc<SharedContext>, link: &Arc<Link>, shared: Opti
         Era::Modern => {
             spawn(context, link, move |context, link| async move { keep_listening(&context, &link, !first).await });
         }
-        // On the first connection nothing is watched yet: each new watch waits for the connection and subscribes itself.
+        // A watch that was requested before the first connection waits for the connection and subscribes itself.
         Era::Legacy if first => {}
         Era::Legacy => spawn(context, link, |context, link| async move { watch_again(&context, &link).await }),
     }

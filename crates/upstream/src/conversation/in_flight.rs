@@ -59,7 +59,7 @@ impl InFlightLimit {
         }
     }
 
-    /// Takes a slot for a request of this user. The gateway's own requests have no user and no share.
+    /// Takes a slot for a request of this user. The gateway's own requests have no user, so no user's limit applies.
     fn take(&self, behalf: Option<&RequestUser>) -> Result<InFlightSlot<'_>, PerformFailure> {
         let user = behalf.filter(|behalf| self.shared && behalf.limited_user().is_some());
         let mut held = self.lock();

@@ -85,7 +85,7 @@ impl Eras {
     /// What is known after a legacy handshake; none if the shared connection has to find out again.
     ///
     /// A server that never accepted a legacy handshake is not asked again after any failure, because its requests can use the shared
-    /// connection. A server that accepted one before counts as modern only after it refuses.
+    /// connection. A server that accepted one before loses its legacy era only when it refuses.
     fn after(self, handshake: HandshakeOutcome) -> Option<Self> {
         match (self, handshake) {
             (Self::Legacy, HandshakeOutcome::SaidNo) => None,
