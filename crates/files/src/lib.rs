@@ -1,8 +1,8 @@
-//! Files at places where others could have put them: a repository, another user, an attacker.
+//! Reads and writes files where others could have planted something: a repository, another user, an attacker.
 //!
-//! Reading takes regular files only, and a limited number of bytes: a pipe would keep a command waiting for ever, a device would fill its
-//! memory. Writing never follows a link out of the folder it is meant for. The files that the gateway keeps for itself are opened through
-//! no link at all, and only their owner may read them.
+//! Reading takes regular files only, and a limited number of bytes: a pipe would block a command for ever, and a device would fill its
+//! memory. Writing never follows a link out of the folder it is meant for. The gateway's own files are opened through no link at all, and
+//! only their owner may read them.
 //!
 //! Deliberately absent: the meaning of the files, and messages to a person about them.
 

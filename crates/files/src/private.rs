@@ -1,4 +1,4 @@
-//! Files that only their owner may use. If others may read such a file, its mode is mended, and the caller is told, because others may
+//! Files that only their owner may use. If others may read such a file, its mode is corrected, and the caller is told, because others may
 //! have read it.
 
 use std::{
@@ -9,7 +9,7 @@ use std::{
 
 use rustix::fs::{Mode, OFlags};
 
-/// What others could do with a file before it was mended.
+/// The mode that gave others access, before it was corrected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModeRepair {
     /// The file or folder.
@@ -18,14 +18,14 @@ pub struct ModeRepair {
     pub mode: u32,
 }
 
-/// The mode of a file that others may use in some way; none if they may not. None for a link too.
+/// The mode of a file that others may use in some way; none if they may not, and none for a link.
 pub fn open_to_others(path: &Path) -> Option<u32> {
     let there = fs::symlink_metadata(path).ok().filter(|there| !there.is_symlink())?;
     let mode = there.permissions().mode() & 0o777;
     (mode & 0o077 != 0).then_some(mode)
 }
 
-/// Takes all permissions of others from a file or folder, without following a link. After an error they still have them.
+/// Removes all permissions of others from a file or folder, without following a link. After an error, others still have them.
 pub fn restrict_to_owner(path: &Path) -> io::Result<Option<ModeRepair>> {
     let Some(mode) = open_to_others(path) else { return Ok(None) };
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -50,7 +50,7 @@ mod tests {
     use super::{ModeRepair, restrict_to_owner};
 
     #[test]
-    fn what_others_may_do_is_taken_from_them_and_told_and_never_through_a_link() {
+    fn permissions_of_others_are_removed_and_reported_and_never_through_a_link() {
         let folder = tempfile::tempdir().unwrap();
         let mode = |name: &str| fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o777;
         for (name, before) in [("file", 0o664), ("theirs", 0o644)] {

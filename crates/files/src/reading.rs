@@ -1,4 +1,4 @@
-//! Reading: only regular files, up to a size, and never waiting for a writer of a pipe.
+//! Reading: regular files only, up to a size, and never waiting for the writer of a pipe.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 
 use crate::links::is_a_link;
 
-/// How much of a file that a person writes is read.
+/// Most bytes that are read from a file written by a person.
 pub const TEXT_BYTES_MAX: u64 = 16 << 20;
 
 /// Opens a regular file for reading, through links too: an operator may keep the file elsewhere.
@@ -24,12 +24,12 @@ pub fn open_for_update(file: &Path) -> io::Result<File> {
     open_regular(file, OpenOptions::new().read(true).write(true), OFlags::empty())
 }
 
-/// Opens a file of the gateway's own for reading. A link in its place is refused.
+/// Opens one of the gateway's own files for reading. A link in its place is refused.
 pub fn open_own(file: &Path) -> io::Result<File> {
     open_regular(file, OpenOptions::new().read(true), OFlags::NOFOLLOW)
 }
 
-/// The same for reading and writing. If there is no file, it is made, for its owner alone.
+/// The same for reading and writing. If there is no file, it is created for its owner alone.
 pub fn open_own_or_new(file: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
@@ -107,7 +107,7 @@ mod tests {
             }
             fs::remove_file(&link).unwrap();
         }
-        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1, "nothing was made there");
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1, "nothing was created there");
         open(&theirs).unwrap();
         open_own_or_new(&folder.path().join("new")).unwrap();
     }

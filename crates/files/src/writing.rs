@@ -1,4 +1,4 @@
-//! Writing: a file is replaced as a whole or made anew, and a link in its place is never followed.
+//! Writing: a file is replaced as a whole or created, and a link in its place is never followed.
 
 use std::{
     ffi::OsString,
@@ -11,8 +11,8 @@ use std::{
 
 use crate::links::require_inside;
 
-/// Writes a file in one step: a reader sees the old file or the new one, never a part. A link in its place is replaced and not followed,
-/// and its folder must be inside `root`.
+/// Writes a file in one step: a reader sees the old file or the new one, never a part. A link in its place is replaced and not followed.
+/// Its folder must be inside `root`.
 pub fn write_inside(root: &Path, file: &Path, text: &str, mode: u32) -> io::Result<()> {
     require_inside(root, file)?;
     let beside = beside(file);
@@ -23,7 +23,7 @@ pub fn write_inside(root: &Path, file: &Path, text: &str, mode: u32) -> io::Resu
     written
 }
 
-/// Writes a file that must not be there, nor a link in its place.
+/// Writes a new file. Fails if a file or a link is already there.
 pub fn write_new(file: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let mut opened = OpenOptions::new().write(true).create_new(true).mode(mode).open(file)?;
     opened.write_all(bytes)?;

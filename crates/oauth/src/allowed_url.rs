@@ -1,7 +1,7 @@
-//! Where we may be sent. An upstream's documents name addresses, and whoever writes such a document could name one of the
-//! network we stand in: an upstream may send us only as far inside as it is itself.
+//! Which addresses the gateway may contact. An upstream's documents name addresses, and the author of such a document could name one in the
+//! gateway's own network. So an upstream may send the gateway only as far inside as the upstream itself is.
 //!
-//! Names are judged twice: here by how they are written, and by what they resolve to when a connection is made (`fetch`).
+//! Names are checked twice: here by how they are written, and in `fetch` by what they resolve to when a connection is made.
 
 use std::collections::BTreeSet;
 
@@ -11,27 +11,27 @@ pub use servanda_contract::network::Network;
 /// How long an address may be.
 const ADDRESS_BYTES_MAX: usize = 2_048;
 
-/// How far inside an upstream may send us.
+/// How far inside an upstream may send the gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetworkTrust {
     network: Network,
-    /// The upstream's own address: the operator wrote it down.
+    /// The upstream's own address, from the operator's configuration.
     own: Url,
-    /// Hosts that the operator wrote down besides.
+    /// Further hosts from the operator's configuration.
     named: BTreeSet<String>,
 }
 
-/// An address that may be spoken to, as far as its writing says.
+/// An address that may be contacted, as far as its written form shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowedUrl(Url);
 
-/// Why an address is not followed. It never repeats the address: the document it is from may be hostile.
+/// Why an address is not followed. The text never repeats the address, because the document it comes from may be hostile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DisallowedUrl {
-    /// No address.
+    /// Not an address.
     #[error("it is not an address")]
     NotAnAddress,
-    /// With a user, a password or a fragment.
+    /// It has a user, a password or a fragment.
     #[error("it has a user, a password or a fragment")]
     Decorated,
     /// Not encrypted.
@@ -43,18 +43,18 @@ pub enum DisallowedUrl {
 }
 
 impl NetworkTrust {
-    /// In an upstream at that address, which is in that network: a name is in a network if all its addresses are.
+    /// For an upstream at that address, which is in that network. A name is in a network if all its addresses are.
     pub const fn new(own: Url, network: Network) -> Self {
         Self { network, own, named: BTreeSet::new() }
     }
 
-    /// The same where the operator wrote these addresses down: their hosts, and no others, may be further inside.
+    /// Adds addresses from the operator's configuration: their hosts, and no others, may be further inside.
     #[must_use]
     pub fn naming(self, named: &[Url]) -> Self {
         Self { named: named.iter().filter_map(|url| url.host_str().map(ToOwned::to_owned)).collect(), ..self }
     }
 
-    /// Whether we may go to an address of that host. Nobody's word leads to a link's own addresses.
+    /// Whether the gateway may contact an address of that host. A link-local address is allowed only if the upstream is link-local itself.
     pub fn reaches(&self, host: &str, network: Network) -> bool {
         let written_down = self.own.host_str() == Some(host) || self.named.contains(host);
         let from = if written_down { self.network.max(Network::Loopback) } else { self.network };
@@ -83,7 +83,7 @@ impl NetworkTrust {
             return Err(DisallowedUrl::Decorated);
         }
         let written = written_network(&url);
-        // The operator chose how the upstream itself is spoken to.
+        // The operator chose how the upstream itself is reached.
         let own = url.origin() == self.own.origin();
         if url.scheme() == "http" && written != Some(Network::Loopback) && !own {
             return Err(DisallowedUrl::NotEncrypted);
@@ -103,7 +103,7 @@ impl AllowedUrl {
     }
 }
 
-/// The network of a host that is written as an address, or that means this machine.
+/// The network of a host that is written as an IP address or that means this machine.
 pub fn written_network(url: &Url) -> Option<Network> {
     let host = url.host_str()?;
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
@@ -182,7 +182,7 @@ mod tests {
         for (address, expected) in table {
             assert_eq!(trust.follow(address).is_ok(), expected, "{address}");
         }
-        assert!(trust.reaches("mcp.test", Network::Loopback), "its own name was written down, too");
+        assert!(trust.reaches("mcp.test", Network::Loopback), "the upstream's own name is configured, too");
         assert!(!trust.reaches("as.test", Network::Private));
     }
 }

@@ -1,4 +1,4 @@
-//! Statements that a client signs about itself, to prove itself at a token endpoint (RFC 7523 §2.2).
+//! Assertions that a client signs about itself, to authenticate at a token endpoint (RFC 7523 §2.2).
 
 use std::{fmt, sync::Arc};
 
@@ -19,9 +19,9 @@ use zeroize::Zeroizing;
 
 use crate::pkce::random_text;
 
-/// What a form calls such a statement.
+/// The `client_assertion_type` of such an assertion.
 pub const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-/// How long a statement is good: as long as a request may take.
+/// How long an assertion is valid: as long as a request may take.
 const LIFETIME_S: u64 = 60;
 const KEY_BYTES_MAX: usize = 16 << 10;
 
@@ -41,18 +41,18 @@ enum SigningKeyPair {
     Rsa(RsaKeyPair),
 }
 
-/// Text that is no key.
+/// The text is not a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a signing key is a PKCS #8 private key in PEM: P-256 for ES256, Ed25519 for EdDSA, RSA for RS256 and PS256")]
 pub struct InvalidSigningKey(());
 
-/// Something that could not be signed.
+/// The assertion could not be signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the client's statement could not be signed")]
+#[error("the client's assertion could not be signed")]
 pub struct AssertionError(());
 
 impl SigningKey {
-    /// Reads a key, for one algorithm.
+    /// Reads a key for one algorithm.
     pub fn read(pem: &Secret, algorithm: Algorithm, kid: Option<String>) -> Result<Self, InvalidSigningKey> {
         let der = der(pem).ok_or(InvalidSigningKey(()))?;
         let pair = match algorithm {
@@ -71,7 +71,7 @@ impl SigningKey {
         self.0.algorithm
     }
 
-    /// A statement of that client for that server, good for a minute and once.
+    /// An assertion of that client for that server, valid for a minute and for one use.
     pub fn assert(&self, client_id: &str, issuer: &str, now: Timestamp) -> Result<Secret, AssertionError> {
         let mut header = json!({"typ": "JWT", "alg": self.0.algorithm.name()});
         if let (Some(kid), Some(fields)) = (&self.0.kid, header.as_object_mut()) {
@@ -107,7 +107,7 @@ impl SigningKey {
     }
 }
 
-/// The bytes between the lines of a PEM file.
+/// The bytes between the markers of a PEM file.
 fn der(pem: &Secret) -> Option<Zeroizing<Vec<u8>>> {
     let text = pem.as_text().filter(|text| text.len() <= KEY_BYTES_MAX)?;
     let (_, rest) = text.split_once("-----BEGIN PRIVATE KEY-----")?;
@@ -151,7 +151,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn somebody_elses_library_takes_what_we_sign() {
+    fn another_library_accepts_what_we_sign() {
         let now = Timestamp::from_unix_ms(1_700_000_000_999);
         let (ed, public) = ed25519();
         let ed = SigningKey::read(&ed, Algorithm::EdDsa, Some("k1".to_owned())).unwrap();
@@ -173,7 +173,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_no_key_of_the_algorithm_is_none() {
+    fn text_that_is_no_key_of_the_algorithm_is_refused() {
         let (ed, _) = ed25519();
         assert!(SigningKey::read(&ed, Algorithm::Es256, None).is_err());
         assert!(SigningKey::read(&ed, Algorithm::Rs256, None).is_err());

@@ -1,46 +1,46 @@
-//! What comes back by way of the user's browser. Anybody can send such a request to our port, so nothing in it is acted on
-//! or shown before its state is ours and its issuer the one we sent the user to (RFC 9207).
+//! Reads the answer that comes back through the user's browser. Anyone can send such a request to the gateway's port, so nothing in it is
+//! acted on or shown before its state is ours and its issuer is the one the user was sent to (RFC 9207).
 
 use servanda_authority::Secret;
 
 use crate::token_response::is_error_code;
 
-/// Bytes of what comes back.
+/// Most bytes of such an answer.
 pub const QUERY_BYTES_MAX: usize = 16 << 10;
 const PARAMETERS_MAX: usize = 32;
 
-/// What an answer is held against.
+/// What an answer is checked against.
 #[derive(Debug, Clone)]
 pub struct ExpectedCallback {
-    /// What we sent along.
+    /// The state that was sent.
     pub state: Secret,
-    /// Whom we sent the user to, as it is published.
+    /// The issuer that the user was sent to, as published.
     pub issuer: String,
-    /// Whether that server says that its answers name it.
+    /// Whether that server declares that its answers name it.
     pub names_itself: bool,
 }
 
-/// Why an answer is no consent.
+/// Why an answer gives no consent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConsentError {
-    /// It is not for us: it has another state, or none.
+    /// It does not belong to this login: it has another state, or none.
     #[error("the answer does not belong to this login")]
     State,
     /// It is from another server.
     #[error("the answer does not come from the authorization server that was asked")]
     Issuer,
-    /// The user or the server said no.
+    /// The user or the server refused.
     #[error("consent was refused: {word}")]
     Denied {
-        /// As `access_denied`.
+        /// The error code, for example `access_denied`.
         word: String,
     },
-    /// It is no answer.
+    /// It is not a valid answer.
     #[error("the answer is not of the expected form")]
     Form,
 }
 
-/// The code that an answer brings.
+/// The authorization code in an answer.
 pub fn read(query: &str, expected: &ExpectedCallback) -> Result<Secret, ConsentError> {
     if query.len() > QUERY_BYTES_MAX {
         return Err(ConsentError::Form);
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn the_issuer_is_held_against_the_one_that_was_asked() {
         let (good, bad) = ("https%3A%2F%2Fas.test", "https%3A%2F%2Fevil.test");
-        // whether the server says that it names itself, what it names, whether that is taken: the table of the specification
+        // whether the server declares that it names itself, what it names, whether that is accepted: the table of the specification
         let table = [
             (true, Some(good), true),
             (true, Some(bad), false),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_not_acted_on() {
+    fn an_answer_that_is_not_ours_is_not_acted_on() {
         let table = [
             ("code=c", ConsentError::State),
             ("code=c&state=other", ConsentError::State),

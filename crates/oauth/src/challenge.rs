@@ -1,7 +1,7 @@
 //! What an upstream says when a request lacks a credential: `WWW-Authenticate` (RFC 9110 §11.6.1, RFC 6750, RFC 9728 §5.1).
 //!
-//! A header may hold several challenges, a challenge several parameters, and a comma separates both. Whoever wrote it is
-//! not trusted: what is too long or broken is left out, and nothing here says that a parameter is believed.
+//! A header may hold several challenges, a challenge several parameters, and a comma separates both. The author of a header is not trusted:
+//! parts that are too long or broken are left out. This module does not decide whether a parameter is believed.
 
 use crate::scope::OauthScopes;
 
@@ -10,7 +10,7 @@ pub const HEADER_BYTES_MAX: usize = 8 << 10;
 const CHALLENGES_MAX: usize = 16;
 const PARAMETERS_MAX: usize = 32;
 
-/// One challenge as it stands there.
+/// One challenge as it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamChallenge {
     /// In lower case.
@@ -19,14 +19,14 @@ pub struct UpstreamChallenge {
     pub parameters: Vec<(String, String)>,
 }
 
-/// What the challenges for an access token ask for.
+/// What the challenges for an access token require.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Demand {
-    /// Where the resource's metadata is said to be.
+    /// Where the resource's metadata is, according to the challenge.
     pub resource_metadata: Option<String>,
     /// The scopes that are needed.
     pub scopes: Option<OauthScopes>,
-    /// Whether a token was good, and not good for enough.
+    /// Whether the token was valid but lacked a scope.
     pub insufficient_scope: bool,
 }
 
@@ -38,7 +38,7 @@ impl UpstreamChallenge {
 }
 
 impl Demand {
-    /// Of the values of `WWW-Authenticate`: the first challenge for a bearer token, or none.
+    /// Reads the values of `WWW-Authenticate`: the first challenge for a bearer token, or none.
     pub fn from_headers<'a>(values: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         let challenges = read(values);
         let bearer = challenges.iter().find(|challenge| challenge.scheme == "bearer")?;
@@ -69,7 +69,7 @@ struct ChallengeParser<'a> {
 }
 
 impl<'a> ChallengeParser<'a> {
-    /// Adds what the value says, up to the first thing that is no challenge: behind it, nothing can be told apart.
+    /// Adds the challenges in the value, up to the first part that is no challenge: after it the parts cannot be told apart.
     fn read(&mut self, found: &mut Vec<UpstreamChallenge>) {
         let before = found.len();
         while self.skip_separators() {
@@ -89,7 +89,7 @@ impl<'a> ChallengeParser<'a> {
         }
     }
 
-    /// Whether there is more.
+    /// Skips separators. Returns whether there is more.
     fn skip_separators(&mut self) -> bool {
         self.rest = self.rest.trim_start_matches([' ', '\t', ',']);
         !self.rest.is_empty()
@@ -137,7 +137,7 @@ impl<'a> ChallengeParser<'a> {
         self.rest.is_empty() || self.rest.starts_with([' ', '\t', ','])
     }
 
-    /// Some schemes have one token with `=` at its end instead of parameters; it is of no use here.
+    /// Some schemes have one token with `=` at its end instead of parameters. It is skipped.
     fn skip_token68(&mut self) {
         let rest = self.rest.trim_start_matches([' ', '\t']);
         let end = rest.find(|character| !is_token68(character)).unwrap_or(rest.len());

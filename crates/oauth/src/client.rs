@@ -1,7 +1,7 @@
-//! Who we are at an authorization server: a client that somebody registered for us, a document that describes us, or one
-//! that registers itself; and how that client proves itself at the token endpoint.
+//! Which client the gateway is at an authorization server: one that an operator registered, a document that describes the gateway, or one
+//! that registers itself; and how that client authenticates at the token endpoint.
 //!
-//! A client belongs to the issuer it was made at. Only a document is the same everywhere.
+//! A client belongs to the issuer it was made at. Only a document is valid at every issuer.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -10,37 +10,37 @@ use servanda_contract::json::{JsonLimits, decode};
 
 use crate::{allowed_url::AllowedUrl, assertion::SigningKey, metadata::AuthServerMetadata, scope::OauthScopes};
 
-/// Bytes of an answer to a registration.
+/// Most bytes of an answer to a registration.
 pub const REGISTRATION_BYTES_MAX: usize = 64 << 10;
 const REGISTRATION_DEPTH_MAX: usize = 8;
 const IDENTIFIER_BYTES_MAX: usize = 4 << 10;
-/// What we are called where we register ourselves.
+/// The name under which the gateway registers itself.
 const NAME: &str = "Servanda";
 
-/// How a client proves itself, by its registered name.
+/// How a client authenticates, by its registered name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientAuthMethod {
-    /// Not at all: a public client.
+    /// No authentication: a public client.
     None,
     /// A password in the header.
     ClientSecretBasic,
     /// A password in the form.
     ClientSecretPost,
-    /// A signed statement (RFC 7523).
+    /// A signed assertion (RFC 7523).
     PrivateKeyJwt,
 }
 
-/// How a client proves itself, with what it takes.
+/// How a client authenticates, with the secret or key it needs.
 #[derive(Debug, Clone)]
 pub enum ClientAuthentication {
-    /// Not at all.
+    /// No authentication.
     None,
     /// A password in the header.
     Basic(Secret),
     /// A password in the form.
     Post(Secret),
-    /// A signed statement.
+    /// A signed assertion.
     Signed(SigningKey),
 }
 
@@ -49,59 +49,59 @@ pub enum ClientAuthentication {
 pub struct OauthClient {
     /// Its id.
     pub id: String,
-    /// How it proves itself.
+    /// How it authenticates.
     pub proof: ClientAuthentication,
 }
 
-/// What the operator says about who we are.
+/// The operator's configuration of the client.
 #[derive(Debug, Clone, Default)]
 pub struct OauthClientConfig {
-    /// An id that somebody registered for us.
+    /// The id of a client that was registered in advance.
     pub id: Option<String>,
     /// Its password.
     pub secret: Option<Secret>,
     /// Its key.
     pub key: Option<SigningKey>,
-    /// How it proves itself, where the choice is not to be left to discovery.
+    /// How it authenticates; discovery chooses if not set.
     pub method: Option<ClientAuthMethod>,
-    /// The https address of a document that describes us.
+    /// The https address of a document that describes the gateway.
     pub document: Option<String>,
 }
 
-/// How we become a client.
+/// How the gateway becomes a client.
 #[derive(Debug, Clone)]
 pub enum ClientAcquisition {
-    /// We are one.
+    /// It already is one.
     Existing(OauthClient),
-    /// We register.
+    /// It registers itself.
     Register {
-        /// Where.
+        /// The registration endpoint.
         at: AllowedUrl,
-        /// With what.
+        /// The request body.
         request: Value,
-        /// How we said that we would prove ourselves.
+        /// The authentication method that the request names.
         method: ClientAuthMethod,
     },
 }
 
-/// Why we are no client there.
+/// Why the gateway has no client there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum OauthClientError {
     /// There is no way to become one.
-    #[error("the authorization server lets no client register itself, and none is configured")]
+    #[error("the authorization server does not let clients register themselves, and no client is configured")]
     NotConfigured,
-    /// It takes no proof that we can give.
-    #[error("the authorization server takes no proof of a client that is configured")]
+    /// The server accepts no authentication that the gateway can give.
+    #[error("the authorization server accepts none of the ways the configured client can authenticate")]
     NoProof,
     /// The registration was refused.
     #[error("the authorization server refused the registration")]
     Refused,
-    /// The answer to the registration is none.
+    /// The answer to the registration is not valid.
     #[error("the answer to the registration is not of the expected form")]
     Form,
 }
 
-/// The parts of an answer to a registration that are of use.
+/// The parts of an answer to a registration that are used.
 #[derive(Deserialize)]
 struct RegistrationResponse {
     client_id: String,
@@ -130,7 +130,7 @@ impl ClientAuthMethod {
 }
 
 impl OauthClientConfig {
-    /// How we become a client of that server: one that was registered for us, then a document, then by registering.
+    /// How the gateway becomes a client of that server: a client registered in advance, then a document, then by registering.
     pub fn acquisition(
         &self,
         server: &AuthServerMetadata,
@@ -152,7 +152,7 @@ impl OauthClientConfig {
         };
         let takes = |method: ClientAuthMethod| takes(server, method);
         let wanted = [ClientAuthMethod::None, ClientAuthMethod::ClientSecretBasic, ClientAuthMethod::ClientSecretPost];
-        // A server that does not say takes passwords in the header; most take public clients all the same.
+        // A server that lists no methods accepts passwords in the header by default; most accept public clients, too.
         let silent = server.client_proofs.is_none().then_some(ClientAuthMethod::None);
         let method =
             silent.or_else(|| wanted.into_iter().find(|method| takes(*method))).ok_or(OauthClientError::NoProof)?;
@@ -165,7 +165,7 @@ impl OauthClientConfig {
             ClientAuthMethod::ClientSecretBasic | ClientAuthMethod::ClientSecretPost => self.secret.is_some(),
             ClientAuthMethod::PrivateKeyJwt => self.key.is_some(),
         };
-        // The strongest first. A public client is what we are if nothing was given to prove anything with.
+        // The strongest method first. Without a secret or a key, the client is public.
         let order =
             [ClientAuthMethod::PrivateKeyJwt, ClientAuthMethod::ClientSecretBasic, ClientAuthMethod::ClientSecretPost];
         let chosen = match self.method {
@@ -188,7 +188,7 @@ impl ClientAuthentication {
         }
     }
 
-    /// Its name.
+    /// Its method.
     pub const fn method(&self) -> ClientAuthMethod {
         match self {
             Self::None => ClientAuthMethod::None,
@@ -198,7 +198,7 @@ impl ClientAuthentication {
         }
     }
 
-    /// The password, where there is one.
+    /// The password, if there is one.
     pub const fn secret(&self) -> Option<&Secret> {
         match self {
             Self::Basic(secret) | Self::Post(secret) => Some(secret),
@@ -208,7 +208,7 @@ impl ClientAuthentication {
 }
 
 impl OauthClient {
-    /// The client that an answer to a registration makes us.
+    /// The client that results from an answer to a registration.
     pub fn from_registration(status: u16, body: &[u8], asked: ClientAuthMethod) -> Result<Self, OauthClientError> {
         if !matches!(status, 200 | 201) {
             return Err(OauthClientError::Refused);
@@ -230,7 +230,7 @@ impl OauthClient {
     }
 }
 
-/// Whether a server says that it takes this; one that says nothing takes passwords in the header (RFC 8414 §2).
+/// Whether a server accepts this method. A server that lists none accepts passwords in the header (RFC 8414 §2).
 fn takes(server: &AuthServerMetadata, method: ClientAuthMethod) -> bool {
     match &server.client_proofs {
         Some(taken) => taken.iter().any(|name| name == method.name()),

@@ -1,7 +1,7 @@
-//! Finds out where tokens for an upstream are to be had, as a machine: what to look at next follows from what was found.
+//! Finds out where tokens for an upstream are issued, as a state machine: the next address to fetch follows from what was found.
 //!
-//! A document that is there and is not believed ends the search. Looking on would let whoever put it there choose which of
-//! our fallbacks is used.
+//! A document that exists and is not believed ends the search. Continuing would let the author of that document choose which fallback is
+//! used.
 
 use reqwest::Url;
 
@@ -12,31 +12,31 @@ use crate::{
     well_known,
 };
 
-/// What is known before.
+/// What is known before the search.
 #[derive(Debug, Clone)]
 pub struct DiscoveryInput {
-    /// The upstream.
+    /// The upstream, and how far it is trusted.
     pub trust: NetworkTrust,
-    /// Whether it asked for a token. One that lets everybody in is not taken for a server of old that says nothing.
+    /// Whether it asked for a token. An upstream that accepts requests without one is not taken for an old server without documents.
     pub challenged: bool,
-    /// Where its challenge says that its document is.
+    /// Where the upstream's challenge says that its document is.
     pub resource_metadata: Option<String>,
-    /// The issuer that the operator wants, or that our credentials belong to.
+    /// The issuer that the operator wants, or that the credentials belong to.
     pub issuer: Option<String>,
 }
 
-/// What was found.
+/// The result of the search.
 #[derive(Debug, Clone)]
 pub struct DiscoveredServer {
-    /// The resource's identifier, as it is published.
+    /// The resource's identifier, as published.
     pub resource: String,
     /// The scopes for its basic use.
     pub scopes: Option<OauthScopes>,
-    /// Who issues tokens for it.
+    /// The server that issues tokens for it.
     pub server: AuthServerMetadata,
 }
 
-/// A search under way.
+/// A running search.
 #[derive(Debug, Clone)]
 pub struct OauthDiscovery {
     known: DiscoveryInput,
@@ -45,57 +45,57 @@ pub struct OauthDiscovery {
 
 #[derive(Debug, Clone)]
 enum DiscoveryStage {
-    /// For the resource's document; those that come next, the last first.
+    /// Looking for the resource's document; the next addresses, the last first.
     Resource { next: Vec<Url> },
-    /// For the server's.
+    /// Looking for the authorization server's document.
     Server { resource: String, scopes: Option<OauthScopes>, issuer: String, next: Vec<Url>, may_be_undocumented: bool },
 }
 
-/// What a look at an address brought.
+/// The result of fetching an address.
 #[derive(Debug, Clone)]
 pub enum DocumentFetch {
     /// A JSON document.
     Document(Vec<u8>),
-    /// Nothing is there.
+    /// There is no document.
     Nothing,
-    /// Nobody knows: the server could not be reached or is out of order.
+    /// Unknown: the server could not be reached or is out of order.
     Unknown,
 }
 
 /// What comes next.
 #[derive(Debug)]
 pub enum DiscoveryStep {
-    /// Look there.
+    /// Fetch this address.
     Fetch(Box<OauthDiscovery>, AllowedUrl),
-    /// It is over.
+    /// The search is over.
     Found(Box<DiscoveredServer>),
 }
 
 /// Why nothing was found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DiscoveryError {
-    /// A document is there and does not count.
+    /// A document exists and is not believed.
     #[error(transparent)]
     NotBelieved(#[from] MetadataError),
-    /// We are sent where we do not go.
+    /// An address is not allowed.
     #[error("the upstream names an address that is not followed: {0}")]
     NotFollowed(#[from] DisallowedUrl),
-    /// The document that the challenge names is not there.
-    #[error("the document that the upstream's challenge names is not there")]
+    /// The document that the challenge names does not exist.
+    #[error("the document that the upstream's challenge names does not exist")]
     NoResource,
-    /// No document of the server is there.
-    #[error("the authorization server publishes nothing about itself")]
+    /// The authorization server has no document.
+    #[error("the authorization server publishes no metadata document")]
     NoServer,
-    /// The upstream takes tokens of others now.
-    #[error("the upstream does not take tokens of the authorization server that was agreed on")]
+    /// The upstream now accepts tokens of other servers.
+    #[error("the upstream does not accept tokens of the authorization server that was agreed on")]
     OtherServer,
-    /// Somebody did not answer.
+    /// A server did not answer.
     #[error("a document could not be fetched")]
     Unreachable,
 }
 
 impl OauthDiscovery {
-    /// Where to begin.
+    /// Begins the search.
     pub fn begin(known: DiscoveryInput) -> Result<DiscoveryStep, DiscoveryError> {
         let next = match &known.resource_metadata {
             Some(address) => vec![known.trust.follow(address)?.url().clone()],
@@ -104,7 +104,7 @@ impl OauthDiscovery {
         Self { known, stage: DiscoveryStage::Resource { next } }.next_candidate()
     }
 
-    /// What follows on a look at the address that was named last.
+    /// Continues with the result for the address that was named last.
     pub fn step(mut self, look: DocumentFetch) -> Result<DiscoveryStep, DiscoveryError> {
         match look {
             DocumentFetch::Unknown => Err(DiscoveryError::Unreachable),
@@ -134,7 +134,7 @@ impl OauthDiscovery {
             DiscoveryStage::Resource { .. } if self.known.resource_metadata.is_some() => {
                 Err(DiscoveryError::NoResource)
             }
-            // Servers of 2025-03-26 have no such document: they issue their tokens themselves.
+            // Servers of 2025-03-26 have no such document; they issue their tokens themselves.
             DiscoveryStage::Resource { .. } => {
                 let own = self.known.trust.upstream().origin().ascii_serialization();
                 let (issuer, alone) = match &self.known.issuer {

@@ -1,5 +1,5 @@
-//! Fetches documents and posts requests: bounded in time and size, without redirects, without proxies from the environment,
-//! and to no network further inside than the upstream's, whatever a name resolves to by then.
+//! Fetches documents and posts requests: bounded in time and size, without redirects, without proxies from the environment, and to no
+//! network further inside than the upstream's, whatever a name resolves to at that moment.
 
 use std::{
     io,
@@ -25,25 +25,25 @@ use crate::{
     request::TokenRequest,
 };
 
-/// How long connecting, and a whole exchange, may take.
+/// How long connecting and a whole exchange may take.
 const CONNECT_MS_MAX: u64 = 10_000;
 const EXCHANGE_MS_MAX: u64 = 30_000;
 
-/// Goes where an upstream's documents send it.
+/// Contacts the addresses that an upstream's documents name.
 #[derive(Debug, Clone)]
 pub struct OauthHttp {
     client: Client,
     trust: NetworkTrust,
 }
 
-/// Somebody could not be reached. It names nobody: who it was is known to whoever asked.
+/// A server could not be reached. The error does not name it; the caller knows which one it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the authorization server could not be reached")]
 pub struct AuthServerUnreachable(());
 
 impl OauthHttp {
-    /// For an upstream. `named` are addresses that the operator wrote down: their hosts may be further inside than the
-    /// upstream.
+    /// Creates a client for an upstream. `named` are addresses from the operator's configuration: their hosts may be further inside than
+    /// the upstream.
     pub async fn new(upstream: &Url, named: &[Url]) -> Result<Self, AuthServerUnreachable> {
         let network = network_of(upstream).await.ok_or(AuthServerUnreachable(()))?;
         let trust = NetworkTrust::new(upstream.clone(), network).naming(named);
@@ -77,7 +77,7 @@ impl OauthHttp {
         if status.as_u16() != 200 {
             return DocumentFetch::Unknown;
         }
-        // Some servers have the same page at every address.
+        // Some servers answer every address with the same page.
         if !is_json(&response) {
             return DocumentFetch::Nothing;
         }
@@ -129,8 +129,8 @@ async fn read(response: Response) -> Option<Vec<u8>> {
     Some(body)
 }
 
-/// The network that all addresses of a host are in, or the outermost of several. What a name resolves to is its owner's to
-/// say, so no name but `localhost` is this machine.
+/// The network that all addresses of a host are in; the outermost if there are several. The owner of a name decides what it resolves to, so
+/// no name but `localhost` counts as this machine.
 async fn network_of(url: &Url) -> Option<Network> {
     if let Some(network) = written_network(url) {
         return Some(network);
@@ -144,8 +144,8 @@ fn outermost(addresses: impl Iterator<Item = IpAddr>) -> Option<Network> {
     addresses.map(|address| Network::from_address(address).min(Network::Private)).min()
 }
 
-/// Resolves names, and only to addresses that may be gone to. A name with one that may not be is no name: who answers for it
-/// could answer something else the next time.
+/// Resolves names, and only to addresses that may be contacted. A name with one disallowed address is refused as a whole, because its owner
+/// could return another address the next time.
 #[derive(Debug)]
 struct TrustedResolver {
     trust: NetworkTrust,
@@ -177,7 +177,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers every request with the same bytes. Where it listens.
+    /// Answers every request with the same bytes. Returns where it listens.
     async fn server(answer: String) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -229,7 +229,7 @@ mod tests {
     #[tokio::test]
     async fn t25_a_name_that_leads_inside_is_not_gone_to() {
         let address = server(http("200 OK", "application/json", "{}")).await;
-        // As a name, so that only the resolver stands between: this one resolves to the loopback everywhere.
+        // By name, so that only the resolver can stop it: this name resolves to the loopback everywhere.
         let trust = |network| NetworkTrust::new("https://mcp.test/".parse().unwrap(), network);
         let client =
             |trust| Client::builder().no_proxy().dns_resolver(Arc::new(TrustedResolver { trust })).build().unwrap();
@@ -238,7 +238,7 @@ mod tests {
         assert!(client(trust(Network::Public)).get(&url).send().await.is_err());
         assert!(client(trust(Network::Private)).get(&url).send().await.is_err());
         let named = trust(Network::Public).naming(&[url.parse().unwrap()]);
-        assert!(client(named).get(&url).send().await.is_ok(), "the operator wrote it down");
+        assert!(client(named).get(&url).send().await.is_ok(), "it is in the operator's configuration");
         let mixed = ["8.8.8.8", "10.0.0.1"].map(|address| address.parse().unwrap());
         assert!(!all_reachable(&trust(Network::Public), "as.test", mixed.into_iter()));
         assert!(all_reachable(&trust(Network::Private), "as.test", mixed.into_iter()));

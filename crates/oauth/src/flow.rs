@@ -1,7 +1,7 @@
-//! The way to a token, as a machine: what to do next follows from what came back. It finds out where tokens are to be had,
-//! becomes a client there, lets the user agree where it takes one, and asks for the token.
+//! The way to a token, as a state machine: the next action follows from what came back. It finds out where tokens are issued, becomes a
+//! client there, lets the user consent if the grant needs it, and requests the token.
 //!
-//! Randomness and time are handed in; addresses are fetched and users shown somewhere by the shell.
+//! Randomness and time are passed in. The caller fetches addresses and shows users the consent page.
 
 use std::fmt;
 
@@ -21,82 +21,82 @@ use crate::{
     token_response::{self, IssuedTokens, RequestedTokenKind, TokenRequestError},
 };
 
-/// The kind of token that one server issues for another to take as a grant.
+/// The type of token that one server issues and another accepts as a grant.
 pub const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
-/// What is wanted, and by what means.
+/// What is wanted, and how to get it.
 #[derive(Debug, Clone)]
 pub struct FlowPlan {
-    /// Who we are.
+    /// The gateway's client.
     pub client: OauthClientConfig,
     /// The scopes that the operator or the user named.
     pub scopes: Option<OauthScopes>,
-    /// Those that were asked for before.
+    /// The scopes that were requested before.
     pub before: Option<OauthScopes>,
     /// Those that the upstream's challenge named.
     pub challenged: Option<OauthScopes>,
-    /// By what a token is asked for.
+    /// How the token is requested.
     pub means: GrantSource,
 }
 
-/// By what a token is asked for.
+/// How a token is requested.
 #[derive(Debug, Clone)]
 pub enum GrantSource {
     /// A user's consent.
     Consent(ConsentSession),
     /// The client itself.
     ClientCredentials,
-    /// A statement about the user, exchanged by the upstream's own authorization server.
+    /// A token about the user, exchanged by the upstream's own authorization server.
     Exchange(SubjectToken),
-    /// A statement about the user, exchanged elsewhere for a grant that the upstream's authorization server takes.
+    /// A token about the user, exchanged elsewhere for a grant that the upstream's authorization server accepts.
     Relayed(Box<RelayServer>),
-    /// A signed statement that is a grant by itself.
+    /// A signed assertion that is a grant by itself.
     Assertion(Secret),
 }
 
 /// What ties a consent together.
 #[derive(Debug, Clone)]
 pub struct ConsentSession {
-    /// Where the browser comes back to.
+    /// Where the browser returns to.
     pub redirect: String,
-    /// Comes back with it.
+    /// Comes back with the answer.
     pub state: Secret,
-    /// Proves that whoever redeems the code asked for it.
+    /// Proves that the client that redeems the code is the one that requested it.
     pub verifier: Secret,
-    /// A client that registered itself earlier, with the issuer it did so at. It is the client of that issuer alone.
+    /// A client that registered itself earlier, with its issuer. It is valid at that issuer alone.
     pub earlier: Option<(String, OauthClient)>,
 }
 
-/// A statement about a user.
+/// A token about a user.
 #[derive(Debug, Clone)]
 pub struct SubjectToken {
-    /// The statement.
+    /// The token.
     pub token: Secret,
-    /// Its kind.
+    /// Its type.
     pub kind: String,
 }
 
 /// Another server in between.
 #[derive(Debug, Clone)]
 pub struct RelayServer {
-    /// The statement.
+    /// The token to exchange.
     pub subject: SubjectToken,
-    /// Where it is exchanged; the operator's word.
+    /// Where it is exchanged, from the operator's configuration.
     pub endpoint: AllowedUrl,
-    /// Whose endpoint that is.
+    /// The issuer of that endpoint.
     pub issuer: String,
-    /// Who we are there.
+    /// The gateway's client there.
     pub client: OauthClient,
 }
 
-/// What the shell does next.
+/// What the caller has to do next.
 #[derive(Debug)]
 pub enum FlowAction {
     /// Fetch a document.
     Fetch(AllowedUrl),
     /// Post a registration.
     Register(AllowedUrl, Value),
-    /// Let the user open that address, and wait for what comes back.
+    /// Let the user open this address, and wait for what comes back.
     OpenBrowser(String),
     /// Post a request for a token.
     RequestToken(TokenRequest),
@@ -105,20 +105,20 @@ pub enum FlowAction {
 /// What came back.
 #[derive(Debug)]
 pub enum FlowEvent {
-    /// To a look.
+    /// The result of a fetch.
     Fetched(DocumentFetch),
-    /// To something posted.
+    /// The answer to a post.
     Answered {
         /// The status.
         status: u16,
         /// The body, bounded.
         body: Secret,
     },
-    /// By way of the browser: a query.
+    /// The query that came back through the browser.
     Returned(String),
 }
 
-/// Where a flow stands.
+/// The state of a flow.
 #[derive(Debug)]
 pub struct TokenFlow {
     plan: FlowPlan,
@@ -128,22 +128,22 @@ pub struct TokenFlow {
 /// What follows.
 #[derive(Debug)]
 pub enum FlowStep {
-    /// There is something to do.
+    /// The caller has to do something.
     Do(Box<TokenFlow>, FlowAction),
-    /// There are tokens.
+    /// Tokens were issued.
     Granted(Box<GrantedTokens>),
 }
 
-/// Tokens, and everything that the next ones are asked for with.
+/// Tokens, and everything that is needed to request the next ones.
 #[derive(Debug, Clone)]
 pub struct GrantedTokens {
     /// Who issued them.
     pub issuer: String,
-    /// Where.
+    /// The endpoint that issued them.
     pub token_endpoint: AllowedUrl,
-    /// To whom.
+    /// The client they were issued to.
     pub client: OauthClient,
-    /// For which resource.
+    /// The resource they are for.
     pub resource: String,
     /// The scopes that were asked for.
     pub scopes: OauthScopes,
@@ -157,32 +157,32 @@ pub enum FlowError {
     /// It is not known where to ask.
     #[error(transparent)]
     NotFound(#[from] DiscoveryError),
-    /// We are nobody there.
+    /// The gateway has no client there.
     #[error(transparent)]
     NoClient(#[from] OauthClientError),
     /// Codes could be stolen on the way.
-    #[error("the authorization server does not say that it knows PKCE with S256")]
+    #[error("the authorization server does not declare support for PKCE with S256")]
     Unproven,
-    /// Users cannot agree there.
-    #[error("the authorization server has no address at which users agree")]
+    /// Users cannot give consent there.
+    #[error("the authorization server has no page where users can give consent")]
     NoConsentPage,
-    /// The user did not agree, or somebody else answered.
+    /// The user did not consent, or the answer came from elsewhere.
     #[error(transparent)]
     NoConsent(#[from] ConsentError),
-    /// There was no token.
+    /// No token was issued.
     #[error(transparent)]
     NoTokens(#[from] TokenRequestError),
-    /// The client's statement could not be signed.
+    /// The client's assertion could not be signed.
     #[error(transparent)]
     NotSigned(#[from] AssertionError),
-    /// We are sent where we do not go.
+    /// An address is not allowed.
     #[error("an address is not followed: {0}")]
     NotFollowed(#[from] DisallowedUrl),
-    /// What is asked for would be too much.
+    /// Too many scopes would be requested.
     #[error(transparent)]
     Scopes(#[from] InvalidOauthScopes),
-    /// The shell brought what was not asked for.
-    #[error("the flow was answered out of turn")]
+    /// The caller passed an event that the flow was not waiting for.
+    #[error("the flow got an answer that it was not waiting for")]
     OutOfTurn,
 }
 
@@ -194,7 +194,7 @@ enum FlowStage {
     Asking(TokenRequestPlan),
 }
 
-/// Everything is known that a token is asked for with.
+/// Everything that is needed to request a token.
 #[derive(Debug)]
 struct TokenRequestPlan {
     found: Box<DiscoveredServer>,
@@ -203,12 +203,12 @@ struct TokenRequestPlan {
 }
 
 impl TokenFlow {
-    /// Begins.
+    /// Begins the flow.
     pub fn begin(plan: FlowPlan, known: DiscoveryInput, now: Timestamp) -> Result<FlowStep, FlowError> {
         advance(plan, OauthDiscovery::begin(known)?, now)
     }
 
-    /// What follows on what came back.
+    /// Continues with what came back.
     pub fn step(self, event: FlowEvent, now: Timestamp) -> Result<FlowStep, FlowError> {
         let plan = self.plan;
         match (self.stage, event) {
@@ -321,7 +321,7 @@ impl TokenRequestPlan {
         Ok(FlowAction::RequestToken(token_request(grant, &self.client, endpoint, self.purpose(), now)?))
     }
 
-    /// At the server in between, for a grant that the upstream's own takes.
+    /// Requests a grant from the server in between, for the upstream's own server.
     fn relay(&self, relay: &RelayServer, now: Timestamp) -> Result<FlowAction, FlowError> {
         let grant = Grant::Exchange {
             subject: &relay.subject.token,

@@ -1,4 +1,4 @@
-//! Gets tokens: takes a flow from step to step, and asks for the next tokens of a login.
+//! Obtains tokens: runs a flow from step to step, and renews the tokens of a login.
 
 use std::{fmt, sync::Arc};
 
@@ -19,20 +19,20 @@ use crate::{
     token_response::{self, RequestedTokenKind},
 };
 
-/// How many steps a flow may take.
+/// How many steps a flow may have.
 const STEPS_MAX: usize = 32;
 
-/// The terms on which tokens of an upstream are got. They are read anew whenever tokens are asked for: secrets among them
-/// may have been changed by then.
+/// The settings for obtaining an upstream's tokens. They are read again whenever tokens are requested, because secrets among them may have
+/// changed.
 pub trait UpstreamAccessSource: Send + Sync + fmt::Debug {
-    /// The terms as they are now.
+    /// The present settings.
     fn access(&self) -> PortFuture<'_, Result<UpstreamAccess, MissingCredential>>;
 
-    /// The upstream's address, which no secret is needed for.
+    /// The upstream's address, which needs no secret.
     fn url(&self) -> &Url;
 }
 
-/// An upstream, as tokens for it are got.
+/// An upstream, with the settings for obtaining its tokens.
 #[derive(Debug, Clone)]
 pub struct UpstreamAccess {
     /// Its id in the configuration.
@@ -41,66 +41,66 @@ pub struct UpstreamAccess {
     pub url: Url,
     /// The issuer that the operator wants.
     pub issuer: Option<String>,
-    /// Who we are.
+    /// The gateway's client.
     pub client: OauthClientConfig,
     /// The scopes that the operator wants.
     pub scopes: Option<OauthScopes>,
-    /// Addresses that the operator wrote down.
+    /// Further addresses from the operator's configuration.
     pub named: Vec<Url>,
-    /// What tokens are asked for by, where that is not a user's consent.
+    /// How tokens are requested without a user's consent.
     pub grant: UnattendedGrant,
 }
 
-/// What tokens are asked for by, without anybody being there.
+/// How tokens are requested without a user being present.
 #[derive(Debug, Clone)]
 pub enum UnattendedGrant {
     /// The client itself.
     Client,
-    /// A signed statement that is a grant by itself.
+    /// A signed assertion that is a grant by itself.
     Assertion(Secret),
-    /// A statement of the gateway's about the user, exchanged by the upstream's authorization server.
+    /// A statement of the gateway about the user, exchanged by the upstream's authorization server.
     Statement,
-    /// Something that the operator keeps, exchanged by the upstream's authorization server.
+    /// A token that the operator keeps, exchanged by the upstream's authorization server.
     Subject(SubjectToken),
-    /// The same, exchanged elsewhere for a grant that the upstream's authorization server takes.
+    /// The same, exchanged elsewhere for a grant that the upstream's authorization server accepts.
     Relayed {
-        /// What is exchanged.
+        /// The token to exchange.
         subject: SubjectToken,
-        /// Where.
+        /// Where it is exchanged.
         endpoint: Url,
-        /// Who we are there.
+        /// The gateway's client there.
         client: OauthClient,
     },
 }
 
-/// Shows a user an address, and waits for what comes back by way of their browser.
+/// Shows a user an address, and waits for what comes back through their browser.
 pub trait ConsentBrowser: Send + Sync {
     /// The query that came back; none if nothing came in time.
     fn show<'a>(&'a self, address: &'a str) -> PortFuture<'a, Option<String>>;
 }
 
-/// Nobody is there to agree to anything.
+/// There is no user who could consent.
 #[derive(Debug, Clone, Copy)]
 pub struct NoBrowser;
 
 /// Why there are no tokens.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GrantError {
-    /// Somebody did not answer.
+    /// A server did not answer.
     #[error(transparent)]
     Unreachable(#[from] AuthServerUnreachable),
-    /// Somebody said no.
+    /// A server refused.
     #[error(transparent)]
     NotGranted(#[from] FlowError),
-    /// Nobody came back.
-    #[error("nobody agreed in time")]
+    /// No answer came back through the browser.
+    #[error("the user did not consent in time")]
     Nobody,
-    /// The login cannot be gone on with.
-    #[error("the login was made with a client that is not configured any more")]
+    /// The login cannot be continued.
+    #[error("the login was made with a client that is no longer configured; log in again")]
     OtherClient,
 }
 
-/// Takes a flow to its end.
+/// Runs a flow to its end.
 pub async fn obtain(
     oauth_http: &OauthHttp,
     plan: FlowPlan,
@@ -127,7 +127,7 @@ pub async fn obtain(
     Err(FlowError::OutOfTurn.into())
 }
 
-/// Asks for the next tokens of a login, where its last ones came from.
+/// Requests the next tokens of a login from the endpoint that issued the last ones.
 pub async fn renew(
     oauth_http: &OauthHttp,
     login: &Login,
@@ -150,7 +150,7 @@ pub async fn renew(
 }
 
 impl GrantError {
-    /// Whether asking again cannot help before somebody does something.
+    /// Whether asking again cannot help until an operator or the user does something.
     pub fn is_final(&self) -> bool {
         match self {
             Self::NotGranted(FlowError::NoTokens(why)) => why.is_final(),
@@ -162,7 +162,7 @@ impl GrantError {
 }
 
 impl UpstreamAccess {
-    /// An oauth http for it.
+    /// An HTTP client for this upstream's OAuth requests.
     pub async fn oauth_http(&self) -> Result<OauthHttp, AuthServerUnreachable> {
         OauthHttp::new(&self.url, &self.named).await
     }

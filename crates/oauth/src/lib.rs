@@ -1,9 +1,8 @@
-//! OAuth as a client of upstream MCP servers: where tokens are to be had, who we are there, what a user agrees to, and how
-//! the tokens are kept until they are used.
+//! OAuth as a client of upstream MCP servers: where tokens are issued, which client the gateway is there, what a user consents to, and how
+//! tokens are kept until they are used.
 //!
-//! Nothing that an upstream or an authorization server says is believed because it was said: `place` and `metadata` decide
-//! which of it counts. Deliberately absent: authentication of our own callers, and any way for a credential of theirs to
-//! reach an upstream.
+//! Nothing that an upstream or an authorization server says is believed just because it was said: `allowed_url` and `metadata` decide which
+//! of it counts. Deliberately absent: authentication of the gateway's own callers, and any way for their credentials to reach an upstream.
 
 pub mod allowed_url;
 pub mod assertion;

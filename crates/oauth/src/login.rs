@@ -1,6 +1,6 @@
-//! A login: what a user agreed to, and the tokens that came of it, as one value that can be written down and read again.
+//! A login: what a user consented to, and the resulting tokens, as one value that can be stored and read again.
 //!
-//! A login is for one resource. An upstream that was given another address since does not get its tokens.
+//! A login is for one resource. If the upstream's address changes, the new address does not get the tokens.
 
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
@@ -16,8 +16,8 @@ use crate::{
     token_response::IssuedTokens,
 };
 
-/// A token that ends within this time is not shown any more: it would end on the way. Of one that does not live for twice
-/// as long, the first half is good.
+/// A token that expires within this time is not shown any more, because it would expire on the way. A token that lives less than twice as
+/// long is shown for the first half of its life.
 pub const LEEWAY_MS: u64 = 30_000;
 
 /// Until when a token is shown.
@@ -26,14 +26,14 @@ pub(crate) fn shown_until(issued_at: Timestamp, expires_at: Timestamp) -> Timest
     Timestamp::from_unix_ms(expires_at.unix_ms().saturating_sub(leeway_ms))
 }
 
-/// What a user agreed to.
+/// What a user consented to.
 #[derive(Debug, Clone)]
 pub struct Login {
     /// Who issued the tokens.
     pub issuer: String,
-    /// Where the next are to be had.
+    /// Where the next tokens are requested.
     pub token_endpoint: String,
-    /// For which resource they are.
+    /// The resource they are for.
     pub resource: String,
     /// The scopes that were asked for.
     pub asked: OauthScopes,
@@ -41,15 +41,15 @@ pub struct Login {
     pub scopes: OauthScopes,
     /// When the tokens were issued.
     pub issued_at: Timestamp,
-    /// When the token is over, if that is known.
+    /// When the access token expires, if that is known.
     pub expires_at: Option<Timestamp>,
-    /// Which tokens of the login these are.
+    /// Counts the changes of this login's tokens.
     pub generation: u64,
-    /// Where the browser came back to.
+    /// Where the browser returned to.
     pub redirect: Option<String>,
     client_id: String,
     method: ClientAuthMethod,
-    /// Of a client that registered itself; others have theirs in the configuration.
+    /// For a client that registered itself; other clients have theirs in the configuration.
     client_secret: Option<Secret>,
     registered: bool,
     access: Secret,
@@ -57,7 +57,7 @@ pub struct Login {
 }
 
 impl Login {
-    /// What was granted now.
+    /// The login that results from a grant.
     pub fn from_grant(
         granted: &GrantedTokens,
         configured: &OauthClientConfig,
@@ -85,7 +85,7 @@ impl Login {
         }
     }
 
-    /// The same with the tokens that came next. Where no new refresh token came, the one there is goes on being good.
+    /// The same with the next tokens. If no new refresh token came, the present one stays valid.
     #[must_use]
     pub fn renewed(&self, tokens: IssuedTokens, now: Timestamp) -> Self {
         Self {
@@ -99,13 +99,13 @@ impl Login {
         }
     }
 
-    /// The same without what gets the next tokens: it was tried, and it is used up or withdrawn.
+    /// The same without the refresh token, which was tried and is used up or withdrawn.
     #[must_use]
     pub fn without_refresh_token(&self) -> Self {
         Self { refresh: None, generation: self.generation + 1, ..self.clone() }
     }
 
-    /// Whether it is that login, with those tokens: neither renewed nor made anew since.
+    /// Whether it is that login, with the same tokens: neither renewed nor replaced since.
     pub fn is_same(&self, other: &Self) -> bool {
         let refresh = |login: &Self| login.refresh.as_ref().map(|token| token.expose().to_vec());
         (self.generation, self.issued_at) == (other.generation, other.issued_at)
@@ -113,28 +113,28 @@ impl Login {
             && refresh(self) == refresh(other)
     }
 
-    /// Whether its tokens are for what is at that address.
+    /// Whether its tokens are for the resource at that address.
     pub fn is_for(&self, upstream: &Url) -> bool {
         metadata::identifies(&self.resource, upstream)
     }
 
-    /// The token, while it is good.
+    /// The access token, while it is valid.
     pub fn token(&self, now: Timestamp) -> Option<&Secret> {
         let over = |at: Timestamp| shown_until(self.issued_at, at) <= now;
         (!self.expires_at.is_some_and(over)).then_some(&self.access)
     }
 
-    /// What gets the next token.
+    /// The refresh token.
     pub const fn refresh_token(&self) -> Option<&Secret> {
         self.refresh.as_ref()
     }
 
-    /// Which client the tokens were issued to.
+    /// The id of the client that the tokens were issued to.
     pub fn client_id(&self) -> &str {
         &self.client_id
     }
 
-    /// The client that the tokens were issued to; none if the configuration has another by now.
+    /// The client that the tokens were issued to; none if the configuration now has another.
     pub fn client(&self, configured: &OauthClientConfig) -> Option<OauthClient> {
         let secret = if self.registered { self.client_secret.clone() } else { configured.secret.clone() };
         let ours = [&configured.id, &configured.document].into_iter().flatten().any(|id| *id == self.client_id);
@@ -150,13 +150,13 @@ impl Login {
         proof.map(|proof| OauthClient { id: self.client_id.clone(), proof })
     }
 
-    /// The client, if it registered itself: it may be used again at the same issuer.
+    /// The client, if it registered itself. It may be used again at the same issuer.
     pub fn registered_client(&self) -> Option<(String, OauthClient)> {
         let client = self.registered.then(|| self.client(&OauthClientConfig::default())).flatten();
         client.map(|client| (self.issuer.clone(), client))
     }
 
-    /// As it is written down, to be sealed.
+    /// The stored form, to be sealed.
     pub(crate) fn to_json(&self) -> Option<Secret> {
         let text = |secret: &Secret| secret.as_text().unwrap_or_default().to_owned();
         let written = LoginRecord {
@@ -180,7 +180,7 @@ impl Login {
         serde_json::to_vec(&written).ok().map(Secret::new)
     }
 
-    /// As it was written down.
+    /// Reads the stored form.
     pub(crate) fn from_json(written: &Secret) -> Option<Self> {
         let mut written: LoginRecord = serde_json::from_slice(written.expose()).ok()?;
         if written.version != VERSION {
@@ -209,7 +209,7 @@ impl Login {
 
 const VERSION: u32 = 1;
 
-/// Its texts move into secrets, which are wiped, or out of them into what is sealed at once.
+/// Its strings move into secrets, which are wiped, or out of them into data that is sealed at once.
 #[derive(Serialize, Deserialize)]
 struct LoginRecord {
     version: u32,

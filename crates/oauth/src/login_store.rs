@@ -1,5 +1,5 @@
-//! Where logins are kept: one sealed note for each user at each upstream. What an upstream wanted besides, which issuer a
-//! client belongs to, and who is asking for the next token are notes of their own, with nothing secret in them.
+//! Stores logins: one sealed note for each user at each upstream. Separate notes, without secrets, hold the scopes an upstream asked for,
+//! the issuer a client belongs to, and which process is renewing a token.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::{challenge::Demand, login::Login, scope::OauthScopes};
 
 /// The purpose of the sealing key of logins.
 pub const LOGIN_PURPOSE: &str = "servanda/login/v1";
-/// How long what an upstream wanted is remembered.
+/// How long an upstream's demand is remembered.
 const DEMAND_MS_MAX: u64 = 30 * 86_400_000;
-/// How long one process may take to ask for the next token before another asks: longer than an exchange may take.
+/// How long one process may take to renew a token before another may try: longer than an exchange may take.
 pub const REFRESH_MS_MAX: u64 = 40_000;
-/// How long it is remembered that somebody asked: longer than anybody else may still take those tokens for the latest.
+/// How long a claim is remembered: longer than any other process may still take those tokens for the latest.
 const CLAIM_MS_MAX: u64 = 86_400_000;
-/// How many may have given up asking for the same tokens, within that time.
+/// How many processes may have given up renewing the same tokens within that time.
 const CLAIMS_MAX: usize = 64;
 /// How many notes are read at a time.
 const PAGE: u32 = 256;
@@ -43,7 +43,7 @@ pub struct LoginStore {
     key: Arc<SealingKey>,
 }
 
-/// That this process, and no other, asks for the next tokens of a login.
+/// Proof that this process, and no other, renews the tokens of a login.
 #[derive(Debug)]
 pub struct RefreshClaim(String);
 
@@ -56,15 +56,15 @@ struct RefreshClaimNote {
 /// Why a login cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum LoginStoreError {
-    /// The store is away.
-    #[error("what is kept about logins cannot be reached: {}", .0.reason())]
+    /// The store is unreachable.
+    #[error("the stored logins cannot be reached: {}", .0.reason())]
     Store(#[from] JournalError),
-    /// It is sealed with another key, or broken.
-    #[error("what is kept about the login cannot be opened with the key of this gateway")]
+    /// It is sealed with another key, or damaged.
+    #[error("the stored login cannot be opened with this gateway's key")]
     Sealed,
 }
 
-/// What an upstream wanted, as it is written down.
+/// The stored form of an upstream's demand.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedDemand {
     /// The scopes.
@@ -73,12 +73,12 @@ pub struct RecordedDemand {
 }
 
 impl LoginKey {
-    /// Of a caller.
+    /// The key for a caller.
     pub fn for_caller(upstream: &str, caller: &Caller) -> Self {
         Self { upstream: upstream.to_owned(), tenant: caller.tenant.clone(), principal: caller.principal.clone() }
     }
 
-    /// As JSON: no name can be written so that it looks like two.
+    /// As JSON, so that two names cannot be written as one.
     fn key(&self) -> String {
         serde_json::json!([self.upstream, self.tenant, self.principal]).to_string()
     }
@@ -90,7 +90,7 @@ impl LoginKey {
 }
 
 impl LoginStore {
-    /// In that notebook, sealed with that key.
+    /// Uses that notebook, and seals with that key.
     pub fn new(notebook: Arc<dyn Notebook>, key: Arc<SealingKey>) -> Self {
         Self { notebook, key }
     }
@@ -102,7 +102,7 @@ impl LoginStore {
         note.map(|note| self.open(&key, &note.value)).transpose()
     }
 
-    /// Keeps a login in place of the one there was.
+    /// Stores a login in place of the former one.
     pub async fn save(&self, whose: &LoginKey, login: &Login) -> Result<(), LoginStoreError> {
         let key = whose.key();
         let written = login.to_json().ok_or(LoginStoreError::Sealed)?;
@@ -111,13 +111,13 @@ impl LoginStore {
         Ok(self.notebook.write(Note { kind: NoteKind::Login, key, value, expires_at: None }).await?)
     }
 
-    /// Forgets a login, and what was wanted besides.
+    /// Removes a login and its demand.
     pub async fn forget(&self, whose: &LoginKey) -> Result<(), LoginStoreError> {
         self.notebook.erase(NoteKind::Login, &whose.key()).await?;
         Ok(self.notebook.erase(NoteKind::Demand, &whose.key()).await?)
     }
 
-    /// Every login; those that cannot be opened have none.
+    /// Every login; a login that cannot be opened is listed without its value.
     pub async fn logins(&self, now: Timestamp) -> Result<Vec<(LoginKey, Option<Login>)>, LoginStoreError> {
         let mut found = Vec::new();
         let mut after = String::new();
@@ -133,13 +133,13 @@ impl LoginStore {
         Ok(found)
     }
 
-    /// What the upstream wanted of this user the last time it did not let them in.
+    /// What the upstream asked of this user when it last rejected them.
     pub async fn demand(&self, whose: &LoginKey, now: Timestamp) -> Result<RecordedDemand, LoginStoreError> {
         let note = self.notebook.read(NoteKind::Demand, &whose.key(), now).await?;
         Ok(note.and_then(|note| serde_json::from_str(&note.value).ok()).unwrap_or_default())
     }
 
-    /// Remembers what the upstream wants.
+    /// Remembers what the upstream asks for.
     pub async fn save_demand(&self, whose: &LoginKey, demand: &Demand, now: Timestamp) -> Result<(), LoginStoreError> {
         let wanted = RecordedDemand { scopes: demand.scopes.clone() };
         let value = serde_json::to_string(&wanted).unwrap_or_default();
@@ -147,12 +147,12 @@ impl LoginStore {
         Ok(self.notebook.write(Note { kind: NoteKind::Demand, key: whose.key(), value, expires_at }).await?)
     }
 
-    /// It has what it wanted.
+    /// Forgets the demand, because it is met.
     pub async fn clear_demand(&self, whose: &LoginKey) -> Result<(), LoginStoreError> {
         Ok(self.notebook.erase(NoteKind::Demand, &whose.key()).await?)
     }
 
-    /// The issuer that a client of the configuration belongs to, once it was used there.
+    /// The issuer that a configured client belongs to, once the client was used there.
     pub async fn issuer(
         &self,
         upstream: &str,
@@ -163,7 +163,7 @@ impl LoginStore {
         Ok(note.and_then(|note| serde_json::from_str(&note.value).ok()))
     }
 
-    /// Remembers it. The first one stands.
+    /// Remembers that issuer. The first one stays.
     pub async fn bind_issuer(&self, upstream: &str, client: &str, issuer: &str) -> Result<(), LoginStoreError> {
         let value = serde_json::json!(issuer).to_string();
         let key = client_key(upstream, client);
@@ -171,16 +171,15 @@ impl LoginStore {
         Ok(())
     }
 
-    /// Forgets it, so that the client may be used at another.
+    /// Forgets that issuer, so that the client may be used at another.
     pub async fn unbind_issuer(&self, upstream: &str, client: &str) -> Result<(), LoginStoreError> {
         Ok(self.notebook.erase(NoteKind::Issuer, &client_key(upstream, client)).await?)
     }
 
-    /// Takes on asking for the tokens after those of that login; none if somebody else is at it. Refresh tokens are good
-    /// once: of two processes that show the same, the second looks like a thief.
+    /// Claims the renewal of that login's tokens; none if another process has claimed it. A refresh token is valid once: if two processes
+    /// show the same one, the second looks like a thief.
     ///
-    /// A claim whose time is over is never removed, but followed by another under a key of its own, which the store gives to
-    /// one process only.
+    /// An expired claim is never removed. Another claim follows it under a key of its own, which the store gives to one process only.
     pub async fn claim(
         &self,
         whose: &LoginKey,
@@ -188,7 +187,7 @@ impl LoginStore {
         mark: &str,
         now: Timestamp,
     ) -> Result<Option<RefreshClaim>, LoginStoreError> {
-        // A login that was made anew counts its tokens anew.
+        // A new login counts its tokens from the beginning.
         let login = format!("{} {} {}", whose.key(), login.issued_at.unix_ms(), login.generation);
         let mut key = login.clone();
         for _ in 0..CLAIMS_MAX {
@@ -205,13 +204,13 @@ impl LoginStore {
             else {
                 return Ok(None);
             };
-            // Whoever was at it is gone.
+            // The process that made this claim is gone.
             key = format!("{login} {}", theirs.mark);
         }
         Ok(None)
     }
 
-    /// Lets somebody else try.
+    /// Releases a claim, so that another process may try.
     pub async fn release(&self, claim: RefreshClaim) -> Result<(), LoginStoreError> {
         Ok(self.notebook.erase(NoteKind::Refreshing, &claim.0).await?)
     }

@@ -1,8 +1,8 @@
-//! Shows an upstream tokens that nobody has to agree to: of the client itself, of a statement that the operator keeps, or of
-//! one that the gateway makes about the user of this call (RFC 8693).
+//! Shows an upstream tokens that need no user's consent: for the client itself, for a token that the operator keeps, or for a statement
+//! that the gateway makes about the user of this call (RFC 8693).
 //!
-//! What a caller showed us is never exchanged and never shown: it is not to be had here. Tokens live in memory and are
-//! asked for again after a restart.
+//! A caller's own credential is never exchanged and never shown: it is not available here. Tokens live in memory and are requested again
+//! after a restart.
 
 use std::{
     collections::BTreeMap,
@@ -28,23 +28,23 @@ use crate::{
     scope::OauthScopes,
 };
 
-/// How many users' tokens are held.
+/// How many users' tokens are kept.
 const SLOTS_MAX: usize = 10_000;
-/// What the gateway's statements are, by their registered kind.
+/// The registered type of the gateway's statements.
 pub const STATEMENT_KIND: &str = "urn:ietf:params:oauth:token-type:jwt";
 
 /// Makes statements about users for an authorization server: who they are and who acts for them.
 pub trait StatementIssuer: Send + Sync + fmt::Debug {
-    /// A statement, good for one exchange.
+    /// A statement, valid for one exchange.
     fn issue(&self, about: &StatementSubject<'_>, now: Timestamp) -> Result<Secret, MissingCredential>;
 }
 
-/// What is stated.
+/// The content of a statement.
 #[derive(Debug, Clone, Copy)]
 pub struct StatementSubject<'a> {
-    /// The user, and who acts.
+    /// The user, and who acts for them.
     pub caller: &'a Caller,
-    /// The authorization server that it is for.
+    /// The authorization server that the statement is for.
     pub audience: &'a str,
     /// The upstream that a token is wanted for.
     pub upstream: &'a str,
@@ -56,29 +56,29 @@ pub struct MachineSource {
     terms: Arc<dyn UpstreamAccessSource>,
     login_store: LoginStore,
     clock: Arc<dyn Clock>,
-    /// Where every user gets tokens of their own.
+    /// Set if every user gets tokens of their own.
     statements: Option<Arc<dyn StatementIssuer>>,
     slots: Mutex<BTreeMap<Option<TokenSubject>, Arc<tokio::sync::Mutex<TokenSlot>>>>,
 }
 
-/// A user and who acts for them; one agent's token is not another's, nor that of one who only calls itself so.
+/// A user and who acts for them. One agent's token is not another's, nor that of an agent that only claims the same name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct TokenSubject {
     tenant: String,
     principal: String,
-    /// Their names, and whether these are proven.
+    /// The actors' names, and whether each name is proven.
     actors: Vec<(String, bool)>,
 }
 
 #[derive(Debug, Default)]
 struct TokenSlot {
     held: Option<CachedToken>,
-    /// Whether any was ever issued.
+    /// Whether a token was ever issued.
     issued: bool,
-    /// What was asked for before, and what the upstream wants.
+    /// The scopes requested before, and what the upstream asks for.
     asked: Option<OauthScopes>,
     demand: Option<Demand>,
-    /// Why there was none the last time, and until when it is not asked again.
+    /// Why there was no token the last time, and until when it is not requested again.
     refused: Option<(MissingCredential, Timestamp)>,
 }
 
@@ -87,12 +87,12 @@ struct CachedToken {
     token: Secret,
     issued_at: Timestamp,
     shown_until: Option<Timestamp>,
-    /// Whether there was another before it.
+    /// Whether it replaced an earlier token.
     replaces: bool,
 }
 
 impl MachineSource {
-    /// On these terms. With statements, every user gets tokens of their own.
+    /// Creates a source with these settings. With statements, every user gets tokens of their own.
     pub fn new(
         terms: Arc<dyn UpstreamAccessSource>,
         login_store: LoginStore,
@@ -196,19 +196,23 @@ impl MachineSource {
         Ok(match (&access.grant, &self.statements, &credential_request.on_behalf_of) {
             (UnattendedGrant::Statement, Some(statements), Some(caller)) => {
                 let audience = access.issuer.as_deref().ok_or_else(|| {
-                    MissingCredential::unavailable(format!("`{upstream}` names no `issuer` that statements are for"))
+                    MissingCredential::unavailable(format!(
+                        "`{upstream}` has no `issuer` configured, which statements need"
+                    ))
                 })?;
                 let about = StatementSubject { caller, audience, upstream };
                 let token = statements.issue(&about, self.clock.now())?;
                 GrantSource::Exchange(SubjectToken { token, kind: STATEMENT_KIND.to_owned() })
             }
-            // The gateway asks on its own account what the server offers: as the client that it is.
+            // When the gateway asks what the server offers, it acts on its own account, as the client that it is.
             (UnattendedGrant::Statement | UnattendedGrant::Client, ..) => GrantSource::ClientCredentials,
             (UnattendedGrant::Assertion(assertion), ..) => GrantSource::Assertion(assertion.clone()),
             (UnattendedGrant::Subject(subject), ..) => GrantSource::Exchange(subject.clone()),
             (UnattendedGrant::Relayed { subject, endpoint, client }, ..) => {
                 let place = oauth_http.trust().follow_url(endpoint.clone()).map_err(|error| {
-                    MissingCredential::unavailable(format!("the endpoint of `{upstream}` is not gone to: {error}"))
+                    MissingCredential::unavailable(format!(
+                        "the token exchange endpoint of `{upstream}` is not allowed: {error}"
+                    ))
                 })?;
                 let issuer = endpoint.origin().ascii_serialization();
                 let (subject, client) = (subject.clone(), client.clone());
@@ -217,7 +221,7 @@ impl MachineSource {
         })
     }
 
-    /// Whether there is something else to show.
+    /// Whether there is another token to show.
     async fn renewable(&self, credential_request: &CredentialRequest, rejection: &CredentialRejection) -> bool {
         let slot = self.slot(credential_request);
         let mut slot = slot.lock().await;
@@ -259,7 +263,7 @@ impl CredentialSource for MachineSource {
             if self.renewable(credential_request, rejection).await {
                 return Remedy::TryAgain;
             }
-            let told = format!("`{}` does not take the token that was issued for it", credential_request.upstream);
+            let told = format!("`{}` rejects the token that was issued for it", credential_request.upstream);
             Remedy::GiveUp(MissingCredential::not_permitted(told))
         })
     }
@@ -274,7 +278,7 @@ impl CachedToken {
         self.shown_until.is_none_or(|at| at > now)
     }
 
-    /// Whether it came so recently in place of another that whoever was refused showed that one.
+    /// Whether it replaced another token so recently that the rejected request must have shown the old one.
     fn is_fresh(&self, now: Timestamp) -> bool {
         self.replaces && now.since_ms(self.issued_at) < FRESH_MS
     }
@@ -282,7 +286,7 @@ impl CachedToken {
 
 fn refused(upstream: &str, error: &GrantError) -> MissingCredential {
     tracing::warn!(upstream, %error, "no token was issued");
-    let told = format!("no token is to be had for `{upstream}`: {error}");
+    let told = format!("no token could be obtained for `{upstream}`: {error}");
     if error.is_final() { MissingCredential::not_permitted(told) } else { MissingCredential::unavailable(told) }
 }
 

@@ -1,8 +1,7 @@
-//! The two documents that say where tokens are to be had, and what of them is believed.
+//! The two documents that say where tokens are issued, and which parts of them are believed.
 //!
-//! A resource's document counts only for the resource it was asked about, an authorization server's only for the issuer it
-//! was asked of, and every address in them only as far as `place` follows it. Strings that are compared are compared as
-//! they are written.
+//! A resource's document counts only for the resource it was requested for, an authorization server's only for the issuer it was requested
+//! from, and every address in them only if `allowed_url` allows it. Strings are compared exactly as they are written.
 
 use reqwest::Url;
 use serde::Deserialize;
@@ -14,7 +13,7 @@ use crate::{
     scope::OauthScopes,
 };
 
-/// Bytes of a document.
+/// Most bytes of a document.
 pub const DOCUMENT_BYTES_MAX: usize = 256 << 10;
 const DOCUMENT_DEPTH_MAX: usize = 16;
 const SERVERS_MAX: usize = 16;
@@ -23,9 +22,9 @@ const WORDS_MAX: usize = 64;
 /// What a resource says about itself (RFC 9728).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProtectedResourceMetadata {
-    /// Its identifier, exactly as it is published: tokens are asked for under this name.
+    /// Its identifier, exactly as published: tokens are requested under this name.
     pub identifier: String,
-    /// Issuers of tokens for it, as they are written.
+    /// Issuers of tokens for it, as written.
     pub issuers: Vec<String>,
     /// Scopes for its basic use.
     pub scopes: Option<OauthScopes>,
@@ -34,23 +33,23 @@ pub struct ProtectedResourceMetadata {
 /// What an authorization server says about itself (RFC 8414).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthServerMetadata {
-    /// Its issuer, exactly as it is published.
+    /// Its issuer, exactly as published.
     pub issuer: String,
-    /// Where users agree.
+    /// Where users give consent.
     pub authorization_endpoint: Option<AllowedUrl>,
-    /// Where tokens are to be had.
+    /// Where tokens are requested.
     pub token_endpoint: AllowedUrl,
     /// Where clients register.
     pub registration_endpoint: Option<AllowedUrl>,
-    /// Whether it knows PKCE with S256; none if there was no document to say so.
+    /// Whether it supports PKCE with S256; none if there is no document that says so.
     pub proves_codes: Option<bool>,
-    /// Whether its answers by way of the browser name it (RFC 9207).
+    /// Whether its answers through the browser name it (RFC 9207).
     pub names_itself: bool,
     /// Whether a client may be a document (`client_id_metadata_document_supported`).
     pub takes_documents: bool,
-    /// How clients may prove themselves; as RFC 8414 has it if not said.
+    /// How clients may authenticate; the default of RFC 8414 if not given.
     pub client_proofs: Option<Vec<String>>,
-    /// Scopes it knows.
+    /// The scopes it lists.
     pub scopes: Option<OauthScopes>,
 }
 
@@ -63,13 +62,13 @@ pub enum MetadataError {
     /// It is about something else.
     #[error("the document is about another resource than this upstream")]
     OtherResource,
-    /// It is somebody else's.
-    #[error("the document names another issuer than it was asked of")]
+    /// It belongs to another issuer.
+    #[error("the document names another issuer than the one it was requested from")]
     OtherIssuer,
-    /// It names nobody who issues tokens.
+    /// It names no server that issues tokens.
     #[error("the document names no authorization server")]
     NoServer,
-    /// It sends us where we do not go.
+    /// It names an address that is not allowed.
     #[error("the document names an address that is not followed: {0}")]
     Address(#[from] DisallowedUrl),
 }
@@ -122,7 +121,7 @@ impl ProtectedResourceMetadata {
 }
 
 impl AuthServerMetadata {
-    /// What a document says, if it is the one of that issuer.
+    /// What a document says, if it belongs to that issuer.
     pub fn verify(document: &[u8], issuer: &str, trust: &NetworkTrust) -> Result<Self, MetadataError> {
         let written: AuthServerDocument = read(document)?;
         if written.issuer != issuer {
@@ -143,7 +142,7 @@ impl AuthServerMetadata {
         })
     }
 
-    /// The endpoints that servers of 2025-03-26 have where they publish no document at all.
+    /// The endpoints of servers of 2025-03-26 that publish no document at all.
     pub fn undocumented(trust: &NetworkTrust) -> Result<Self, MetadataError> {
         let mut origin = trust.upstream().clone();
         origin.set_query(None);
@@ -166,8 +165,8 @@ impl AuthServerMetadata {
     }
 }
 
-/// Whether an identifier is one of this upstream: the same origin, and its path or one above it. Servers with one document
-/// for all that is on them name their root.
+/// Whether an identifier belongs to this upstream: the same origin, and its path or one above it. Servers with one document for everything
+/// on them name their root.
 pub(crate) fn identifies(identifier: &str, upstream: &Url) -> bool {
     let Ok(resource) = Url::parse(identifier) else { return false };
     let below = resource.path().trim_end_matches('/');
@@ -189,7 +188,7 @@ fn read<T: for<'de> Deserialize<'de>>(document: &[u8]) -> Result<T, MetadataErro
     serde_json::from_value(value).map_err(|_| MetadataError::Form)
 }
 
-/// Of a list that a document has; a list with a word that is no scope is none.
+/// Scopes from a list in a document; none if the list has a word that is no scope.
 fn scopes(written: Vec<String>) -> Option<OauthScopes> {
     OauthScopes::new(written).ok()
 }
@@ -233,7 +232,7 @@ mod tests {
             let believed = ProtectedResourceMetadata::verify(document.as_bytes(), &trust());
             assert_eq!(believed.is_ok(), expected, "{identifier}");
             if let Ok(resource) = believed {
-                assert_eq!(resource.identifier, identifier, "as it is published");
+                assert_eq!(resource.identifier, identifier, "as published");
             }
         }
     }

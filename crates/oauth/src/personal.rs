@@ -1,8 +1,8 @@
-//! Shows an upstream the token of the user a call is made for. A user who has not agreed is told what to do, and nothing is
+//! Shows an upstream the token of the user a call is made for. If the user has not consented, the caller is told what to do, and nothing is
 //! sent.
 //!
-//! Tokens are read from the book for every request, so that a logout holds at once and everywhere. The next token is asked
-//! for by one process at a time: a refresh token is good once.
+//! Tokens are read from the login store for every request, so that a logout takes effect at once and everywhere. One process at a time
+//! renews a token, because a refresh token is valid once.
 
 use std::{
     collections::BTreeMap,
@@ -28,16 +28,16 @@ use crate::{
     pkce::random_text,
 };
 
-/// A token that was issued so recently is not replaced: whoever was refused showed the one before.
+/// A token that was issued this recently is not replaced: the rejected request must have shown the one before.
 pub(crate) const FRESH_MS: u64 = 5_000;
-/// How long it is not asked again after it was refused.
+/// How long the gateway waits after a refusal before it asks again.
 pub(crate) const PAUSE_MS: u64 = 5_000;
-/// How often is looked whether another process has the next token.
+/// How often the gateway checks whether another process has renewed the token.
 const LOOK_MS: u64 = 200;
-/// How many users may be asking for their next token at once, in this process.
+/// How many users' tokens may be renewed at the same time in this process.
 const TURNS_MAX: usize = 10_000;
 
-/// Shows tokens of users.
+/// Shows users' tokens.
 #[derive(Debug, Clone)]
 pub struct PersonalSource(Arc<Inner>);
 
@@ -46,21 +46,21 @@ struct Inner {
     terms: Arc<dyn UpstreamAccessSource>,
     login_store: LoginStore,
     clock: Arc<dyn Clock>,
-    /// Whose turn it is to ask for the next token, for each login.
+    /// For each login, the lock of the renewal.
     refresh_locks: Mutex<BTreeMap<LoginKey, Arc<tokio::sync::Mutex<()>>>>,
-    /// Whose next token was refused for a reason that somebody has to put right, and until when it is not asked for again.
+    /// Logins whose renewal was refused for a reason that an operator has to fix, and until when it is not tried again.
     refused: Mutex<BTreeMap<LoginKey, (MissingCredential, Timestamp)>>,
 }
 
-/// Why there are no next tokens.
+/// Why a renewal failed.
 struct RenewalFailure {
     why: MissingCredential,
-    /// Whether there never will be any.
+    /// Whether it can never succeed, because the refresh token is used up.
     used_up: bool,
 }
 
 impl PersonalSource {
-    /// Of what is in the book.
+    /// A source for the logins in the store.
     pub fn new(terms: Arc<dyn UpstreamAccessSource>, login_store: LoginStore, clock: Arc<dyn Clock>) -> Self {
         Self(Arc::new(Inner { terms, login_store, clock, refresh_locks: Mutex::default(), refused: Mutex::default() }))
     }
@@ -113,7 +113,7 @@ impl Inner {
         Ok(login)
     }
 
-    /// Something else to show, or why there is nothing.
+    /// Makes another token available, or says why there is none.
     async fn remedy(
         self: &Arc<Self>,
         whose: &LoginKey,
@@ -148,22 +148,22 @@ impl Inner {
         self.remember(whose, Some(demand)).await;
         if login.asked.contain(&scopes) {
             let told =
-                format!("`{}` asks {} for {line}, which was asked for and did not help", whose.upstream, name(whose));
+                format!("`{}` asks {} for {line}, but requesting that did not help", whose.upstream, name(whose));
             return MissingCredential::not_permitted(told);
         }
-        let told = format!("`{}` asks {} for {line} besides", whose.upstream, name(whose));
+        let told = format!("`{}` also asks {} for {line}", whose.upstream, name(whose));
         MissingCredential::not_permitted(told).with_hint(login_hint(whose))
     }
 
     async fn remember(&self, whose: &LoginKey, demand: Option<&Demand>) {
         let Some(demand) = demand else { return };
         if let Err(error) = self.login_store.save_demand(whose, demand, self.clock.now()).await {
-            tracing::warn!(upstream = %whose.upstream, %error, "what the upstream asks for was not kept");
+            tracing::warn!(upstream = %whose.upstream, %error, "the scopes that the upstream asks for could not be saved");
         }
     }
 
-    /// The login with the tokens after those. It goes on when nobody waits any more: a token that was issued and not kept
-    /// is lost, and with it the login.
+    /// Renews a login's tokens. The renewal continues when the caller stops waiting: a token that was issued and not stored is lost, and
+    /// the login with it.
     async fn next(self: &Arc<Self>, whose: &LoginKey, before: Login) -> Result<Login, MissingCredential> {
         let (inner, whose) = (Arc::clone(self), whose.clone());
         let asking = tokio::spawn(async move {
@@ -176,7 +176,7 @@ impl Inner {
             inner.tidy(&whose);
             next
         });
-        asking.await.unwrap_or_else(|_| Err(MissingCredential::unavailable("the next token could not be asked for")))
+        asking.await.unwrap_or_else(|_| Err(MissingCredential::unavailable("the token could not be renewed")))
     }
 
     async fn next_in_turn(&self, whose: &LoginKey, before: &Login) -> Result<Login, MissingCredential> {
@@ -193,7 +193,7 @@ impl Inner {
             if let Some(claim) = claim.map_err(|error| unread(&error))? {
                 return self.renew_claimed(whose, &login, claim).await;
             }
-            // Another process is at it.
+            // Another process is renewing it.
             looks_left = looks_left.checked_sub(1).ok_or_else(|| not_now(&whose.upstream))?;
             tokio::time::sleep(Duration::from_millis(LOOK_MS)).await;
             login = self.login(whose).await?;
@@ -208,7 +208,7 @@ impl Inner {
         claim: RefreshClaim,
     ) -> Result<Login, MissingCredential> {
         let until = Instant::now() + Duration::from_millis(crate::login_store::REFRESH_MS_MAX);
-        // It may have been renewed, or withdrawn, while the claim was made.
+        // It may have been renewed or withdrawn while the claim was made.
         let login = self.login(whose).await;
         let renewed = match &login {
             Ok(login) if login.is_same(seen) => self.renew(whose, login).await,
@@ -222,9 +222,9 @@ impl Inner {
                 Err(why)
             }
             Err(RenewalFailure { why, used_up: false }) => {
-                // Nothing came of it: the next one tries again.
+                // Nothing came of it, so the next caller tries again.
                 if let Err(error) = self.login_store.release(claim).await {
-                    tracing::warn!(upstream = %whose.upstream, %error, "others wait until the claim is over");
+                    tracing::warn!(upstream = %whose.upstream, %error, "the claim was not released; others wait until it expires");
                 }
                 Err(why)
             }
@@ -241,7 +241,7 @@ impl Inner {
             Ok(Some(next)) => Ok(next),
             Ok(None) => Err(RenewalFailure { why: ended(whose), used_up: false }),
             Err(error) => {
-                tracing::warn!(upstream = %whose.upstream, tenant = %whose.tenant, %error, "no next token was issued");
+                tracing::warn!(upstream = %whose.upstream, tenant = %whose.tenant, %error, "the token could not be renewed");
                 let used_up =
                     matches!(&error, GrantError::NotGranted(FlowError::NoTokens(why)) if why.exhausts_grant());
                 let why = match () {
@@ -254,8 +254,8 @@ impl Inner {
         }
     }
 
-    /// Keeps what comes after a login, if the login is still what is kept: who logged out meanwhile stays logged out. A store
-    /// that is away is tried again for as long as the claim lasts: what is not kept is lost, and with it the login.
+    /// Stores the renewed login, if the former one is still stored: a user who logged out meanwhile stays logged out. If the store is
+    /// unreachable, it is tried again for as long as the claim lasts, because a token that is not stored is lost, and the login with it.
     async fn put_in_place(
         &self,
         whose: &LoginKey,
@@ -270,13 +270,13 @@ impl Inner {
                     Ok(()) => return Ok(next),
                     Err(error) => error,
                 },
-                // As after a write that was said to have failed, or of somebody else.
+                // A write that was reported as failed succeeded, or another process wrote.
                 Ok(Some(present)) => return Ok(present),
                 Ok(None) => return self.login(whose).await,
                 Err(error) => error,
             };
             if !matches!(error, LoginStoreError::Store(_)) || Instant::now() + pause > until {
-                tracing::error!(upstream = %whose.upstream, %error, "the next token was issued and could not be kept");
+                tracing::error!(upstream = %whose.upstream, %error, "a renewed token could not be saved, so the login may be lost");
                 return Err(unread(&error));
             }
             tokio::time::sleep(pause).await;
@@ -284,7 +284,7 @@ impl Inner {
         }
     }
 
-    /// A server that was shown the wrong secret with every call would lock us out.
+    /// Pauses after a refusal: a server that is shown a wrong secret with every call would lock the gateway out.
     fn pause(&self, whose: &LoginKey) -> Result<(), MissingCredential> {
         let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         let until = refused.get(whose).filter(|(_, until)| self.clock.now() < *until);
@@ -318,13 +318,13 @@ impl Inner {
     }
 }
 
-/// What an upstream is shown.
+/// The header that an upstream is shown.
 pub(crate) fn bearer(token: &Secret) -> PresentedCredentials {
     let text = Zeroizing::new([b"Bearer ".as_slice(), token.expose()].concat());
     PresentedCredentials::header("authorization", Secret::new(text.to_vec()))
 }
 
-/// The command by which a user agrees.
+/// The command with which a user gives consent.
 pub fn login_hint(whose: &LoginKey) -> String {
     let local = Caller::local();
     if (whose.tenant.as_str(), whose.principal.as_str()) == (&local.tenant, &local.principal) {
@@ -334,7 +334,7 @@ pub fn login_hint(whose: &LoginKey) -> String {
     }
 }
 
-/// The gateway itself uses the local user's login: there has to be one to ask a server what it offers.
+/// The gateway itself uses the local user's login: without one, it cannot ask the server what it offers.
 fn login_key(credential_request: &CredentialRequest) -> LoginKey {
     let local = Caller::local();
     LoginKey::for_caller(
@@ -356,9 +356,9 @@ fn not_now(upstream: &str) -> MissingCredential {
     MissingCredential::unavailable(format!("the authorization server of `{upstream}` does not answer at present"))
 }
 
-/// Somebody has to put something right first; the login is as good as before.
+/// An operator has to fix something first; the login stays valid.
 fn no_token(upstream: &str, error: &GrantError) -> MissingCredential {
-    MissingCredential::unavailable(format!("no token is to be had for `{upstream}`: {error}"))
+    MissingCredential::unavailable(format!("no token could be obtained for `{upstream}`: {error}"))
 }
 
 fn unread(error: &LoginStoreError) -> MissingCredential {

@@ -1,5 +1,5 @@
-//! What ties the two halves of a consent together: the verifier whose hash goes ahead (PKCE, RFC 7636, S256 and nothing
-//! else), and the state that comes back with the answer.
+//! What ties the two halves of a consent together: the verifier whose hash is sent first (PKCE, RFC 7636, S256 and nothing else), and the
+//! state that comes back with the answer.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use servanda_authority::{Secret, secret::NoRandomness};
@@ -12,7 +12,7 @@ pub fn random_text() -> Result<Secret, NoRandomness> {
     Secret::random(RANDOM_BYTES).map(|bytes| Secret::from(URL_SAFE_NO_PAD.encode(bytes.expose())))
 }
 
-/// What goes ahead of a verifier.
+/// The challenge of a verifier, which is sent first.
 pub fn s256_challenge(verifier: &Secret) -> String {
     URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.expose()))
 }

@@ -1,4 +1,4 @@
-//! Goes to an upstream without anything to show, to hear what it asks for.
+//! Contacts an upstream without credentials, to learn what it asks for.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,14 +9,14 @@ use servanda_upstream::{
 
 use crate::challenge::Demand;
 
-/// Shows nothing and remembers the last thing that was asked for.
+/// Shows no credentials and remembers the last demand.
 #[derive(Debug, Default)]
 pub struct ChallengeProbe {
     demand: Mutex<Option<Demand>>,
 }
 
 impl ChallengeProbe {
-    /// What was asked for; none if everything was let in.
+    /// The upstream's demand; none if it accepted every request.
     pub fn demand(&self) -> Option<Demand> {
         self.demand.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -35,7 +35,7 @@ impl CredentialSource for ChallengeProbe {
         _credential_request: &'a CredentialRequest,
         rejection: &'a CredentialRejection,
     ) -> PortFuture<'a, Remedy> {
-        // A server that does not say what it wants wants a token all the same.
+        // A server that does not say what it wants still wants a token.
         let demand = Demand::from_headers(rejection.www_authenticate.as_deref()).unwrap_or_default();
         *self.demand.lock().unwrap_or_else(PoisonError::into_inner) = Some(demand);
         Box::pin(std::future::ready(Remedy::GiveUp(MissingCredential::not_permitted("the upstream asks for a login"))))

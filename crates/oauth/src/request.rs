@@ -1,5 +1,5 @@
-//! What is posted to a token endpoint. Every request names the resource that the token is for (RFC 8707), and carries the
-//! proof of the client in the one place that was agreed on.
+//! Requests to a token endpoint. Every request names the resource that the token is for (RFC 8707), and carries the client's authentication
+//! in the one agreed place.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use form_urlencoded::Serializer;
@@ -14,43 +14,43 @@ use crate::{
     scope::OauthScopes,
 };
 
-/// RFC 8693.
+/// The grant type of RFC 8693.
 pub const EXCHANGE_GRANT: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
-/// RFC 7523.
+/// The grant type of RFC 7523.
 pub const JWT_BEARER_GRANT: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
-/// What a token is asked for by.
+/// What entitles the client to a token.
 #[derive(Debug, Clone, Copy)]
 pub enum Grant<'a> {
     /// A user's consent.
     Code {
-        /// What came back.
+        /// The code that came back.
         code: &'a Secret,
-        /// What it was tied to.
+        /// The verifier it is tied to.
         verifier: &'a Secret,
         /// Where it came back to.
         redirect: &'a str,
     },
-    /// An earlier token.
+    /// A refresh token.
     Refresh(&'a Secret),
     /// The client itself.
     ClientCredentials,
-    /// Somebody's statement about the user (RFC 8693).
+    /// A token about the user (RFC 8693).
     Exchange {
-        /// The statement.
+        /// The token to exchange.
         subject: &'a Secret,
-        /// Its kind.
+        /// Its type.
         subject_type: &'a str,
-        /// The kind that is wanted; an access token if not said.
+        /// The wanted type; an access token if not given.
         requested_type: Option<&'a str>,
-        /// Whom the issued token is for, where that is not the resource.
+        /// The audience of the issued token, if it is not the resource.
         audience: Option<&'a str>,
     },
-    /// A signed statement that is a grant by itself (RFC 7523 §2.1).
+    /// A signed assertion that is a grant by itself (RFC 7523 §2.1).
     JwtBearer(&'a Secret),
 }
 
-/// For what a token is to be good.
+/// What a token is for.
 #[derive(Debug, Clone, Copy)]
 pub struct TokenPurpose<'a> {
     /// The resource's identifier.
@@ -59,27 +59,27 @@ pub struct TokenPurpose<'a> {
     pub scopes: &'a OauthScopes,
 }
 
-/// Where a token is asked for.
+/// Where a token is requested.
 #[derive(Debug, Clone, Copy)]
 pub struct TokenEndpoint<'a> {
     /// The address.
     pub address: &'a AllowedUrl,
-    /// Whose it is: signed proofs are for it.
+    /// Its issuer, which signed assertions are for.
     pub issuer: &'a str,
 }
 
 /// A request to a token endpoint, ready to be posted.
 #[derive(Debug)]
 pub struct TokenRequest {
-    /// Where to.
+    /// The endpoint.
     pub address: AllowedUrl,
-    /// A form.
+    /// The form in the body.
     pub form: Secret,
-    /// For the header.
+    /// The value of the `Authorization` header.
     pub authorization: Option<Secret>,
 }
 
-/// Makes a request.
+/// Builds a request.
 pub fn token_request(
     grant: &Grant<'_>,
     client: &OauthClient,
@@ -89,7 +89,7 @@ pub fn token_request(
 ) -> Result<TokenRequest, AssertionError> {
     let mut form = Serializer::new(String::new());
     write_grant(&mut form, grant);
-    // The scopes of a code are those that the user agreed to, and those of a refresh the same as before.
+    // A code has the scopes that the user consented to, and a refresh those of before.
     if !matches!(grant, Grant::Code { .. } | Grant::Refresh(_))
         && let Some(line) = purpose.scopes.line()
     {
@@ -146,7 +146,7 @@ fn write_grant(form: &mut Serializer<'_, String>, grant: &Grant<'_>) {
     }
 }
 
-/// Tokens and passwords are text; one that is not reaches nobody.
+/// Tokens and passwords are text. One that is not text is sent as an empty string.
 fn text(secret: &Secret) -> &str {
     secret.as_text().unwrap_or_default()
 }

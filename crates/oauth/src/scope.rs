@@ -1,4 +1,4 @@
-//! Scopes: which are asked for. The least that the upstream says it needs, and at a step up what was asked before as well.
+//! Which scopes are requested: the least that the upstream says it needs, and at a step-up also those that were requested before.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// How many there may be, and how long each.
 const SCOPES_MAX: usize = 128;
 const SCOPE_BYTES_MAX: usize = 256;
-/// Says that a refresh token is wanted.
+/// Requests a refresh token.
 pub const OFFLINE_ACCESS: &str = "offline_access";
 
 /// A set of scopes, each of characters that a scope may have (RFC 6749 §3.3).
@@ -15,24 +15,24 @@ pub const OFFLINE_ACCESS: &str = "offline_access";
 #[serde(try_from = "BTreeSet<String>", into = "BTreeSet<String>")]
 pub struct OauthScopes(BTreeSet<String>);
 
-/// What is known when scopes are chosen.
+/// What the choice of scopes is based on.
 #[derive(Debug, Clone, Default)]
 pub struct ScopeSources<'a> {
-    /// What the operator or the user said.
+    /// What the operator or the user set.
     pub configured: Option<&'a OauthScopes>,
-    /// What was asked for before, at a step up.
+    /// What was requested before, at a step-up.
     pub before: Option<&'a OauthScopes>,
-    /// What the challenge says.
+    /// What the challenge asks for.
     pub challenged: Option<&'a OauthScopes>,
     /// `scopes_supported` of the resource.
     pub documented: Option<&'a OauthScopes>,
     /// `scopes_supported` of the authorization server.
     pub offered: Option<&'a OauthScopes>,
-    /// Whether a refresh token is of use.
+    /// Whether a refresh token is useful.
     pub offline: bool,
 }
 
-/// Text that is no set of scopes.
+/// Text that is not a set of scopes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a scope has up to {SCOPE_BYTES_MAX} visible ASCII characters, without quotes and backslashes; at most {SCOPES_MAX}"
@@ -40,19 +40,19 @@ pub struct ScopeSources<'a> {
 pub struct InvalidOauthScopes(());
 
 impl OauthScopes {
-    /// Of these.
+    /// A set of these scopes.
     pub fn new<I: IntoIterator<Item = T>, T: Into<String>>(scopes: I) -> Result<Self, InvalidOauthScopes> {
         let scopes: BTreeSet<String> = scopes.into_iter().map(Into::into).take(SCOPES_MAX + 1).collect();
         let good = scopes.len() <= SCOPES_MAX && scopes.iter().all(|scope| is_scope(scope));
         good.then_some(Self(scopes)).ok_or(InvalidOauthScopes(()))
     }
 
-    /// Of a line with spaces between them; none if it has none or is no such line.
+    /// Reads a line of scopes separated by spaces; none if it is empty or not valid.
     pub fn read(line: &str) -> Option<Self> {
         Self::new(line.split(' ').filter(|scope| !scope.is_empty())).ok().filter(|scopes| !scopes.0.is_empty())
     }
 
-    /// As they are sent; none if there are none.
+    /// The line that is sent; none if there are no scopes.
     pub fn line(&self) -> Option<String> {
         (!self.0.is_empty()).then(|| self.0.iter().map(String::as_str).collect::<Vec<_>>().join(" "))
     }
@@ -62,7 +62,7 @@ impl OauthScopes {
         self.0.is_superset(&others.0)
     }
 
-    /// One by one.
+    /// Iterates over the scopes.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
@@ -73,11 +73,11 @@ impl OauthScopes {
 }
 
 impl ScopeSources<'_> {
-    /// What to ask for; with nothing to go by, nothing is said, and the server decides. None where they are too many together.
+    /// The scopes to request. Without any source none are sent, and the server decides. Fails if they are too many together.
     pub fn choose(&self) -> Result<OauthScopes, InvalidOauthScopes> {
         let first = [self.configured, self.challenged, self.documented].into_iter().flatten().next();
         let mut chosen = first.cloned().unwrap_or_default().0;
-        // At a step up what was asked for goes on being asked for, and a challenge is never passed over.
+        // A step-up also requests the scopes of before, and never ignores a challenge.
         if let Some(before) = self.before {
             chosen.extend(before.0.iter().cloned());
             chosen.extend(self.challenged.iter().flat_map(|scopes| scopes.0.iter().cloned()));

@@ -1,4 +1,4 @@
-//! What tests share: a clock that is set by hand, and an authorization server on this machine.
+//! What the tests share: a clock that is set by hand, and an authorization server on this machine.
 
 use std::sync::{
     Arc, Mutex,
@@ -52,7 +52,7 @@ impl Clock for OauthTestClock {
 
 type TokenAnswerFn = dyn Fn(usize, &str) -> (u16, Value) + Send + Sync;
 
-/// An authorization server whose token endpoint does as it is told. Which forms it got.
+/// An authorization server whose token endpoint answers as the test says. It records the forms it got.
 #[derive(Clone)]
 pub(crate) struct TokenServer {
     pub(crate) origin: String,
@@ -131,7 +131,7 @@ impl TokenServer {
         format!("{}/mcp", self.origin).parse().unwrap()
     }
 
-    /// The terms of an upstream beside it.
+    /// The settings of an upstream next to it.
     pub(crate) fn terms(&self, standing: UnattendedGrant) -> Arc<FixedAccess> {
         let client = OauthClientConfig { id: Some("me".to_owned()), ..OauthClientConfig::default() };
         Arc::new(FixedAccess(UpstreamAccess {
@@ -145,7 +145,7 @@ impl TokenServer {
         }))
     }
 
-    /// A login there, good for an hour.
+    /// A login there, valid for an hour.
     pub(crate) fn login(&self, token: &str, refresh: Option<&str>) -> Login {
         let body = json!({"access_token": token, "token_type": "Bearer", "expires_in": 3600, "refresh_token": refresh});
         let now = Timestamp::from_unix_ms(START_MS);
@@ -190,7 +190,7 @@ pub(crate) fn key() -> Arc<SealingKey> {
     Arc::new(SealingKey::new(crate::login_store::LOGIN_PURPOSE, &Secret::new([7; KEY_BYTES])).unwrap())
 }
 
-/// A store that refuses to write logins, so often, and gives others a chance before it erases anything.
+/// A store that refuses a number of writes of logins, and lets other tasks run before it erases anything.
 #[derive(Debug, Default)]
 pub(crate) struct UnreliableNotebook {
     pub(crate) writes_refused: AtomicU64,

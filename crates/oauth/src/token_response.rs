@@ -1,5 +1,5 @@
-//! What a token endpoint answers: tokens, or a word for why not. Only the word of a refusal is kept: what else a server
-//! writes could be anything.
+//! Reads the answer of a token endpoint: tokens, or an error code. Only the error code of a refusal is kept, because the rest of the answer
+//! could be anything.
 
 use serde::Deserialize;
 use servanda_authority::Secret;
@@ -10,12 +10,12 @@ use servanda_contract::{
 
 use crate::scope::OauthScopes;
 
-/// Bytes of an answer.
+/// Most bytes of an answer.
 pub const ANSWER_BYTES_MAX: usize = 64 << 10;
 const ANSWER_DEPTH_MAX: usize = 8;
 const TOKEN_BYTES_MAX: usize = 16 << 10;
 const WORD_BYTES_MAX: usize = 64;
-/// A token that is said to be good for longer is asked for again after this.
+/// A token that claims to be valid for longer is requested again after this time.
 const LIFETIME_S_MAX: u64 = 30 * 86_400;
 
 /// Tokens, as they were issued.
@@ -23,54 +23,54 @@ const LIFETIME_S_MAX: u64 = 30 * 86_400;
 pub struct IssuedTokens {
     /// Shown to the upstream.
     pub access: Secret,
-    /// Gets the next one.
+    /// Obtains the next tokens.
     pub refresh: Option<Secret>,
-    /// When the first is over, if that was said.
+    /// When the access token expires, if the server said so.
     pub expires_at: Option<Timestamp>,
-    /// What it is good for, if that is not what was asked for.
+    /// Its scopes, if they are not the ones that were requested.
     pub scopes: Option<OauthScopes>,
 }
 
-/// What kind of token was asked for.
+/// The type of token that was requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestedTokenKind<'a> {
-    /// One to be shown as `Bearer`.
+    /// An access token, shown as `Bearer`.
     Access,
-    /// One to be handed to another server, of that type.
+    /// A token of that type, for another server.
     Typed(&'a str),
 }
 
 /// Why there are no tokens.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TokenRequestError {
-    /// It says why, in a word of the standard's.
+    /// The server refused, with an error code of the standard.
     #[error("the authorization server refused: {word}")]
     Refused {
-        /// As `invalid_grant`.
+        /// For example `invalid_grant`.
         word: String,
     },
-    /// It does not say why.
+    /// The server refused without an error code.
     #[error("the authorization server answered with HTTP status {status}")]
     Status {
         /// The status.
         status: u16,
     },
-    /// It is no answer.
+    /// The answer is not valid.
     #[error("the answer of the authorization server is not of the expected form")]
     Form,
-    /// It is a kind of token that we cannot show.
-    #[error("the authorization server issued a token of a kind that is not known here")]
+    /// It is a type of token that the gateway cannot show.
+    #[error("the authorization server issued a token of an unknown type")]
     Kind,
 }
 
 impl TokenRequestError {
-    /// Whether the grant itself is used up or withdrawn. Every other refusal is about who asked or how: that can be put right,
-    /// and the grant is as good as before.
+    /// Whether the grant itself is used up or withdrawn. Any other refusal concerns the client or the request: it can be fixed, and the
+    /// grant stays valid.
     pub fn exhausts_grant(&self) -> bool {
         matches!(self, Self::Refused { word } if word == "invalid_grant")
     }
 
-    /// Whether asking again with the same grant cannot help: it is used up, withdrawn or not for us.
+    /// Whether asking again with the same grant cannot help: it is used up, withdrawn or not for this client.
     pub fn is_final(&self) -> bool {
         matches!(self, Self::Refused { word } if matches!(
             word.as_str(),
@@ -128,13 +128,13 @@ pub fn read(
     })
 }
 
-/// Whether it is a word that may be shown.
+/// Whether it is an error code that may be shown.
 pub(crate) fn is_error_code(word: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     !word.is_empty() && word.len() <= WORD_BYTES_MAX && word.bytes().all(plain)
 }
 
-/// It has to fit into a header.
+/// Whether it fits into a header.
 fn is_token(token: &str) -> bool {
     !token.is_empty() && token.len() <= TOKEN_BYTES_MAX && token.bytes().all(|byte| byte.is_ascii_graphic())
 }
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_is_refused() {
+    fn an_answer_without_a_token_is_refused() {
         let long = "x".repeat(TOKEN_BYTES_MAX + 1);
         let table = [
             (200, json!({"access_token": "a", "token_type": "DPoP"}), TokenRequestError::Kind),

@@ -1,4 +1,4 @@
-//! Where documents are looked for, and in which order: the resource's (RFC 9728), and the authorization server's (RFC 8414,
+//! Where metadata documents are looked for, and in which order: the resource's (RFC 9728), and the authorization server's (RFC 8414,
 //! `OpenID` Connect Discovery).
 
 use reqwest::Url;
@@ -28,7 +28,7 @@ pub fn server_urls(issuer: &Url) -> Vec<Url> {
     found
 }
 
-/// The well-known path goes between the origin and the path.
+/// Inserts the well-known path between the origin and the path.
 fn inserted(url: &Url, well_known: &str) -> Url {
     at(url, &format!("{well_known}{}", path_of(url)))
 }
@@ -40,7 +40,7 @@ fn at(url: &Url, path: &str) -> Url {
     url
 }
 
-/// Without a slash at its end.
+/// The path without a slash at its end.
 fn path_of(url: &Url) -> &str {
     url.path().trim_end_matches('/')
 }

@@ -1,9 +1,8 @@
-//! The port through which an upstream gets what it shows a server to prove on whose behalf it comes.
+//! The port that gives an upstream the credentials it shows a server to prove on whose behalf a request is made.
 //!
-//! What is presented is asked for just before a request leaves, after everything was decided: nobody who decides, records or
-//! proposes ever holds it. A source says what to show and what can be done when the server does not take it; where the values
-//! come from, a store, an authorization server or a key, is the source's business. How long it may take is ours: the
-//! request's deadline.
+//! The gateway asks for them just before a request is sent, after every decision is made: the code that decides, records or proposes never
+//! holds them. A source says what to show, and what to do when the server rejects it. Where the values come from (a store, an authorization
+//! server, a key) is up to the source. The time it may take is limited by the request's deadline.
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
@@ -17,21 +16,22 @@ use tokio::time::Instant;
 
 use crate::UpstreamName;
 
-/// How often a source is asked what to do about one request that the server did not let in.
+/// How often a source is asked what to do about one request that the server rejected.
 pub const REJECTIONS_MAX: usize = 2;
 
-/// Knows what to show one server.
+/// Knows which credentials one server needs.
 pub trait CredentialSource: Send + Sync + fmt::Debug {
-    /// What is shown with this request. Asked just before it is sent, and again after [`Remedy::TryAgain`].
+    /// The credentials for this request. Called just before the request is sent, and again after [`Remedy::TryAgain`].
     ///
-    /// Must be cancel safe: whoever asks gives up at [`CredentialRequest::deadline`].
+    /// Must be cancel safe: the gateway stops waiting at [`CredentialRequest::deadline`].
     fn present<'a>(
         &'a self,
         credential_request: &'a CredentialRequest,
     ) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>>;
 
-    /// What can be done: the server answered a request that carried what was presented with 401 or 403. Asked at most
-    /// [`REJECTIONS_MAX`] times for one request. Such an answer means that the request was not executed, so it is repeated.
+    /// Says what to do after the server answered a request that carried the presented credentials with 401 or 403. Called at most
+    /// [`REJECTIONS_MAX`] times for one request. Such an answer means that the server did not execute the request, so the request is
+    /// repeated.
     ///
     /// Must be cancel safe.
     fn rejected<'a>(
@@ -40,121 +40,121 @@ pub trait CredentialSource: Send + Sync + fmt::Debug {
         rejection: &'a CredentialRejection,
     ) -> PortFuture<'a, Remedy>;
 
-    /// Whether what is presented belongs to a single user. Then every user (tenant and principal) has connections, sessions
-    /// and processes of their own to the server, which nobody else ever uses; the shared connection is the gateway's alone.
+    /// Whether the credentials belong to a single user. If so, every user (tenant and principal) has their own connections, sessions and
+    /// processes to the server, which no other user shares; the shared connection is used by the gateway alone.
     fn is_personal(&self) -> bool;
 
-    /// The arguments of tools that it presents values for, as JSON pointers: agents are not shown that there are such.
+    /// The tool arguments that this source fills in, as JSON pointers. Agents do not see these arguments.
     fn argument_pointers(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// For what something is presented.
+/// What the credentials are requested for.
 #[derive(Debug, Clone)]
 pub struct CredentialRequest {
     /// The server.
     pub upstream: UpstreamName,
-    /// On whose behalf; none is the gateway itself, as when it asks what the server offers.
+    /// The user; none is the gateway itself, as when it asks what the server offers.
     pub on_behalf_of: Option<Arc<Caller>>,
-    /// Their checked credential, where it is at hand: not for what the gateway takes up again from its records.
+    /// The user's checked credential. None when the gateway resumes a call from its records.
     pub authority: Option<Arc<AuthenticatedCaller>>,
-    /// The call, if it is one.
+    /// The call, if the request is one.
     pub call: Option<CredentialCall>,
-    /// When the request is not waited for any more.
+    /// When the gateway stops waiting for the request.
     pub deadline: Instant,
 }
 
-/// A call, as a source may know it.
+/// What a source may know about a call.
 #[derive(Debug, Clone)]
 pub struct CredentialCall {
     /// Its id.
     pub call_id: CallId,
     /// The tool, as the server names it.
     pub tool: String,
-    /// Of the arguments as they were decided about: without what is presented among them.
+    /// Digest of the arguments as they were decided about: without the values that a source adds.
     pub arguments: Digest,
     /// What it may do.
     pub effect: EffectClass,
-    /// Under which contract it was let through.
+    /// The contract that allowed it, as far as the source needs it.
     pub requirements: Option<Arc<CallRequirements>>,
 }
 
-/// What a call was judged to need, for sources that tell the server.
+/// What a call needs according to its contract, for sources that tell the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallRequirements {
     /// The contract's name.
     pub tool: String,
     /// Every scope of the contract.
     pub scopes: BTreeSet<Scope>,
-    /// How grave it is.
+    /// How grave its side effect is.
     pub class: SideEffectClass,
 }
 
-/// On whose behalf a request is made.
+/// The user on whose behalf a request is made.
 #[derive(Debug, Clone)]
 pub enum RequestUser {
-    /// Somebody whose credential was checked.
+    /// A user whose credential was checked.
     Holder(Arc<AuthenticatedCaller>),
-    /// Somebody whose call is on record: who they are is all that is left of it.
+    /// A user whose call is on record. Only their identity is known.
     Recorded(Arc<Caller>),
 }
 
-/// What is shown. Every value is taken out of whatever comes back from the server.
+/// The credentials to show. Every value is redacted from everything that the server sends back.
 #[derive(Debug, Clone, Default)]
 pub struct PresentedCredentials {
-    /// Header fields, for HTTP. Of a value of two words (`Bearer x`) that has nothing hidden in it the second is the secret.
+    /// Header fields, for HTTP. When a value has two words (`Bearer x`) and contains none of `hidden`, the second word is the secret.
     pub headers: Vec<(String, Secret)>,
-    /// Values for arguments of a tool call, by JSON pointer. They are put in as texts.
+    /// Values for arguments of a tool call, by JSON pointer. They are inserted as strings.
     pub arguments: Vec<(String, Secret)>,
-    /// Variables, for a process that is started now.
+    /// Environment variables, for a process that is about to be started.
     pub environment: Vec<(String, Secret)>,
-    /// What is secret about the other values, where that is not all of them, and further values that the server may repeat,
-    /// as the password inside of an encoded header. What has one of these inside is not looked for as a whole.
+    /// The secret parts of the other values, where a value is not secret as a whole, and further values that the server may repeat, such as
+    /// the password inside an encoded header. A value that contains one of these is not searched for as a whole.
     pub hidden: Vec<Secret>,
-    /// How values begin that are new for every call, where a token goes on from there. A value with such a beginning is not
-    /// looked for by itself: that would cost more than the call.
+    /// Beginnings of values that are new for every call; redaction takes the rest of the token after the beginning. A value with such a
+    /// beginning is not searched for by itself: that would cost more than the call.
     pub stems: Vec<Secret>,
 }
 
-/// Why nothing can be shown, so that nothing is sent. It never has a value.
+/// Why there are no credentials to show, so that nothing is sent. Never contains a secret value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{told}")]
 pub struct MissingCredential {
-    /// What kind of lack it is.
+    /// The kind of problem.
     pub lack: CredentialLack,
-    /// What is the matter.
+    /// What is missing or wrong.
     pub told: String,
-    /// What an operator or the user does about it, as `servanda secret set crm-token`.
+    /// What an operator or the user can do about it, for example `servanda secret set crm-token`.
     pub hint: Option<String>,
 }
 
-/// What kind of lack it is.
+/// Why a credential is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CredentialLack {
-    /// It cannot be had at present: a store or an authorization server is away, or nobody has set it.
+    /// It cannot be had at present: a store or an authorization server is unreachable, or the secret is not set.
     Unavailable,
-    /// This user has none, or may have none: consent, a login or a right is missing.
+    /// This user has none or may not have one: consent, a login or a right is missing.
     NotPermitted,
 }
 
-/// How a server did not let a request in.
+/// How a server rejected a request's credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CredentialRejection {
     /// 401 or 403.
     pub status: u16,
-    /// Its `WWW-Authenticate` fields, one after the other with commas between them, bounded.
+    /// Its `WWW-Authenticate` fields joined with commas, bounded.
     pub www_authenticate: Option<String>,
     /// How many times this request was rejected before.
     pub rejected_before: usize,
 }
 
-/// What is done about it.
+/// What to do about a rejection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Remedy {
-    /// There is something else to show: it is asked for, and the request is made again.
+    /// The source has other credentials: ask for them and repeat the request.
     TryAgain,
-    /// There is nothing to be done by us.
+    /// The gateway can do nothing about it.
     GiveUp(MissingCredential),
 }
 
@@ -167,8 +167,8 @@ impl RequestUser {
         }
     }
 
-    /// Tenant and principal of a user who has a share of what is limited. None in local mode, where all callers are one principal.
-    /// What is on record does not say how its caller was let in, so it has a share always.
+    /// Tenant and principal of a user whose use of limited resources is counted. None in local mode, where all callers are one principal. A
+    /// record does not say how its caller authenticated, so recorded users are always counted.
     pub(crate) fn limited_user(&self) -> Option<(&str, &str)> {
         match self {
             Self::Holder(authority) if *authority.method() == CredentialMethod::Local => None,
@@ -197,7 +197,7 @@ impl PresentedCredentials {
         Self { headers: vec![(name.into(), value)], ..Self::default() }
     }
 
-    /// Together with what another source shows.
+    /// Adds the credentials of another source.
     #[must_use]
     pub fn merged_with(mut self, other: Self) -> Self {
         self.headers.extend(other.headers);
@@ -210,17 +210,17 @@ impl PresentedCredentials {
 }
 
 impl MissingCredential {
-    /// It cannot be had at present.
+    /// The credential cannot be had at present.
     pub fn unavailable(told: impl Into<String>) -> Self {
         Self { lack: CredentialLack::Unavailable, told: told.into(), hint: None }
     }
 
-    /// This user has none.
+    /// This user has no such credential.
     pub fn not_permitted(told: impl Into<String>) -> Self {
         Self { lack: CredentialLack::NotPermitted, told: told.into(), hint: None }
     }
 
-    /// With what to do about it.
+    /// Adds a hint that says what to do.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }

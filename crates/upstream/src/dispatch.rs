@@ -1,5 +1,5 @@
-//! Makes one request: finds the connection it belongs on, writes it in that connection's era, and takes a second connection
-//! if the first one did not take it.
+//! Makes one request: finds the right connection, writes the request in that connection's era, and tries a second connection if the first
+//! one did not take it.
 
 use std::{ops::Range, sync::Arc};
 
@@ -28,14 +28,14 @@ use crate::{
     shared::SharedContext,
 };
 
-/// How many connections a request may try. A request that may change something is taken by one of them at most.
+/// How many connections a request may try. At most one of them takes a request that may change something.
 const CONNECTIONS_MAX: usize = 2;
 
-/// How often it may turn out that a request belongs on another connection: once when the server is met, and once when it does not
-/// take the legacy handshake.
+/// How often the choice of the connection may change: once when the server's eras become known, and once when the server rejects the legacy
+/// handshake.
 const CONNECTION_CHOICES_MAX: usize = 3;
 
-/// What became of a request, without the evidence that it was allowed.
+/// How a request ended, without the evidence that it was allowed.
 #[derive(Debug)]
 pub(crate) struct DispatchOutcome {
     pub(crate) sent: bool,
@@ -44,17 +44,17 @@ pub(crate) struct DispatchOutcome {
     pub(crate) edition: Option<u64>,
 }
 
-/// A request before it is known on which connection it leaves.
+/// A request whose connection is not chosen yet.
 #[derive(Debug)]
 pub(crate) struct RequestDraft<'a> {
     method: &'static str,
-    /// What it is about, for the modern header.
+    /// The tool, prompt, URI or task that it is about, for the modern header.
     name: Option<&'a str>,
     /// The members of `params` without `_meta`.
     members: Vec<(&'a str, ParamValue<'a>)>,
-    /// Whether it may change something: then it is sent once, and read to its end when cancelled.
+    /// Whether it may change something. Such a request is sent once, and its answer is read to the end even when it is cancelled.
     mutates: bool,
-    /// The call, where it is one that passed the gates.
+    /// The call, if the request is one that passed the gates.
     call: Option<CredentialCall>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct RequestDraft<'a> {
 enum ParamValue<'a> {
     /// JSON as it is.
     Raw(&'a [u8]),
-    /// A text that becomes JSON.
+    /// A string that is encoded as JSON.
     Text(&'a str),
 }
 
@@ -71,13 +71,13 @@ enum ParamValue<'a> {
 #[derive(Debug)]
 pub(crate) struct UpstreamConnections {
     pub(crate) context: Arc<SharedContext>,
-    /// The one that is shared.
+    /// The shared connection.
     pub(crate) base: UpstreamConnection,
-    /// Those that belong to one requester each.
+    /// The connections that belong to one requester each.
     pub(crate) pool: Arc<ConnectionPool>,
 }
 
-/// A connection for one request.
+/// The connection that one request uses.
 struct LeasedLink {
     link: Arc<Link>,
     _lease: Option<ConnectionLease>,
@@ -100,7 +100,7 @@ impl<'a> RequestDraft<'a> {
         Self { method: method::TOOLS_CALL, name: Some(tool), members, mutates: effect.mutates(), call: None }
     }
 
-    /// The same with what a source may know of it.
+    /// Adds what a credential source may know about the call.
     pub(crate) fn with_call(self, call: Option<CredentialCall>) -> Self {
         Self { call, ..self }
     }
@@ -119,7 +119,7 @@ impl<'a> RequestDraft<'a> {
         Self { method, name: None, members: cursor.into_iter().collect(), mutates: false, call: None }
     }
 
-    /// Whether there is nothing of a client's in it, so that nothing a server asks or says in confidence is about it.
+    /// Whether the request contains nothing from a client, so that nothing the server asks or says in confidence relates to it.
     fn is_gateway_request(&self) -> bool {
         matches!(
             self.method,
@@ -165,7 +165,7 @@ impl<'a> RequestDraft<'a> {
 }
 
 impl UpstreamConnections {
-    /// Makes a request on these terms and says what became of it.
+    /// Makes a request with these options and reports how it ended.
     pub(crate) async fn deliver(
         &self,
         draft: &RequestDraft<'_>,
@@ -181,14 +181,15 @@ impl UpstreamConnections {
                 Err(failure) => return DispatchOutcome { sent, outcome: Err(failure), edition: None },
             };
             let link = &leased.link;
-            // A server that was started anew may be another one, so nobody's word about the former counts.
+            // A restarted server may be another one, so what was listed on the former connection does not count.
             if draft.method == method::TOOLS_CALL && self.context.is_guarded() && !link.is_judged() {
-                let why = "its tools were not listed on this connection, so nobody knows what a call would do";
+                let why =
+                    "its tools were not listed on this connection, so it is unknown what a call would do; list them";
                 return DispatchOutcome { sent, outcome: Err(PerformFailure::unavailable(why)), edition: None };
             }
-            // A key that does not arrive would make a repeat a second effect.
+            // Without the key, a repeated request would have a second effect.
             if options.key_header.is_some() && !matches!(link.wire, Wire::Http(_)) {
-                let why = "its connection carries no headers, so it would not get the key that makes a repeat safe";
+                let why = "its connection carries no headers, and the key that makes a repeat safe is sent in one";
                 return DispatchOutcome { sent, outcome: Err(PerformFailure::unavailable(why)), edition: None };
             }
             let id = self.context.next_id();
@@ -205,7 +206,7 @@ impl UpstreamConnections {
             let ended = link.exchange(request, terms).await;
             let again = match &ended {
                 ExchangeEnd::NeverLeft { .. } => true,
-                // A server can execute a call and then disown the session; nobody could tell.
+                // A server can execute a call and then disown the session; the gateway could not tell.
                 ExchangeEnd::Disowned(_) => !draft.mutates,
                 ExchangeEnd::Answered(_) | ExchangeEnd::Failed(_) | ExchangeEnd::NotLetIn { .. } => false,
             };
@@ -225,14 +226,14 @@ impl UpstreamConnections {
         DispatchOutcome { sent, outcome, edition: None }
     }
 
-    /// For what something is presented; nothing where nothing is.
+    /// The request to the credential sources; none when the upstream has no sources.
     fn credential_request(&self, draft: &RequestDraft<'_>, options: &RequestOptions) -> Option<CredentialRequest> {
         self.context.credentials.as_ref()?;
         let credential_request = self.context.credential_request(Some(&options.requester), options.deadline);
         Some(CredentialRequest { call: draft.call.clone(), ..credential_request })
     }
 
-    /// The connection that the next request of this requester is made on, if it is there already.
+    /// The connection that this requester's next request will use, if it exists already.
     pub(crate) fn ready_link(&self, requester: &UpstreamRequester) -> Option<Arc<Link>> {
         match self.connection_requester(requester) {
             Some(own) => self.pool.get(&own)?.ready(),
@@ -240,13 +241,13 @@ impl UpstreamConnections {
         }
     }
 
-    /// Whether requests of this requester are known to be made on a connection of its own.
+    /// Whether this requester's requests are known to use a connection of its own.
     pub(crate) fn has_own(&self, requester: &UpstreamRequester) -> bool {
         self.connection_requester(requester).is_some_and(|own| !own.is_shared())
     }
 
-    /// As whom the server knows this requester, by a connection that is not the shared one; none where it knows it by the
-    /// shared one, or where nobody knows yet.
+    /// The requester that the connection belongs to, if it is not the shared connection. None if it is the shared one, or if the server's
+    /// eras are not known yet.
     pub(crate) fn connection_requester(&self, requester: &UpstreamRequester) -> Option<UpstreamRequester> {
         if self.is_personal_to(requester) {
             return Some(requester.clone());
@@ -254,7 +255,7 @@ impl UpstreamConnections {
         let client = EraClient { era: requester.era, answers: can_be_asked(requester) };
         let place = match self.context.known_eras.get() {
             Some(eras) => eras.choose_connection(client, self.context.has_sessions()),
-            // Nobody knows at the moment, but what is there works.
+            // The eras are not known at the moment, but the requester's existing connection works.
             None if client.answers && self.pool.get(requester).is_some_and(|own| own.ready().is_some()) => {
                 ConnectionChoice::Own
             }
@@ -269,12 +270,12 @@ impl UpstreamConnections {
         }
     }
 
-    /// Whether what the server is shown is this requester's alone, so that nobody else may use the connection.
+    /// Whether the server is shown credentials that are this requester's alone, so that no other requester may use the connection.
     pub(crate) fn is_personal_to(&self, requester: &UpstreamRequester) -> bool {
         requester.on_behalf_of.is_some() && self.context.is_personal()
     }
 
-    /// A connection that requests of this requester are made on, for the gateway's use of it. Cancel safe.
+    /// The connection for this requester's requests, for the gateway's own use. Cancel safe.
     pub(crate) async fn link(
         &self,
         requester: &UpstreamRequester,
@@ -284,7 +285,7 @@ impl UpstreamConnections {
         self.lease_of(requester, LeasePurpose::Gateway, deadline, &lasting).await.map(|leased| leased.link)
     }
 
-    /// The connection that requests of this requester are made on. Cancel safe.
+    /// The connection for this requester's requests. Cancel safe.
     async fn lease(&self, draft: &RequestDraft<'_>, options: &RequestOptions) -> Result<LeasedLink, PerformFailure> {
         let RequestOptions { requester, deadline, cancel, .. } = options;
         let purpose = if draft.is_gateway_request() { LeasePurpose::Gateway } else { LeasePurpose::Client };
@@ -302,7 +303,7 @@ impl UpstreamConnections {
         for _ in 0..CONNECTION_CHOICES_MAX {
             let Some(own) = self.connection_requester(requester) else {
                 let link = self.base.link(deadline, cancel).await?;
-                // Only the shared connection tells whether this requester is known by another one.
+                // The server's eras become known on the shared connection. They may say that this requester needs another one.
                 if self.connection_requester(requester).is_none() {
                     return Ok(LeasedLink { link, _lease: None });
                 }
@@ -316,11 +317,11 @@ impl UpstreamConnections {
                 Err(failure) => turned_away = Some(failure),
             }
         }
-        Err(turned_away.unwrap_or_else(|| PerformFailure::unavailable("which eras it has changes all the time")))
+        Err(turned_away.unwrap_or_else(|| PerformFailure::unavailable("its protocol eras kept changing")))
     }
 }
 
-/// Whether the server may ask it something. What most clients declare is not taken apart for every request.
+/// Whether the server may ask this requester's client something. The common empty declaration is recognized without parsing it.
 fn can_be_asked(requester: &UpstreamRequester) -> bool {
     requester.capabilities.as_json() != "{}" && requester.capabilities.answers_anything()
 }
@@ -344,14 +345,14 @@ fn terms(draft: &RequestDraft<'_>, options: &RequestOptions, pausable_deadline: 
             None => RequestAudience::Muted { wants_log: options.log_level.is_some() },
         },
         tell_server: true,
-        // What asks about a task or ends it dispatches nothing.
+        // A request that asks about a task or ends it dispatches no effect.
         lease: options.lease.clone().filter(|_| draft.method == method::TOOLS_CALL),
         behalf: options.requester.on_behalf_of.clone(),
         overtime: None,
     }
 }
 
-/// A connection that did not take a request is about to go; the next one comes after it.
+/// Waits until a connection that did not take a request is gone, so that the next request gets a new one.
 async fn await_loss(link: &Link, deadline: Instant, cancel: &CancellationToken) {
     tokio::select! {
         _ = link.loss().reported() => {}

@@ -1,6 +1,6 @@
 //! What can go wrong at an upstream, typed, and what each kind proves about the outside world.
 //!
-//! What to do about it (refuse, retry, record as unknown) is decided by the engine from the contract.
+//! The engine decides from the contract what to do about it (refuse, retry, record as unknown).
 
 use serde_json::value::RawValue;
 use servanda_contract::legibility;
@@ -8,7 +8,7 @@ use servanda_mcp::{Era, envelope::code};
 
 use crate::MissingCredential;
 
-/// How many characters of foreign text a sentence of ours quotes.
+/// How many characters of foreign text one of our messages quotes.
 pub(crate) const QUOTE_CHARS_MAX: usize = 300;
 
 /// Why a call brought no answer.
@@ -20,25 +20,25 @@ pub enum PerformFailure {
         /// What is known about it.
         why: String,
     },
-    /// Nothing was sent: what the server has to be shown is not there.
-    #[error("the upstream cannot be shown what it asks for: {0}")]
+    /// Nothing was sent: the credentials for the server are missing.
+    #[error("there are no credentials for the upstream: {0}")]
     NotPresented(MissingCredential),
-    /// The server did not let the request in, and there is nothing else to show it. HTTP says that such a request was not
-    /// executed, and whoever presents credentials to a server goes by that: the same request is made again with others.
-    #[error("the upstream did not let the request in (HTTP status {status}): {why}")]
+    /// The server rejected the request's credentials, and there are no others to show. HTTP says that such a request was not executed, and
+    /// the gateway relies on that: it repeats the same request with other credentials.
+    #[error("the upstream rejected the credentials (HTTP status {status}): {why}")]
     NotLetIn {
         /// 401 or 403.
         status: u16,
         /// What can be done about it.
         why: MissingCredential,
     },
-    /// Nothing was sent: too many requests, connections or watches are there already.
-    #[error("the upstream is as busy as it may be: {in_flight_max} at once is the limit")]
+    /// Nothing was sent: the limit of requests, connections or watches is reached.
+    #[error("the upstream is busy: the limit of {in_flight_max} at once is reached")]
     Busy {
         /// The limit.
         in_flight_max: usize,
     },
-    /// The caller did not want it any more.
+    /// The caller cancelled it.
     #[error("the call was cancelled {}", if *sent { "after it was sent" } else { "before anything was sent" })]
     Cancelled {
         /// Whether a byte had left.
@@ -75,7 +75,7 @@ pub enum PerformFailure {
         status: u16,
         /// The beginning of the body, with configured secrets removed.
         excerpt: String,
-        /// How long the server wants to be left alone, if it said so in seconds.
+        /// How long the gateway should wait before the next request, if the server said so.
         retry_after_ms: Option<u64>,
     },
     /// The server's answer is longer than allowed; it was not kept.
@@ -104,7 +104,7 @@ pub enum UpstreamError {
         /// What is wrong.
         why: String,
     },
-    /// A cursor came twice: following it would never end.
+    /// A cursor came twice. Following it would never end.
     #[error("the tool list repeats a cursor on page {page}")]
     RepeatedCursor {
         /// The page that repeated it, from 1.
@@ -131,14 +131,13 @@ pub enum UpstreamError {
 }
 
 impl PerformFailure {
-    /// Whether it is certain that the upstream did not execute the call: nothing of it was sent, or it did not get past the
-    /// server's own door. An error that the protocol reserves for requests a server does not begin with is only the server's
-    /// word: it may have begun all the same.
+    /// Whether it is certain that the upstream did not execute the call: nothing of it was sent, or the server rejected its credentials. A
+    /// JSON-RPC error that the protocol reserves for requests a server does not begin is only the server's word: it may have begun anyway.
     pub fn provably_not_executed(&self) -> bool {
         !self.sent() || matches!(self, Self::NotLetIn { .. })
     }
 
-    /// What the server would have to be shown, where that is why.
+    /// The missing credential, if that is the reason.
     pub fn lack(&self) -> Option<&MissingCredential> {
         match self {
             Self::NotPresented(why) | Self::NotLetIn { why, .. } => Some(why),
@@ -146,7 +145,7 @@ impl PerformFailure {
         }
     }
 
-    /// Whether a byte of the request may have left.
+    /// Whether a byte of the request may have been sent.
     pub(crate) fn sent(&self) -> bool {
         match self {
             Self::Unavailable { .. } | Self::NotPresented(_) | Self::Busy { .. } | Self::Cancelled { sent: false } => {
@@ -163,9 +162,11 @@ impl PerformFailure {
         }
     }
 
-    /// The lease of a dispatch has ended before its bytes left.
+    /// The lease of a dispatch ended before its bytes were sent.
     pub(crate) fn lease_ended() -> Self {
-        Self::unavailable("it could not be sent while no other gateway could take it over, so nothing was sent")
+        Self::unavailable(
+            "this gateway's lease on the call ended, so another gateway may have taken it over; nothing was sent",
+        )
     }
 
     pub(crate) fn unavailable(why: impl Into<String>) -> Self {
@@ -182,7 +183,7 @@ pub(crate) fn is_modern(code: i64) -> bool {
     matches!(code, code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION)
 }
 
-/// Foreign text made fit for one of our sentences: one line, bounded, with hidden characters spelled out.
+/// Makes foreign text safe for one of our messages: one line, bounded, with hidden characters spelled out.
 pub(crate) fn quote(text: &str) -> String {
     let line: String = text
         .trim()

@@ -1,5 +1,5 @@
-//! An HTTP client for one origin. It owns the connections to that origin and nothing of what the requests mean: no redirects,
-//! no proxy, no cookies, and nothing is sent twice.
+//! An HTTP client for one origin. It owns the connections to that origin and knows nothing about what the requests mean. It follows no
+//! redirects, uses no proxy, keeps no cookies, and sends nothing twice.
 //!
 //! An HTTP/1.1 connection has no task of its own: the task that makes a request also drives the connection, so a request is one
 //! write and a read or two on one thread. HTTP/2 is used where TLS agreed on it, and only such a connection runs in a task.
@@ -38,16 +38,16 @@ use self::{
     tls::Tls,
 };
 
-/// What bounds the connections.
+/// Limits for the connections.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClientLimits {
-    /// How long a connection may take to be made, TLS included.
+    /// How long connecting may take, TLS included.
     pub(crate) connect_ms_max: u64,
-    /// How long a connection is kept unused.
+    /// How long an unused connection is kept.
     pub(crate) idle_ms_max: u64,
-    /// How long a connection is kept whose last answer was read but not ended by the server.
+    /// How long a connection is kept when the gateway has read the last answer but the server has not ended it.
     pub(crate) unended_ms_max: u64,
-    /// How many connections are kept unused.
+    /// How many unused connections are kept.
     pub(crate) idle_connections: usize,
 }
 
@@ -55,26 +55,26 @@ pub(crate) struct ClientLimits {
 #[derive(Debug, Clone)]
 pub(crate) struct HttpClient(Arc<Inner>);
 
-/// A request that was not answered: why, and the request itself where not a byte of it left.
+/// A request that got no answer: why, and the request itself if not a byte of it was sent.
 type SendFailure = (HttpError, Option<Box<Request<HttpRequestBody>>>);
 
 #[derive(Debug)]
 struct Inner {
     origin: Origin,
     tls: Option<Tls>,
-    /// Where the server takes connections, if it is in this process.
+    /// Where the server accepts connections, if it runs in this process.
     in_process: Option<InProcessListener>,
     limits: ClientLimits,
     pool: Arc<OriginPool>,
 }
 
 impl HttpClient {
-    /// Connects to nothing yet. Fails where TLS is needed and the system has no certificates to verify a server with.
+    /// Does not connect yet. Fails if TLS is needed and the system has no certificates to verify a server with.
     pub(crate) fn new(origin: Origin, limits: ClientLimits) -> Result<Self, HttpError> {
         Self::reaching(origin, limits, None)
     }
 
-    /// The same, for a server that may be in this process: then it is never reached over the network, whatever its origin is.
+    /// The same for a server that may run in this process. If it does, it is never reached over the network, whatever its origin is.
     pub(crate) fn reaching(
         origin: Origin,
         limits: ClientLimits,
@@ -85,12 +85,12 @@ impl HttpClient {
         Ok(Self(Arc::new(Inner { origin, tls, in_process, limits, pool })))
     }
 
-    /// Sends a request and waits for the head of its answer. Not cancel safe: dropped, it may have been sent; its connection is
-    /// closed then.
+    /// Sends a request and waits for the head of its answer. Not cancel safe: if the future is dropped, the request may have been sent, and
+    /// its connection is closed.
     ///
-    /// A kept connection that turns out to be closed is replaced only if the request comes back from it whole: then not a byte
-    /// of it left, and its body was not taken.
-    // Not `async fn`, here and below: what is passed on is kept once, not once at each level.
+    /// If a kept connection turns out to be closed, the request is sent on a new one, but only if the old one gives the request back whole:
+    /// then not a byte of it was sent and its body was not taken.
+    // Not `async fn`, here and below: an `async fn` would store the arguments once at each level.
     pub(crate) fn send(
         &self,
         method: Method,
@@ -111,7 +111,7 @@ impl HttpClient {
                     Err((_, Some(whole))) => *whole,
                 },
             };
-            // Boxed, because it is rare and every request would be larger by it.
+            // Boxed because it is rare, and because it would make the future of every request larger.
             Box::pin(self.send_anew(request, target)).await
         }
     }
@@ -169,7 +169,7 @@ async fn send_shared(
     target: &RequestTarget,
 ) -> Result<UpstreamResponse, SendFailure> {
     *request.uri_mut() = target.absolute.clone();
-    // HTTP/2 says it in the URI.
+    // HTTP/2 carries the host in the URI.
     request.headers_mut().remove(HOST);
     sender.try_send_request(request).await.map(UpstreamResponse::shared).map_err(not_answered)
 }

@@ -1,21 +1,21 @@
-//! The lease under which bytes of an effect may leave. The store grants one to every dispatch; where a dispatch can be repeated, and
-//! for what follows on its first bytes, every beat of the process extends it. A process that was stopped for longer finds out here,
-//! in the moment before it writes, that another process may have taken the effect over meanwhile.
+//! The lease under which the bytes of an effect may be sent. The store grants one to every dispatch. If the dispatch can be repeated, and
+//! for the messages that follow its first bytes, every heartbeat of the process extends the lease. A process that was stopped for longer
+//! finds out here, just before it writes, that another process may have taken the effect over.
 //!
-//! Times are those of this process, taken before the store was asked. A machine that is suspended stops this clock too; that is
-//! not noticed here.
+//! Times are by this process's clock, taken before the store was asked. A suspended machine stops this clock too; this module does not
+//! notice that.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::time::Instant;
 
-/// Until when the store takes this process for alive.
+/// Until when the store considers this process alive.
 #[derive(Debug, Default)]
 pub struct OwnerLease {
     until: Mutex<Option<Instant>>,
 }
 
-/// Until when bytes of one dispatch may leave.
+/// Until when the bytes of one dispatch may be sent.
 #[derive(Debug, Clone)]
 pub struct DispatchLease {
     own_until: Instant,
@@ -24,7 +24,7 @@ pub struct DispatchLease {
 }
 
 impl OwnerLease {
-    /// The store heard of this process: the lease lasts until then.
+    /// Records that the store confirmed this process alive until then.
     pub fn extend(&self, until: Instant) {
         let mut kept = self.until.lock().unwrap_or_else(PoisonError::into_inner);
         *kept = Some(kept.map_or(until, |kept| kept.max(until)));
@@ -36,18 +36,18 @@ impl OwnerLease {
 }
 
 impl DispatchLease {
-    /// The lease of a dispatch by itself: until `own_until`.
+    /// The lease of a single dispatch, until `own_until`.
     pub fn new(own_until: Instant, owner: Arc<OwnerLease>) -> Self {
         Self { own_until, owner, lasts_on: false }
     }
 
-    /// The same for as long as its process's own lasts.
+    /// Makes the lease last as long as the lease of its process, too.
     #[must_use]
     pub fn extended(self) -> Self {
         Self { lasts_on: true, ..self }
     }
 
-    /// Whether bytes may leave now.
+    /// Whether bytes may be sent now.
     pub(crate) fn holds(&self) -> bool {
         let now = Instant::now();
         now < self.own_until || (self.lasts_on && self.owner.holds_at(now))
@@ -74,7 +74,7 @@ mod tests {
         assert!(lease.holds() && !own.holds());
         owner.extend(start + Duration::from_secs(18));
         advance(Duration::from_secs(4)).await;
-        assert!(lease.holds(), "a beat that was answered late takes nothing back");
+        assert!(lease.holds(), "a heartbeat that was answered late does not shorten the lease");
         advance(Duration::from_secs(1)).await;
         assert!(!lease.holds());
     }

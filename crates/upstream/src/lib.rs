@@ -1,9 +1,8 @@
 //! Performs a fenced call on an MCP server over stdio or Streamable HTTP, in both eras of the protocol.
 //!
-//! An [`Upstream`] is one configured server: it connects when first needed, finds out which era the server speaks, keeps
-//! the connection, restarts what died, and moves raw JSON in both directions. Whether a call may be made, whether an answer
-//! keeps its contract and whether anything is sent again are decided elsewhere: this crate says what happened, and whether
-//! it is provable that nothing did.
+//! An [`Upstream`] is one configured server. It connects when first needed, finds out which era the server speaks, keeps the connection,
+//! restarts a server that died, and moves raw JSON in both directions. This crate does not decide whether a call may be made, whether an
+//! answer keeps its contract, or whether anything is sent again. It reports what happened, and whether it is provable that nothing did.
 
 mod connection;
 mod conversation;

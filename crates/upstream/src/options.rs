@@ -1,4 +1,4 @@
-//! The terms of one request, what is said on the way, and what became of it.
+//! The options of one request, the messages a server sends meanwhile, and how the request ended.
 
 use std::{
     fmt,
@@ -18,12 +18,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{CallRequirements, DispatchLease, PerformFailure, RequestUser};
 
-/// Where server messages go. A full channel drops progress and log lines; a question that does not fit is declined.
+/// Where server messages go. A full channel drops progress and log lines, and declines questions.
 pub type ServerMessageSender = mpsc::Sender<ServerMessage>;
 
-/// Takes server messages that belong to no single request. It gets them as the server made them, and decides how much of them a client gets.
+/// Receives server messages that belong to no single request. It gets them unchanged and decides how much of them a client gets.
 pub trait ServerMessageSink: fmt::Debug + Send + Sync {
-    /// Takes a server message. False if it was not taken; a question is declined then.
+    /// Takes a server message. Returns false if it was not taken; a question is then declined.
     fn receive(&self, server_message: ServerMessage) -> bool;
 
     /// Whether the listener is gone.
@@ -40,24 +40,24 @@ impl ServerMessageSink for ServerMessageSender {
     }
 }
 
-/// For whom a request is made. Two are the same if they are of one user, whatever software and session they use.
+/// For whom a request is made. Two requesters are equal if they are of the same user, whatever software and session they use.
 #[derive(Debug, Clone)]
 pub struct UpstreamRequester {
-    /// The client's era: it is used where the server has it. The gateway's own requests are modern where they can be.
+    /// The client's era; it is used if the server has it. The gateway's own requests are modern if the server allows it.
     pub era: Era,
-    /// What the client behind it can do for the server.
+    /// What the client can do for the server.
     pub capabilities: ClientCapabilities,
-    /// Requests of one affinity share a connection to a legacy server, requests of two never do where the client can be
-    /// asked something: a legacy server does not say for whom its own requests are.
+    /// Requests of the same affinity share a connection to a legacy server. If the client can be asked something, requests of different
+    /// affinities never share one: a legacy server does not say for whom its own requests are.
     pub affinity: Arc<str>,
-    /// The user and who acts for them; none is the gateway itself.
+    /// The user, and who acts for them; none is the gateway itself.
     pub on_behalf_of: Option<RequestUser>,
 }
 
-/// Something a server says while a request is under way, or between requests.
+/// Something a server says while a request is running, or between requests.
 #[derive(Debug)]
 pub enum ServerMessage {
-    /// How far the request has come: the raw `params` without the `progressToken`, which is ours.
+    /// How far the request has come: the raw `params` without the gateway's `progressToken`.
     Progress(Box<RawValue>),
     /// A line of the server's log: the raw `params`.
     LogMessage(Box<RawValue>),
@@ -72,7 +72,7 @@ pub enum ServerMessage {
     },
 }
 
-/// A server's request to the client. Dropped unanswered, it is declined.
+/// A server's request to the client. If it is dropped unanswered, it is declined.
 #[derive(Debug)]
 pub struct UpstreamQuestion {
     /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
@@ -86,7 +86,7 @@ pub struct UpstreamQuestion {
 /// A client's answer to a server: the raw result, or an error.
 pub type QuestionReply = Result<Box<RawValue>, RpcError>;
 
-/// What a modern client sends when it makes a request again after `input_required`.
+/// What a modern client adds when it repeats a request after `input_required`.
 #[derive(Debug, Clone, Default)]
 pub struct Continuation {
     /// The raw `inputResponses`.
@@ -95,20 +95,20 @@ pub struct Continuation {
     pub request_state: Option<String>,
 }
 
-/// Where the answer goes that comes after the deadline, or that none came any more.
+/// Receives the answer that comes after the deadline, or the failure if none came.
 pub type LateAnswerSender = oneshot::Sender<Result<Answer, PerformFailure>>;
 
-/// On what terms a request is made.
+/// The options of one request.
 #[derive(Debug)]
 pub struct RequestOptions {
-    /// When waiting ends, connecting included. It stands still while the client is being asked something.
+    /// When waiting ends, connecting included. The time stops while the client is being asked something.
     pub deadline: Instant,
     /// Cancelled when the caller does not want the answer any more.
     pub cancel: CancellationToken,
-    /// For whom.
+    /// For whom the request is made.
     pub requester: UpstreamRequester,
-    /// Where server messages go; without it, where those of the affinity go that belong to no request. Nobody is asked anything if
-    /// there is nowhere.
+    /// Where server messages go. Without it they go where the affinity's messages outside requests go. If there is no such place either,
+    /// questions are declined.
     pub server_messages: Option<ServerMessageSender>,
     /// Whether the server is asked for progress.
     pub wants_progress: bool,
@@ -116,25 +116,25 @@ pub struct RequestOptions {
     pub log_level: Option<String>,
     /// W3C trace context for the upstream.
     pub trace_parent: Option<String>,
-    /// Members of the caller's `_meta` that are nobody's but the server's, in order.
+    /// Members of the caller's `_meta` that only the server reads, in order.
     pub meta: Vec<(String, Box<RawValue>)>,
-    /// What a modern server asked for in the round before.
+    /// The client's reply to what a modern server asked for in the round before.
     pub continuation: Continuation,
     /// Headers that repeat annotated arguments, without their prefix; for modern HTTP servers.
     pub param_headers: Vec<(String, String)>,
-    /// A header of the contract's own with our key. A connection that carries no headers does not take the request.
+    /// A header that the contract names, with our idempotency key. A connection that carries no headers does not take the request.
     pub key_header: Option<(String, String)>,
-    /// The raw `task` of a legacy request that wants a task.
+    /// The raw `task` of a legacy request that asks for a task.
     pub task: Option<Box<RawValue>>,
-    /// What a call was judged to need, where [`Upstream::is_shown_credentials`](crate::Upstream::is_shown_credentials).
+    /// What a call needs, when [`Upstream::is_shown_credentials`](crate::Upstream::is_shown_credentials).
     pub requirements: Option<Arc<CallRequirements>>,
-    /// Under which lease its bytes may leave; none where it is no effect.
+    /// The lease under which its bytes may be sent; none if the request is no effect.
     pub lease: Option<DispatchLease>,
-    /// Where a late answer goes to a call that may have changed something. Dropped where none is waited for.
+    /// Receives a late answer to a call that may have changed something. Dropped when no late answer is awaited.
     pub late: Option<LateAnswerSender>,
 }
 
-/// A request other than a tool call. It decides nothing and changes nothing that a contract speaks of.
+/// A request other than a tool call. It changes nothing that a contract covers.
 #[derive(Debug, Clone)]
 pub struct UpstreamInquiry {
     /// Its method.
@@ -173,19 +173,19 @@ pub enum Announcement {
 /// What a connected server says about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamOffer {
-    /// The side of the protocol it speaks.
+    /// The era of the protocol it speaks.
     pub era: Era,
     /// Its capabilities, as it wrote them.
     pub capabilities: Arc<str>,
 }
 
-/// What became of a fenced call.
+/// How a fenced call ended.
 #[derive(Debug)]
 pub struct UpstreamOutcome {
-    /// The call, back.
+    /// The call, handed back.
     pub fenced: Fenced,
-    /// Whether a byte of the request left. If not, it was not executed; if so, it may still be provable that it was not
-    /// (a session the server had forgotten), so ask [`PerformFailure::provably_not_executed`].
+    /// Whether a byte of the request was sent. If not, it was not executed. If so, it may still be provable that it was not (a session the
+    /// server had forgotten), so ask [`PerformFailure::provably_not_executed`].
     pub sent: bool,
     /// How long it took, connecting included.
     pub took_us: u64,
@@ -203,13 +203,13 @@ pub struct Answer {
 }
 
 impl UpstreamRequester {
-    /// The gateway itself: nobody is behind it who could be asked.
+    /// The gateway itself. There is no client behind it that could be asked.
     pub fn gateway() -> Self {
         let capabilities = ClientCapabilities::none();
         Self { era: Era::Modern, capabilities, affinity: Arc::from(""), on_behalf_of: None }
     }
 
-    /// Whether clients share it: it belongs to no single client.
+    /// Whether it stands for all clients and not for a single one.
     pub(crate) fn is_shared(&self) -> bool {
         *self == Self { era: self.era, ..Self::gateway() }
     }
@@ -241,7 +241,7 @@ impl Hash for UpstreamRequester {
 }
 
 impl RequestOptions {
-    /// The terms of a request that the gateway makes on its own account.
+    /// The options of a request that the gateway makes on its own account.
     pub fn for_gateway(deadline: Instant) -> Self {
         Self {
             deadline,

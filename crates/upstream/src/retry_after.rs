@@ -1,11 +1,11 @@
-//! `Retry-LostConnection`, in both forms that HTTP has: seconds, or a date. A date is by the server's clock, so it is read against the
-//! `Date` of the same answer, which is by the same clock; without one it says nothing.
+//! `Retry-After`, in both forms that HTTP has: seconds, or a date. A date is by the server's clock, so it is compared with the `Date` of
+//! the same answer. Without a `Date` it is ignored.
 
 use hyper::header::{DATE, HeaderMap, RETRY_AFTER};
 
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// How long the server wants to be left alone.
+/// How long the server wants the gateway to wait before the next request.
 pub fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let written = text(RETRY_AFTER)?;
@@ -16,7 +16,7 @@ pub fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
     Some(until_sec.saturating_sub(said_sec).saturating_mul(1_000))
 }
 
-/// An HTTP date, in the form that is to be written or one of the two that are still to be read, as seconds since the epoch.
+/// Parses an HTTP date, in the current form or one of the two obsolete ones, as seconds since the epoch.
 fn unix_sec(text: &str) -> Option<u64> {
     let words: Vec<&str> = text.split([' ', ',']).filter(|word| !word.is_empty()).collect();
     let (day, month, year, time) = match words.as_slice() {
@@ -24,7 +24,7 @@ fn unix_sec(text: &str) -> Option<u64> {
         [_, date, time, "GMT"] => {
             let mut parts = date.split('-');
             let (day, month, year) = (parts.next()?, parts.next()?, number(parts.next()?)?);
-            // Two digits: nobody asks to be left alone for decades.
+            // Two digits are enough: no server asks for a pause of decades.
             (day, month, if year < 70 { 2_000 + year } else { 1_900 + year }, *time)
         }
         // Sun, 06 Nov 1994 08:49:37 GMT, and Sun Nov  6 08:49:37 1994
@@ -40,7 +40,7 @@ fn unix_sec(text: &str) -> Option<u64> {
     in_range.then(|| days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second)
 }
 
-/// Days from 1970-01-01, by years that begin in March so that the leap day comes last.
+/// Days since 1970-01-01, counted in years that begin in March so that the leap day comes last.
 fn days(year: u64, month: u64, day: u64) -> u64 {
     let year = if month <= 2 { year - 1 } else { year };
     let month_from_march = (month + 9) % 12;

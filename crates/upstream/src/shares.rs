@@ -1,9 +1,9 @@
-//! How much of what is limited one user may hold, where users share it.
+//! How much of a shared, limited resource one user may hold.
 
-/// One principal has no more than one in so many of what there is.
+/// One principal may hold at most one part in this many.
 const PRINCIPALS_SHARE: usize = 4;
 
-/// One tenant leaves one in so many to the others.
+/// One tenant leaves one part in this many to the others.
 const LEFT_BY_TENANT: usize = 4;
 
 /// How many of `of` things one principal may hold.

@@ -1,5 +1,4 @@
-//! Which server an upstream is and how much of it is endured. Plain values: where they come from is the configuration's
-//! business, and no default here is a secret.
+//! Which server an upstream is, and its limits. Plain values: the configuration supplies them, and no default here is a secret.
 
 use std::{collections::BTreeMap, fmt, path::PathBuf};
 
@@ -17,25 +16,25 @@ pub struct UpstreamSpec {
     pub id: UpstreamName,
     /// How it is reached.
     pub transport: Transport,
-    /// How much of it is endured.
+    /// Its limits.
     pub limits: UpstreamLimits,
 }
 
-/// How a server is reached. `Debug` shows no values of variables and headers.
+/// How a server is reached. `Debug` shows no values of environment variables and headers.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Transport {
-    /// A child process that speaks on its standard streams. No shell is involved.
+    /// A child process that speaks MCP on its standard streams. No shell is involved.
     Stdio {
         /// The program.
         command: String,
         /// Its arguments.
         args: Vec<String>,
-        /// Variables set for it.
+        /// Environment variables set for it.
         env: BTreeMap<String, String>,
-        /// Our own variables that it inherits besides the baseline (`PATH`, `HOME`, `USER`, `LOGNAME`, `SHELL`, `LANG`,
-        /// `LC_ALL`, `LC_CTYPE`, `TERM`, `TMPDIR`, `TZ`). Nothing else is inherited.
+        /// The gateway's own environment variables that it inherits besides the baseline (`PATH`, `HOME`, `USER`, `LOGNAME`, `SHELL`,
+        /// `LANG`, `LC_ALL`, `LC_CTYPE`, `TERM`, `TMPDIR`, `TZ`). It inherits nothing else.
         env_pass: Vec<String>,
-        /// Where it runs; ours if none.
+        /// Its working directory; the gateway's if none.
         cwd: Option<PathBuf>,
     },
     /// A Streamable HTTP endpoint. Redirects are not followed and proxies from the environment are not used.
@@ -47,38 +46,38 @@ pub enum Transport {
     },
 }
 
-/// How much of a server is endured.
+/// Limits for one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamLimits {
     /// The longest single message it may send.
     pub message_bytes_max: usize,
-    /// How long starting it and agreeing on the protocol may take, and each page of its tool list.
+    /// How long starting it and the handshake may take, and each page of its tool list.
     pub connect_ms_max: u64,
-    /// How long it may take to say that it speaks the modern protocol, before it is taken for a legacy server.
+    /// How long it may take to show that it speaks the modern protocol. After that the gateway takes it for a legacy server.
     pub probe_ms_max: u64,
     /// The pause before the third start after two quick deaths; it doubles with each further one.
     pub restart_backoff_ms: u64,
     /// The longest pause.
     pub restart_backoff_ms_max: u64,
-    /// How many requests may be waiting for its answers on one connection. On a connection that users share, one principal may have a
-    /// quarter of them and one tenant three quarters; in local mode all callers are one principal, which may have them all.
+    /// How many requests may wait for its answers on one connection. On a connection that users share, one principal may use a quarter of
+    /// them and one tenant three quarters. In local mode all callers are one principal, which may use them all.
     pub in_flight_max: usize,
     /// How many pages its tool list may have.
     pub pages_max: usize,
     /// How many tools its list may have.
     pub tools_max: usize,
-    /// How many connections to a legacy server may be open for requesters that can be asked something. One principal may have a quarter
-    /// of them and one tenant three quarters; in local mode, one client a quarter.
+    /// How many connections to a legacy server may be open for requesters that can be asked something. One principal may use a quarter of
+    /// them and one tenant three quarters; in local mode, one client a quarter.
     pub connections_max: usize,
     /// How long such a connection is kept without a request.
     pub connection_idle_ms_max: u64,
-    /// How long a client may take to answer one question of the server's.
+    /// How long a client may take to answer one of the server's questions.
     pub input_ms_max: u64,
     /// How many of its resources, and how many of its tasks, may be watched.
     pub watches_max: usize,
-    /// How many answers are waited for after the deadlines of their calls.
+    /// How many late answers the gateway waits for at once.
     pub late_answers_max: usize,
-    /// How long a late answer is waited for.
+    /// How long the gateway waits for an answer after the call's deadline.
     pub late_answer_ms_max: u64,
 }
 
@@ -142,7 +141,7 @@ impl fmt::Debug for Transport {
     }
 }
 
-/// Scheme, host and path of a URL: user information and query may be secret.
+/// Scheme, host and path of a URL. User information and query are left out because they may be secret.
 pub(crate) fn address_of(url: &str) -> String {
     match url::Url::parse(url) {
         Ok(url) => {

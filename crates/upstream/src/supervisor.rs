@@ -1,12 +1,12 @@
 //! The process between the gateway and a stdio server: this same program, started again in another role.
 //!
-//! A server must not outlive its gateway, and neither must anything the server started, whether the gateway ends politely or is
-//! killed. A killed gateway can do nothing any more, so each server has a supervisor that can: it is the server's parent, it adopts
-//! every descendant whose own parent ended (a subreaper, on Linux), and it sees the gateway's end. The server itself is killed by the
-//! kernel should its supervisor be killed.
+//! A server must not outlive its gateway, and neither must anything the server started, whether the gateway ends by itself or is killed. A
+//! killed gateway can do nothing any more, so each server has a supervisor. The supervisor is the server's parent, adopts every descendant
+//! whose own parent ended (a subreaper, on Linux), and notices when the gateway ends. If the supervisor is killed, the kernel kills the
+//! server.
 //!
-//! The supervisor is not in the way of a call: the server inherits the gateway's pipes, and the supervisor closes its own ends. What
-//! is said on the pipes, when to end a living gateway's server and what to tell about it is not decided here.
+//! The supervisor does not slow a call: the server inherits the gateway's pipes, and the supervisor closes its own ends. It does not decide
+//! what is said on the pipes, when a living gateway ends its server, or what is reported about that.
 
 mod descendants;
 mod watch;
@@ -22,22 +22,23 @@ use std::{
 
 use rustix::process::{Pid, Signal, getppid};
 
-/// The first argument of a program that is to supervise a server; then come the gateway's process id, the server's program and its
+/// The first argument of a program that supervises a server. It is followed by the gateway's process id, the server's program and its
 /// arguments.
 const SUPERVISE: &str = "supervise-stdio-server";
-/// The first argument of a program that is to become the server; then come the same, with the supervisor's process id.
+/// The first argument of a program that becomes the server. It is followed by the supervisor's process id, the server's program and its
+/// arguments.
 const BECOME: &str = "become-stdio-server";
-/// How a shell tells that a program could not be started.
+/// The exit status with which a shell reports that a program could not be started.
 const NOT_STARTED: u8 = 127;
 
-/// What a supervisor takes for: end the server and everything it started, now.
+/// The signal that tells a supervisor to end the server and everything it started, now.
 pub(crate) const KILL_ALL: Signal = Signal::USR1;
 
-/// This program, where it can be started again as a supervisor.
+/// This program, if it can be started again as a supervisor.
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
-/// Plays the role of a supervisor or of a server about to start, if the arguments say so, and returns how that ended. Otherwise the
-/// servers that this process starts from now on are supervised. Meant to be the first thing that `main` does.
+/// If the arguments say so, acts as a supervisor or as a server about to start, and returns how that ended. Otherwise the servers that this
+/// process starts from now on are supervised. Call it first in `main`.
 pub fn run_if_supervisor(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut args = args.into_iter().skip(1);
     match args.next().as_deref().and_then(OsStr::to_str) {
@@ -49,7 +50,7 @@ pub fn run_if_supervisor(args: impl IntoIterator<Item = OsString>) -> Option<Exi
         }
         _ => {
             if let Some(program) = this_program() {
-                // The same every time.
+                // A second call sets the same value.
                 let _ = PROGRAM.set(program);
             }
             None
@@ -57,14 +58,14 @@ pub fn run_if_supervisor(args: impl IntoIterator<Item = OsString>) -> Option<Exi
     }
 }
 
-/// How a server is started under a supervisor: the program to start, and its arguments before the server's own command. None if
-/// this program cannot be a supervisor.
+/// How a server is started under a supervisor: the program to start, and its arguments before the server's own command. None if this
+/// program cannot be a supervisor.
 pub(crate) fn prefix() -> Option<(&'static PathBuf, [String; 2])> {
     let program = PROGRAM.get()?;
     Some((program, [SUPERVISE.to_owned(), std::process::id().to_string()]))
 }
 
-/// Which process started this one, and which server is meant.
+/// The process that started this one, and the server to run.
 #[derive(Debug)]
 struct SupervisorRole {
     parent: Pid,
@@ -83,7 +84,7 @@ impl SupervisorRole {
         getppid() == Some(self.parent)
     }
 
-    /// The command that becomes the server. Its streams are this process's own.
+    /// The command that becomes the server. It inherits this process's streams.
     #[expect(
         clippy::disallowed_methods,
         reason = "the supervisor is the part of the process module that starts servers"
@@ -94,7 +95,7 @@ impl SupervisorRole {
         Some(command)
     }
 
-    /// Replaces this process by the server, which the kernel kills when its supervisor is gone. Returns only if that fails.
+    /// Replaces this process by the server, which the kernel kills when its supervisor ends. Returns only if that fails.
     #[expect(
         clippy::disallowed_methods,
         reason = "the supervisor is the part of the process module that starts servers"
@@ -104,7 +105,7 @@ impl SupervisorRole {
         if let Err(error) = rustix::process::set_parent_process_death_signal(Some(Signal::KILL)) {
             write_error(&format!("this server may outlive its supervisor: {error}"));
         }
-        // Upholds: the kernel tells only of an end that is still to come.
+        // Upholds: the kernel reports only an end that comes later, so a parent that is already gone must be noticed here.
         if !self.has_parent() {
             return ExitCode::from(NOT_STARTED);
         }
@@ -114,15 +115,15 @@ impl SupervisorRole {
     }
 }
 
-/// On Linux a name of this program that holds even when its file was replaced by a newer one.
+/// The path of this program. On Linux it stays valid even when the program's file is replaced by a newer one.
 fn this_program() -> Option<PathBuf> {
     let own = PathBuf::from("/proc/self/exe");
     if cfg!(target_os = "linux") && own.exists() { Some(own) } else { std::env::current_exe().ok() }
 }
 
-/// Says something on the server's standard error, whose lines the gateway reads.
+/// Writes a line to the server's standard error, which the gateway reads.
 fn write_error(what: &str) {
-    // There is nowhere else to say it.
+    // There is nowhere else to report a failure.
     let _ = writeln!(std::io::stderr(), "servanda: {what}");
 }
 

@@ -1,6 +1,6 @@
-//! A server's tool list, gathered page by page within its limits. Definitions stay raw; only their names are read.
+//! A server's tool list, read page by page within its limits. Definitions stay raw; only their names are read.
 //!
-//! What a definition means and whether it is admitted is the catalogue's business.
+//! The catalogue decides what a definition means and whether it is admitted.
 
 use std::{borrow::Cow, collections::HashSet};
 
@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::{UpstreamError, UpstreamLimits};
 
-/// How many times the longest message all definitions together may be.
+/// How many times larger than the longest message all definitions together may be.
 const LIST_MESSAGES_MAX: usize = 4;
 
 /// Everything a server says it offers.
@@ -17,9 +17,9 @@ const LIST_MESSAGES_MAX: usize = 4;
 pub struct ToolList {
     /// The tools, in the server's order. Names are unique.
     pub tools: Vec<UpstreamListedTool>,
-    /// Definitions that cannot be used. They hide no others.
+    /// Definitions that cannot be used. They do not affect the others.
     pub rejected: Vec<RejectedTool>,
-    /// The connection that all of it came on; none where it came on more than one.
+    /// The connection that the whole list came on; none if it came on more than one.
     pub edition: Option<u64>,
 }
 
@@ -35,13 +35,13 @@ pub struct UpstreamListedTool {
 /// A definition that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RejectedTool {
-    /// Its place in the whole list, from 0.
+    /// Its position in the whole list, from 0.
     pub position: usize,
     /// Why.
     pub reason: String,
 }
 
-/// The list while its pages come in.
+/// The list while its pages arrive.
 #[derive(Debug)]
 pub(crate) struct ToolListBuilder {
     list: ToolList,
@@ -71,9 +71,9 @@ impl ToolListBuilder {
         Self { list: ToolList::default(), names: HashSet::new(), cursors: HashSet::new(), pages: 0, bytes: 0, limits }
     }
 
-    /// Takes a page in. Returns the cursor of the next, none when the list is complete.
+    /// Adds a page. Returns the cursor of the next page; none when the list is complete.
     pub(crate) fn add_page(&mut self, result: &[u8]) -> Result<Option<String>, UpstreamError> {
-        // Serde would read a list as the members in order.
+        // Serde would accept an array as the members in order.
         if !result.trim_ascii_start().starts_with(b"{") {
             return Err(UpstreamError::NotAList { why: "a page is not an object".to_owned() });
         }
@@ -108,9 +108,9 @@ impl ToolListBuilder {
             return Err(UpstreamError::TooManyTools { tools_max: self.limits.tools_max });
         }
         match tool_name(definition) {
-            // What is called by a name and what was decided about under it must be one tool.
+            // The tool that is called by a name must be the tool that was decided about under that name.
             Ok(name) if self.names.contains(&name) => {
-                let reason = "a tool of the same name stands before it".to_owned();
+                let reason = "an earlier tool in the list has the same name".to_owned();
                 self.list.rejected.push(RejectedTool { position, reason });
             }
             Ok(name) => {
@@ -163,7 +163,7 @@ mod tests {
                 (0, "the definition is not an object"),
                 (2, "the definition has no `name`"),
                 (3, "the definition's `name` is not a string"),
-                (4, "a tool of the same name stands before it"),
+                (4, "an earlier tool in the list has the same name"),
             ]
         );
     }
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_list_is_said_to_be_none() {
+    fn a_page_that_is_not_a_list_is_an_error() {
         for result in ["{}", "7", "[[]]", r#"{"tools":{}}"#, r#"{"tools":[],"nextCursor":7}"#] {
             let outcome = gathering().add_page(result.as_bytes());
             assert!(matches!(outcome, Err(UpstreamError::NotAList { .. })), "{result}");

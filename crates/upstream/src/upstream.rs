@@ -1,5 +1,5 @@
-//! The handle of one upstream: what can be wanted of a server, in one place. The connections own the bytes and their lives;
-//! the dispatch makes requests on them.
+//! The handle of one upstream: everything that the gateway asks of a server, in one place. The connections own the bytes and the server's
+//! lifetime; the dispatch makes requests on them.
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
@@ -33,7 +33,7 @@ use crate::{
     tool_list::ToolListBuilder,
 };
 
-/// One configured MCP server. Clones share the connections; when the last clone is gone, the server is ended.
+/// One configured MCP server. Clones share the connections. When the last clone is dropped, the server is ended.
 #[derive(Clone)]
 pub struct Upstream(Arc<UpstreamInner>);
 
@@ -43,7 +43,7 @@ struct UpstreamInner {
     _stop_when_dropped: DropGuard,
 }
 
-/// A call that does not need its evidence any more to be made.
+/// A call that no longer needs its evidence.
 struct OwnedCall {
     tool: String,
     arguments: Bytes,
@@ -52,13 +52,13 @@ struct OwnedCall {
 }
 
 impl Upstream {
-    /// A handle; nothing is started before it is needed. Must be called within a tokio runtime. What is learned about the
-    /// server and worth knowing after a restart goes into the notebook.
+    /// Creates a handle. Nothing is started before it is needed. Must be called within a tokio runtime. Facts about the server that are
+    /// worth knowing after a restart go into the notebook.
     pub fn new(spec: UpstreamSpec, notebook: Arc<dyn Notebook>) -> Self {
         Self::with_credentials(spec, notebook, Vec::new())
     }
 
-    /// The same for a server that is shown what these sources present.
+    /// The same for a server that is shown the credentials of these sources.
     pub fn with_credentials(
         spec: UpstreamSpec,
         notebook: Arc<dyn Notebook>,
@@ -67,7 +67,7 @@ impl Upstream {
         Self::with_context(SharedContext::new(spec, notebook, sources))
     }
 
-    /// The same for an HTTP server in this process, which takes its ends of connections there; nothing goes over a socket.
+    /// The same for an HTTP server in this process, which accepts connections from `listener`; nothing goes over a socket.
     pub fn in_process(spec: UpstreamSpec, notebook: Arc<dyn Notebook>, listener: InProcessListener) -> Self {
         Self::with_context(SharedContext::new(spec, notebook, Vec::new()).reached_in_process(listener))
     }
@@ -80,12 +80,12 @@ impl Upstream {
         Self(Arc::new(UpstreamInner { connections, _stop_when_dropped: stop.clone().drop_guard(), stop }))
     }
 
-    /// Whether it is shown anything that a source presents.
+    /// Whether the server is shown credentials from a source.
     pub fn is_shown_credentials(&self) -> bool {
         self.context().credentials.is_some()
     }
 
-    /// Whether that is each user's own, so that users do not share connections.
+    /// Whether each user has credentials of their own, so that users do not share connections.
     pub fn is_personal(&self) -> bool {
         self.context().is_personal()
     }
@@ -100,8 +100,7 @@ impl Upstream {
         &self.context().spec.id
     }
 
-    /// Everything the server says it offers to that requester, all pages. Connects if needed. Each page may take
-    /// `connect_ms_max`.
+    /// Everything the server offers to this requester, all pages. Connects if needed. Each page may take `connect_ms_max`.
     ///
     /// Cancel safe: nothing but the list is lost.
     pub async fn tools(&self, requester: &UpstreamRequester) -> Result<ToolList, UpstreamError> {
@@ -128,8 +127,8 @@ impl Upstream {
 
     /// Performs a fenced call.
     ///
-    /// Not cancel safe: a call that has been sent and is then dropped may still be executed, and nobody learns how it
-    /// ended. Run it in a task of its own and cancel through [`Delivery::cancel`].
+    /// Not cancel safe: a call that was sent and is then dropped may still be executed, and its result is lost. Run it in a task of its own
+    /// and cancel through [`RequestOptions::cancel`].
     pub async fn perform(&self, fenced: Fenced, mut options: RequestOptions) -> UpstreamOutcome {
         let started = Instant::now();
         let called = if fenced.upstream() == self.id().as_str() {
@@ -160,28 +159,27 @@ impl Upstream {
 
     /// Makes a request that is not a tool call. Connects if needed.
     ///
-    /// Cancel safe in the sense that only the answer is lost.
+    /// Cancel safe: only the answer is lost.
     pub async fn ask(&self, question: UpstreamInquiry, options: RequestOptions) -> Result<Answer, PerformFailure> {
         self.deliver(&RequestDraft::inquiry(&question), options).await.outcome
     }
 
-    /// What a server says outside any request. A receiver that lags loses the oldest.
+    /// What the server says outside any request. A receiver that lags behind loses the oldest announcements.
     pub fn announcements(&self) -> broadcast::Receiver<Announcement> {
         self.context().announcement_bus.announcements()
     }
 
-    /// What the server says about itself, once it is connected; connects if needed. A server of both eras says it in the
-    /// modern one.
+    /// What the server says about itself; connects if needed. A server of both eras is asked in the modern one.
     pub async fn offer(&self, deadline: Instant) -> Result<UpstreamOffer, PerformFailure> {
         let link = match self.base_link(deadline).await {
             Ok(link) => link,
-            // Which side of the protocol it speaks is the same for every user.
+            // The server speaks the same era to every user, so any user's connection can tell.
             Err(failure) => self.0.connections.pool.any_ready().ok_or(failure)?,
         };
         Ok(offer_on(&link))
     }
 
-    /// What the server says about itself to this requester: a server of both eras says it in the requester's.
+    /// What the server says about itself to this requester. A server of both eras is asked in the requester's era.
     ///
     /// Cancel safe: nothing but the offer is lost.
     pub async fn offer_to(
@@ -197,17 +195,17 @@ impl Upstream {
         self.0.connections.link(requester, deadline).await.map(|link| offer_on(&link))
     }
 
-    /// Wants to hear when a resource changes. The wish holds over reconnections until [`Upstream::unwatch`].
+    /// Watches a resource for changes. The watch survives reconnections and ends with [`Upstream::unwatch`].
     ///
-    /// Refused where users have connections of their own: the shared one is the gateway's, and what changes for the gateway
-    /// is not the users' to hear.
+    /// Refused if users have connections of their own: the shared connection is the gateway's, and users must not learn what changes for
+    /// the gateway.
     ///
-    /// Cancel safe: a wish that is not waited for is none.
+    /// Cancel safe: a watch that is not awaited to the end is not kept.
     pub async fn watch(&self, uri: &str, deadline: Instant) -> Result<(), PerformFailure> {
         self.watch_subject(WatchSubject::Resource(uri.to_owned()), deadline).await
     }
 
-    /// Does not want to hear of it any more.
+    /// Stops watching a resource.
     pub fn unwatch(&self, uri: &str) {
         let subject = WatchSubject::Resource(uri.to_owned());
         if self.context().watches.unwatch(&subject) {
@@ -215,10 +213,10 @@ impl Upstream {
         }
     }
 
-    /// Wants to hear when a resource changes, on the requester's own connection; none if it has no such connection or the
-    /// server is modern too, and [`Upstream::watch`] is what it needs.
+    /// Watches a resource for changes on the requester's own connection. None if the requester has no such connection or the server is also
+    /// modern; [`Upstream::watch`] applies then.
     ///
-    /// Cancel safe: a wish that is not waited for ends with the connection.
+    /// Cancel safe: a watch that is not awaited to the end stops with the connection.
     pub async fn watch_on_own_connection(
         &self,
         requester: &UpstreamRequester,
@@ -234,11 +232,11 @@ impl Upstream {
         ConnectionResourceWatch::start(self.context(), requester, lease, uri, deadline).await.map(Some)
     }
 
-    /// Wants to hear when a task of a modern server changes. The wish holds until [`Upstream::unwatch_task`].
+    /// Watches a task of a modern server for changes, until [`Upstream::unwatch_task`].
     ///
-    /// Legacy servers say so unasked, on the connection that began the task.
+    /// Legacy servers announce changes unasked, on the connection that began the task.
     ///
-    /// Cancel safe: a wish that is not waited for is none.
+    /// Cancel safe: a watch that is not awaited to the end is not kept.
     pub async fn watch_task(&self, task_id: &str, deadline: Instant) -> Result<(), PerformFailure> {
         let link = self.base_link(deadline).await?;
         match link.peer.era() {
@@ -248,20 +246,20 @@ impl Upstream {
         }
     }
 
-    /// Does not want to hear of it any more.
+    /// Stops watching a task.
     pub fn unwatch_task(&self, task_id: &str) {
         self.context().watches.unwatch(&WatchSubject::Task(task_id.to_owned()));
     }
 
-    /// Where server messages go that no request of this affinity can be said to have caused: questions and log lines that a legacy
-    /// server sends between requests. Without it such questions are declined.
+    /// Sets where server messages go that belong to no request of this affinity: questions and log lines that a legacy server sends between
+    /// requests. Without it such questions are declined.
     pub fn attach(&self, affinity: &str, bystander: Arc<dyn ServerMessageSink>) {
         if !self.context().attached.attach(affinity, bystander) {
-            tracing::warn!(upstream = %self.id(), "too many clients listen to remarks outside requests");
+            tracing::warn!(upstream = %self.id(), "too many clients listen to messages outside requests; this one gets none");
         }
     }
 
-    /// Tells a legacy server something on the connection of that requester, if there is one.
+    /// Sends a notification to a legacy server on this requester's connection, if there is one.
     pub fn notify(&self, requester: &UpstreamRequester, method: &'static str, params: Option<Box<RawValue>>) {
         let link = self.0.connections.ready_link(requester);
         if let Some(link) = link.filter(|link| link.peer.era() == Era::Legacy) {
@@ -269,86 +267,84 @@ impl Upstream {
         }
     }
 
-    /// Ends what was kept for an affinity: its connections and where its server messages go.
+    /// Ends what is kept for an affinity: its connections, and where its server messages go.
     pub fn release(&self, affinity: &str) {
         self.context().attached.detach(affinity);
         self.0.connections.pool.release(affinity);
     }
 
-    /// Counts up whenever the tool list may have changed: the server says so, or a new connection was made.
+    /// Counts up whenever the tool list may have changed: the server announced it, or a new connection was made.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.context().announcement_bus.changes()
     }
 
-    /// The number of the connection that the next request of this requester is made on, unlike any other's; none while
-    /// there is no such connection.
+    /// The unique number of the connection that this requester's next request will use; none while there is no such connection.
     pub fn edition(&self, requester: &UpstreamRequester) -> Option<u64> {
         self.0.connections.ready_link(requester).map(|link| link.edition)
     }
 
-    /// Whether requests of this requester are made on a connection of its own, as far as is known: a legacy server may
-    /// offer something else on each.
+    /// Whether this requester's requests use a connection of its own, as far as is known. A legacy server may offer something else on each.
     pub fn has_own_connection(&self, requester: &UpstreamRequester) -> bool {
         self.0.connections.has_own(requester)
     }
 
-    /// As whom the server knows this requester, as far as is known: by its own connection, by the one that legacy clients
-    /// share at a server of both eras, or as nobody by the one that all share.
+    /// The requester that the server knows this one by, as far as is known: itself if it has its own connection, the legacy clients' shared
+    /// requester at a server of both eras, or the gateway on the connection that all share.
     pub fn connection_requester(&self, requester: &UpstreamRequester) -> UpstreamRequester {
         self.0.connections.connection_requester(requester).unwrap_or_else(UpstreamRequester::gateway)
     }
 
-    /// Whether legacy clients may be offered something by themselves: the server has their era, or was not asked for it yet.
+    /// Whether legacy clients may get an offer of their own: the server has their era, or has not been asked for it yet.
     pub fn may_have_legacy_era(&self) -> bool {
         self.context().known_eras.get() != Some(Eras::ModernOnly)
     }
 
-    /// Which side of the protocol the server speaks on the shared connection, if that is known.
+    /// The era that the server speaks on the shared connection, if it is known.
     pub fn known_era(&self) -> Option<Era> {
         self.context().known_eras.get().map(Eras::shared)
     }
 
-    /// Says whether no tool is called on a connection before [`Upstream::set_judged`] says that it may be. It is not so at first.
+    /// Sets whether tools may be called on a connection only after [`Upstream::set_judged`] allowed it. Off at first.
     pub fn require_judged(&self, guarded: bool) {
         self.context().guard(guarded);
     }
 
-    /// Says whether tools may be called on this requester's present connection, if it is the one of that edition.
+    /// Sets whether tools may be called on this requester's present connection, if it has that edition.
     pub fn set_judged(&self, requester: &UpstreamRequester, edition: u64, judged: bool) {
         if let Some(link) = self.0.connections.ready_link(requester).filter(|link| link.edition == edition) {
             link.set_judged(judged);
         }
     }
 
-    /// How it is.
+    /// The state of the shared connection.
     pub fn status(&self) -> UpstreamStatus {
         self.0.connections.base.status()
     }
 
-    /// Ends the connections and the server behind them, and waits for that. Calls made from now on are not available.
+    /// Ends the connections and the server behind them, and waits until they have ended. Later calls fail as unavailable.
     ///
-    /// Cancel safe: the end goes on without the waiter.
+    /// Cancel safe: the shutdown continues when the future is dropped.
     pub async fn shutdown(&self) {
         self.0.stop.cancel();
         self.context().tasks.close();
         self.context().tasks.wait().await;
     }
 
-    /// The same for a gateway that has to be gone by then: servers get less time to end by themselves. The time is not a promise
-    /// to the waiter, who stops waiting or says [`Upstream::hurry`].
+    /// The same for a gateway that has to end by then: servers get less time to end by themselves. The time is not guaranteed to the
+    /// caller, who stops waiting or calls [`Upstream::hurry`].
     ///
-    /// Cancel safe: the end goes on without the waiter.
+    /// Cancel safe: the shutdown continues when the future is dropped.
     pub async fn shutdown_by(&self, by: Instant) {
         self.context().end_pace.end_by(by);
         self.shutdown().await;
     }
 
-    /// From now on the servers' processes are killed where they would have been asked to end.
+    /// From now on the servers' processes are killed instead of being asked to end.
     pub fn hurry(&self) {
         self.context().end_pace.hurry();
     }
 
-    /// Calls a tool. Everything `perform` does, without the evidence that it is allowed.
+    /// Calls a tool like `perform`, without the evidence that it is allowed.
     #[cfg(test)]
     pub(crate) async fn call_tool(
         &self,
@@ -368,7 +364,7 @@ impl Upstream {
         Box::pin(self.0.connections.deliver(draft, options, None)).await
     }
 
-    /// Makes a call in a task of its own, which goes on when the deadline has passed: what comes then goes to `late`.
+    /// Makes a call in a task of its own, which continues after the deadline: an answer that comes then goes to `late`.
     async fn call_with_overtime(
         &self,
         owned: OwnedCall,
@@ -382,7 +378,7 @@ impl Upstream {
         context.tasks.spawn(async move {
             let draft = RequestDraft::call(&owned.tool, &owned.arguments, owned.effect).with_call(owned.call);
             let called = Box::pin(upstream.0.connections.deliver(&draft, options, Some(&goes_on))).await;
-            // Whoever waits is told once: of the end, or that the deadline passed.
+            // The waiting caller is told once: the result, or that the deadline passed.
             if goes_on.has_begun() {
                 let _ = late.send(called.outcome);
             } else {
@@ -393,7 +389,7 @@ impl Upstream {
             biased;
             called = &mut in_time => called.unwrap_or_else(|_| {
                 let given_up = || PerformFailure::Died { why: "the call was given up".to_owned() };
-                // The late answer may be there before anybody looked that the deadline had passed.
+                // The late answer may arrive before this task notices that the deadline has passed.
                 let failure = overtime.failure().unwrap_or_else(given_up);
                 DispatchOutcome { sent: true, outcome: Err(failure), edition: None }
             }),
@@ -408,10 +404,11 @@ impl Upstream {
     async fn watch_subject(&self, subject: WatchSubject, deadline: Instant) -> Result<(), PerformFailure> {
         let context = self.context();
         if context.is_personal() {
-            return Err(not_announced("what is a single user's own to others"));
+            return Err(not_announced("data that belongs to a single user"));
         }
         let turn = tokio::time::timeout_at(deadline, context.watches.change_lock.lock()).await;
-        let _turn = turn.map_err(|_| PerformFailure::unavailable("others wait to watch something, too"))?;
+        let _turn =
+            turn.map_err(|_| PerformFailure::unavailable("other watches were being set up until the deadline"))?;
         let wish = context.watches.watch(subject.clone())?;
         let link = self.base_link(deadline).await?;
         match link.peer.era() {
@@ -431,12 +428,12 @@ impl Upstream {
         Ok(())
     }
 
-    /// Legacy servers are told; the subscription of a modern one changes by itself.
+    /// Tells a legacy server; the subscription of a modern one changes by itself.
     fn unsubscribe(&self, subject: WatchSubject) {
         let Some(link) = self.0.connections.base.ready().filter(|link| link.peer.era() == Era::Legacy) else { return };
         let context = Arc::clone(self.context());
         self.context().tasks.spawn(async move {
-            // In turn, so that whoever wants it again after this is not unsubscribed by it.
+            // Under the lock, so that a new watch of the same subject is not unsubscribed by this one.
             let _turn = context.watches.change_lock.lock().await;
             if context.watches.is_watched(&subject) {
                 return;
@@ -474,7 +471,7 @@ impl fmt::Debug for Upstream {
 
 #[cfg(test)]
 impl Upstream {
-    /// How many connections of one requester there are, and how many tasks in all.
+    /// How many connections belong to one requester, and how many tasks there are in all.
     pub(crate) fn census(&self) -> (usize, usize) {
         (self.0.connections.pool.len(), self.context().tasks.len())
     }

@@ -1,7 +1,7 @@
-//! Sends one HTTP request to somebody who is not an MCP server and wants to be told something: an operator's callback.
+//! Sends one HTTP request to an operator's callback, which is not an MCP server.
 //!
-//! It says what came back and decides nothing: whether it is tried again is the sender's business. Redirects are not
-//! followed, the body of the answer is not looked at, and nothing here repeats an address, which may hold a secret.
+//! It reports what came back and decides nothing: the sender decides whether to try again. Redirects are not followed, the body of the
+//! answer is not read, and no message here repeats an address, which may hold a secret.
 
 use std::{fmt, net::IpAddr, time::Duration};
 
@@ -17,10 +17,10 @@ use crate::{
     retry_after::retry_after_ms,
 };
 
-/// How long a connection may take to be made.
+/// How long connecting may take.
 const CONNECT_MS_MAX: u64 = 10_000;
 
-/// Where to: over TLS, or on this machine.
+/// The receiver's address: over TLS, or on this machine.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookAddress(Url);
 
@@ -38,16 +38,16 @@ pub struct WebhookMessage {
 pub struct WebhookResponse {
     /// The HTTP status.
     pub status: u16,
-    /// How long the receiver wants to be left alone, if it says so.
+    /// How long the receiver wants the gateway to wait before the next message, if it says so.
     pub retry_after_ms: Option<u64>,
 }
 
-/// Why nothing came back, in words that name no address.
+/// Why nothing came back. The text contains no address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct WebhookSendError(pub String);
 
-/// The way out.
+/// Sends webhook messages.
 #[derive(Debug, Clone)]
 pub struct WebhookClient {
     answer_ms_max: u64,
@@ -68,7 +68,7 @@ impl WebhookAddress {
         }
     }
 
-    /// Its scheme, host and port: what may be shown, because the rest may hold a token.
+    /// Its scheme, host and port. Only these may be shown, because the rest may hold a token.
     pub fn origin(&self) -> String {
         self.0.origin().ascii_serialization()
     }
@@ -87,12 +87,12 @@ impl fmt::Debug for WebhookAddress {
 }
 
 impl WebhookClient {
-    /// A way out on which an answer may take so long.
+    /// Creates a client that waits this long for an answer.
     pub fn new(answer_ms_max: u64) -> Result<Self, WebhookSendError> {
         Ok(Self { answer_ms_max })
     }
 
-    /// Sends a letter once. The body of the answer is dropped unread.
+    /// Sends a message once. The body of the answer is dropped unread.
     pub async fn send(&self, to: &WebhookAddress, letter: WebhookMessage) -> Result<WebhookResponse, WebhookSendError> {
         let mut headers = HeaderMap::new();
         headers.insert(USER_AGENT, HeaderValue::from_static(concat!("servanda/", env!("CARGO_PKG_VERSION"))));
@@ -102,13 +102,13 @@ impl WebhookClient {
                 HeaderValue::from_str(value).map_err(|_| WebhookSendError(format!("`{name}` cannot be sent")))?;
             headers.insert(HeaderName::from_static(name), value);
         }
-        // Letters are few; a kept connection that the receiver is just closing would cost one of its attempts.
+        // Messages are few. A kept connection that the receiver is just closing would cost one of the message's attempts.
         let limits =
             ClientLimits { connect_ms_max: CONNECT_MS_MAX, idle_ms_max: 0, unended_ms_max: 0, idle_connections: 0 };
         let origin = Origin::from_url(&to.0).map_err(WebhookSendError)?;
         let target = RequestTarget::from_url(&to.0).map_err(WebhookSendError)?;
         let not_posted = |error: HttpError| {
-            let connecting = if error.is_connect() { "it could not be connected: " } else { "" };
+            let connecting = if error.is_connect() { "the receiver could not be reached: " } else { "" };
             WebhookSendError(format!("{connecting}{error}"))
         };
         let client = HttpClient::new(origin, limits).map_err(not_posted)?;

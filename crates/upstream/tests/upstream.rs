@@ -30,7 +30,7 @@ impl Stopwatch for NoTime {
     }
 }
 
-/// The one contract there is.
+/// Resolves every call to the same contract.
 struct Only(Arc<CompiledContract>);
 
 impl ContractResolver for Only {
@@ -57,8 +57,8 @@ fn fenced(arguments: &'static str) -> Fenced {
     let key = ClientKey::Call(proposal.call_id.clone());
     let limits = GateLimits { arguments_bytes_max: 10_000, arguments_depth_max: 10 };
     let mut trail = Trail::new(&NoTime);
-    let resolved = resolve(Box::new(proposal), &Only(contract), &mut trail).expect("a contract");
-    let cleared = pass_question(resolved, limits, &mut trail).expect("a question of the gateway's own");
+    let resolved = resolve(proposal, &Only(contract), &mut trail).expect("a contract");
+    let cleared = pass_question(resolved, limits, &mut trail).expect("a request of the gateway itself");
     pass_read(cleared, &key, false).expect("a read")
 }
 

@@ -1,37 +1,37 @@
-//! Why there is no secret, for the three who read it. No error has a value.
+//! Why there is no secret, and what the operator can do about it. No error contains a secret value.
 
 use std::path::PathBuf;
 
 use crate::{InvalidSecretReference, SecretReference, sealed::KEY_VARIABLE};
 
-/// Why a secret cannot be had.
+/// Why a secret is not available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecretError {
-    /// It is not there.
+    /// It is not set.
     #[error("the secret `{0}` is not set")]
     Missing(SecretReference),
-    /// It is there and empty.
+    /// It is set and empty.
     #[error("the secret `{0}` is empty")]
     Empty(SecretReference),
-    /// It is too short to be told from ordinary words in what a server answers.
+    /// It is too short to be told from ordinary words in a server's answer.
     #[error("the secret `{reference}` has fewer than {bytes_min} bytes, so it could not be kept out of answers")]
     TooShort {
-        /// Which.
+        /// Which secret.
         reference: SecretReference,
-        /// The least.
+        /// The minimum length.
         bytes_min: usize,
     },
-    /// It is longer than any secret.
+    /// It is longer than the limit.
     #[error("the secret `{reference}` is longer than {bytes_max} bytes")]
     TooLong {
-        /// Which.
+        /// Which secret.
         reference: SecretReference,
         /// The limit.
         bytes_max: usize,
     },
-    /// Others can read the file.
-    #[error("`{}` can be read by others than its owner", path.display())]
+    /// Other users can read the file.
+    #[error("`{}` can be read by users other than its owner", path.display())]
     Exposed {
         /// The file.
         path: PathBuf,
@@ -41,21 +41,21 @@ pub enum SecretError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
-    /// Nothing can be called that.
+    /// The name is not valid.
     #[error(transparent)]
     Name(#[from] InvalidSecretReference),
     /// There is no encrypted store here.
-    #[error("the secret `{0}` is in the encrypted store, and there is none here")]
+    #[error("the secret `{0}` is in the encrypted store, and this folder has no such store")]
     NoStore(SecretReference),
-    /// The encrypted store is not what it should be.
+    /// Something is wrong with the encrypted store.
     #[error(transparent)]
     Store(#[from] SecretStoreError),
 }
 
-/// What is the matter with the encrypted store.
+/// What is wrong with the encrypted store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecretStoreError {
@@ -64,13 +64,13 @@ pub enum SecretStoreError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// What failed.
         what: &'static str,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The store was cut off, or something else stands in its place.
-    #[error("`{}` is no store of secrets: it is damaged or was written by something else", path.display())]
+    /// The store was cut off, or the file is something else.
+    #[error("`{}` is not a secret store: it is damaged or another program wrote it", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -80,10 +80,10 @@ pub enum SecretStoreError {
     Newer {
         /// The file.
         path: PathBuf,
-        /// Of the format.
+        /// The version of the format.
         version: u64,
     },
-    /// It is larger than any store.
+    /// It is larger than the limit.
     #[error("`{}` is larger than {bytes_max} bytes", path.display())]
     TooLarge {
         /// The file.
@@ -91,23 +91,23 @@ pub enum SecretStoreError {
         /// The limit.
         bytes_max: u64,
     },
-    /// There are as many as there may be.
-    #[error("the store has {0} secrets, which is as many as it takes")]
+    /// It has as many secrets as it may have.
+    #[error("the store is full: it has {0} secrets, which is the limit")]
     Full(usize),
-    /// There is no key for it.
-    #[error("the key of the store is missing: `{}` is not there", path.display())]
+    /// Its key is missing.
+    #[error("the key of the store is missing: `{}` does not exist", path.display())]
     NoKey {
         /// The key's file.
         path: PathBuf,
     },
-    /// What should be the key is none.
-    #[error("{place} is no key: it must be 32 bytes in base64")]
+    /// The key is not valid.
+    #[error("{place} is not a valid key: it must be 32 bytes in base64")]
     BadKey {
-        /// Where it stands.
+        /// Where the key comes from.
         place: String,
     },
-    /// Others can read the key.
-    #[error("`{}` can be read by others than its owner", path.display())]
+    /// Other users can read the key.
+    #[error("`{}` can be read by users other than its owner", path.display())]
     Exposed {
         /// The file.
         path: PathBuf,
@@ -118,8 +118,8 @@ pub enum SecretStoreError {
         /// Where the key comes from.
         place: String,
     },
-    /// The key is right, and the secret is not what was sealed.
-    #[error("the secret `{0}` in the store was changed by something else than servanda")]
+    /// The key is right, but the secret is not what was sealed.
+    #[error("the secret `{0}` in the store was changed by a program other than servanda")]
     Tampered(String),
     /// The operating system gives no randomness.
     #[error("the operating system gives no randomness")]
@@ -127,7 +127,7 @@ pub enum SecretStoreError {
 }
 
 impl SecretError {
-    /// What somebody who runs the gateway does about it.
+    /// What the operator can do about it.
     pub fn hint(&self) -> String {
         match self {
             Self::Missing(reference)
@@ -144,7 +144,7 @@ impl SecretError {
 }
 
 impl SecretStoreError {
-    /// What somebody who runs the gateway does about it.
+    /// What the operator can do about it.
     pub fn hint(&self) -> String {
         match self {
             Self::Io { path, .. } => format!("ls -l {}", path.display()),

@@ -1,8 +1,8 @@
-//! Where secrets are kept: variables of the environment, files, and an encrypted store of our own.
+//! Where secrets are kept: environment variables, files, and an encrypted store of our own.
 //!
-//! A secret is named by a reference, `env:NAME`, `file:PATH` or `store:NAME`, which may stand in a configuration and on a
-//! screen. Its value goes to whoever asked as an [`authority::Secret`](servanda_authority::Secret) and is in no error. What
-//! it is for, and whether anybody may have it, is not known here.
+//! A secret is named by a reference, `env:NAME`, `file:PATH` or `store:NAME`, which may appear in a configuration and on a screen. The
+//! caller gets its value as an [`authority::Secret`](servanda_authority::Secret); no error contains it. This crate does not know what a
+//! secret is for, or who may have it.
 
 mod error;
 mod local;

@@ -1,7 +1,7 @@
-//! The encrypted store: one file of sealed secrets, and beside it the file of its key unless that comes from the environment.
+//! The encrypted store: one file of sealed secrets, and next to it the file with its key, unless the key comes from the environment.
 //!
-//! Every reading reads the file and every writing replaces it as a whole, under a lock that others wait for: several
-//! processes may use it at once, and a process that dies leaves the old file or the new one.
+//! Every read reads the file and every write replaces it as a whole, under a lock that other writers wait for. So several processes may use
+//! it at once, and a process that dies leaves the old file or the new one.
 
 mod document;
 mod files;
@@ -24,24 +24,24 @@ use crate::{
     sealed::{KEY_BYTES, KEY_FILE, KEY_VARIABLE, StoreKey},
 };
 
-/// The store's file, in the folder of what the gateway keeps for itself.
+/// The store's file, in the gateway's state folder.
 pub const STORE_FILE: &str = "secrets.json";
 
 const LOCK_FILE: &str = "secrets.lock";
-/// How many secrets a store takes.
+/// How many secrets a store may have.
 const SECRETS_MAX: usize = 1_000;
 
 /// The store of one folder.
 #[derive(Debug)]
 pub struct LocalStore {
     folder: PathBuf,
-    /// The key, in base64, where the environment has it.
+    /// The key in base64, if the environment has it.
     given: Option<Secret>,
-    /// What was read last, and of which file.
+    /// The document that was read last, and the stamp of its file.
     read: Mutex<Option<(files::FileStamp, SecretDocument)>>,
 }
 
-/// A secret that is kept: all that may be said about it.
+/// Everything that may be shown about a stored secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSecretInfo {
     /// Its name.
@@ -51,8 +51,8 @@ pub struct StoredSecretInfo {
 }
 
 impl LocalStore {
-    /// The store of a folder. Nothing is read or made before it is needed. `given` is the key in base64, if not the key
-    /// file is meant.
+    /// The store of a folder. Nothing is read or created before it is needed. `given` is the key in base64; without it the key file is
+    /// used.
     pub fn new(folder: impl Into<PathBuf>, given: Option<Secret>) -> Self {
         Self { folder: folder.into(), given, read: Mutex::default() }
     }
@@ -62,7 +62,7 @@ impl LocalStore {
         self.folder.join(STORE_FILE)
     }
 
-    /// What is kept, by name. No key is needed for that.
+    /// The stored secrets, by name. Needs no key.
     pub fn list(&self) -> Result<Vec<StoredSecretInfo>, SecretStoreError> {
         let document = SecretDocument::read(&self.file())?.unwrap_or_default();
         Ok(document.secrets.into_iter().map(|(name, entry)| StoredSecretInfo { name, set_at: entry.set_at }).collect())
@@ -81,13 +81,13 @@ impl LocalStore {
         opened.map(Some).ok_or_else(|| SecretStoreError::Tampered(name.to_string()))
     }
 
-    /// Sets a secret. Says whether there was one before. Makes the store and its key where there are none.
+    /// Sets a secret. Returns whether there was one before. Creates the store and its key if there are none.
     pub fn set(&self, name: &SecretName, secret: &Secret, now: Timestamp) -> Result<bool, SecretStoreError> {
         let _lock = self.lock()?;
         self.put(name, secret, now)
     }
 
-    /// Removes a secret. False if there was none.
+    /// Removes a secret. Returns false if there was none.
     pub fn remove(&self, name: &SecretName) -> Result<bool, SecretStoreError> {
         let _lock = self.lock()?;
         let Some(mut document) = SecretDocument::read(&self.file())? else { return Ok(false) };
@@ -98,14 +98,14 @@ impl LocalStore {
         Ok(removed)
     }
 
-    /// A secret of the gateway's own, of so many random bytes, made when first asked for. People cannot name it.
+    /// A secret of the gateway's own with this many random bytes, created when first needed. Users cannot name it.
     pub fn own(&self, name: &str, bytes_count: usize, now: Timestamp) -> Result<Secret, SecretStoreError> {
         let name = SecretName::own(name);
         if let Some(known) = self.read(&name)? {
             return Ok(known);
         }
         let _lock = self.lock()?;
-        // Somebody else may have been faster.
+        // Another process may have been faster.
         if let Some(known) = self.read(&name)? {
             return Ok(known);
         }
@@ -115,10 +115,10 @@ impl LocalStore {
     }
 
     /// A key of the gateway's own for that purpose, derived from the store's key. Gateways with the same store key get the same key. If
-    /// there is no store, it is made, with its key.
+    /// there is no store, it is created, with its key.
     pub fn derived(&self, purpose: &str, now: Timestamp) -> Result<Secret, SecretStoreError> {
         if SecretDocument::read(&self.file())?.is_none() {
-            // Writes the store too, so that the key that is made now stays the store's key.
+            // Writes the store too, so that the key that is created now stays the store's key.
             self.own("first", KEY_BYTES, now)?;
         }
         let document = SecretDocument::read(&self.file())?.unwrap_or_default();
@@ -127,7 +127,7 @@ impl LocalStore {
         Ok(key.derive(purpose))
     }
 
-    /// Whoever calls has the lock.
+    /// The caller holds the lock.
     fn put(&self, name: &SecretName, secret: &Secret, now: Timestamp) -> Result<bool, SecretStoreError> {
         let mut document = SecretDocument::read(&self.file())?.unwrap_or_default();
         let key = if document.is_new() { self.key_or_new()? } else { self.key()? };
@@ -147,7 +147,7 @@ impl LocalStore {
         Ok(is_known)
     }
 
-    /// Works with the store as it is: read again only where the file is another.
+    /// Works with the present document. The file is read again only if it has changed.
     fn with_document<T>(&self, work: impl FnOnce(&SecretDocument) -> Option<T>) -> Result<Option<T>, SecretStoreError> {
         let stamp = files::stamp(&self.file());
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
@@ -181,7 +181,7 @@ impl LocalStore {
             .ok_or_else(|| SecretStoreError::BadKey { place: self.key_place() })
     }
 
-    /// The key, made now if there is none: for a store that has nothing in it yet.
+    /// The key. It is created if there is none, for a store that is still empty.
     fn key_or_new(&self) -> Result<StoreKey, SecretStoreError> {
         match self.key() {
             Err(SecretStoreError::NoKey { path }) => {

@@ -1,14 +1,14 @@
-//! The name of a secret: where it is kept, and what it is called there. Nothing in it is secret.
+//! The name of a secret: where it is kept, and its name there. Nothing in it is secret.
 
 use std::{fmt, path::PathBuf, str::FromStr};
 
-/// Bytes of a name in the local store.
+/// Most bytes of a name in the local store.
 const NAME_BYTES_MAX: usize = 128;
 
 /// Where one secret is kept.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SecretReference {
-    /// `env:NAME`, a variable of the gateway's environment.
+    /// `env:NAME`, an environment variable of the gateway.
     Environment(String),
     /// `file:PATH`.
     File(PathBuf),
@@ -16,17 +16,17 @@ pub enum SecretReference {
     Store(SecretName),
 }
 
-/// What a secret is called in the local store: letters, digits, `.`, `-` and `_`.
+/// The name of a secret in the local store: letters, digits, `.`, `-` and `_`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SecretName(String);
 
-/// Text that names no secret. It does not repeat it: somebody may have written the secret itself.
+/// Text that does not name a secret. The error does not repeat the text, because it may be the secret itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSecretReference {
-    /// It does not say where.
+    /// It does not say where the secret is kept.
     #[error("a secret is named `env:NAME`, `file:PATH` or `store:NAME`")]
     NoPlace,
-    /// It does not say which.
+    /// It does not say which secret is meant.
     #[error("the name of a secret is 1 to {NAME_BYTES_MAX} letters, digits, `.`, `-` and `_`")]
     NoName,
 }
@@ -37,7 +37,7 @@ impl SecretName {
         &self.0
     }
 
-    /// A name that nobody can type: of what the gateway keeps for itself.
+    /// A name that users cannot type, for a secret that the gateway keeps for itself.
     pub(crate) fn own(name: &str) -> Self {
         Self(format!("{OWN}{name}"))
     }
@@ -47,7 +47,7 @@ impl SecretName {
         self.0.starts_with(OWN)
     }
 
-    /// A name as it stands in the store.
+    /// A name as it is written in the store.
     pub(crate) fn stored(text: &str) -> Option<Self> {
         text.strip_prefix(OWN).unwrap_or(text).parse::<Self>().ok().map(|_| Self(text.to_owned()))
     }
@@ -80,7 +80,7 @@ impl FromStr for SecretReference {
     }
 }
 
-/// Whether an environment may have a variable of that name.
+/// Whether it is a valid name of an environment variable.
 pub fn is_variable(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(|first: char| first.is_ascii_digit())

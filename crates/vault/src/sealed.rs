@@ -1,5 +1,5 @@
-//! One secret, sealed: AES-256-GCM under a random nonce, bound to its name and to when it was set, so that none can be put
-//! in another's place.
+//! One sealed secret: AES-256-GCM under a random nonce, bound to its name and to the time it was set, so that it cannot be put in the place
+//! of another.
 
 use aws_lc_rs::{
     aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
@@ -10,14 +10,14 @@ use servanda_contract::{Timestamp, digest::hex};
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
-/// The file of the store's key, beside the store.
+/// The file with the store's key, next to the store.
 pub const KEY_FILE: &str = "secrets.key";
-/// The variable that has the key instead.
+/// The environment variable that may have the key instead.
 pub const KEY_VARIABLE: &str = "SERVANDA_SECRET_KEY";
 
-/// The version of the sealing, and the first byte of what is bound to it.
+/// The version of the sealing, and the first byte of the bound data.
 pub(crate) const VERSION: u8 = 1;
-/// Bytes of a key.
+/// The length of a key in bytes.
 pub(crate) const KEY_BYTES: usize = 32;
 
 /// The key of a store.
@@ -36,7 +36,7 @@ pub(crate) struct SealedSecret {
 }
 
 impl StoreKey {
-    /// A key from its bytes; none if there are not as many as there must be.
+    /// A key from its bytes; none if their number is wrong.
     pub(crate) fn from_bytes(bytes: &Secret) -> Option<Self> {
         if bytes.expose().len() != KEY_BYTES {
             return None;
@@ -47,12 +47,12 @@ impl StoreKey {
         Some(Self { key, id: hex(hash.get(..8).unwrap_or_default()), seed: Secret::new(seed.to_vec()) })
     }
 
-    /// What it is told from others by. Nothing can be made of it: the key is 32 random bytes.
+    /// Identifies the key. It reveals nothing: the key is 32 random bytes.
     pub(crate) fn id(&self) -> &str {
         &self.id
     }
 
-    /// Another key, for a purpose. Neither this key nor a key for another purpose can be computed from it.
+    /// Derives another key for a purpose. Neither this key nor a key for another purpose can be computed from it.
     pub(crate) fn derive(&self, purpose: &str) -> Secret {
         let tagged = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, self.seed.expose()), purpose.as_bytes());
         Secret::new(tagged.as_ref().to_vec())
@@ -76,7 +76,7 @@ impl StoreKey {
         Some(SealedSecret { nonce, bytes: sealed })
     }
 
-    /// Opens it; none if it is not what was sealed under this name then.
+    /// Opens a sealed secret; none if it was not sealed under this name at this time.
     pub(crate) fn open(&self, name: &str, set_at: Timestamp, sealed: &SealedSecret) -> Option<Secret> {
         let mut bytes = Zeroizing::new(sealed.bytes.clone());
         let nonce = Nonce::assume_unique_for_key(sealed.nonce);
@@ -85,7 +85,7 @@ impl StoreKey {
     }
 }
 
-/// What a sealed secret is bound to.
+/// The data that a sealed secret is bound to.
 fn bound(name: &str, set_at: Timestamp) -> Vec<u8> {
     let mut bound = vec![VERSION];
     bound.extend_from_slice(&set_at.unix_ms().to_be_bytes());

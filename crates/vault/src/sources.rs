@@ -1,4 +1,4 @@
-//! The places a secret may be in, and the one who knows all of them.
+//! The places where a secret may be kept, and the vault that knows all of them.
 
 use std::{
     fmt,
@@ -13,11 +13,11 @@ use zeroize::Zeroizing;
 
 use crate::{LocalStore, SecretError, SecretName, SecretReference};
 
-/// Bytes of the longest secret.
+/// The length of the longest secret in bytes.
 pub const SECRET_BYTES_MAX: usize = servanda_authority::scrubber::SECRET_BYTES_MAX;
 
-/// One place that keeps secrets under names. Another is an implementation of this, a word of [`SecretReference`] for it, and its line in
-/// [`Vault::get`].
+/// One place that keeps secrets under names. Another place needs an implementation of this trait, a variant of [`SecretReference`], and a
+/// line in [`Vault::get`].
 pub trait SecretStore: Send + Sync + fmt::Debug {
     /// The secret of that name.
     fn get(&self, name: &str) -> Result<Secret, SecretError>;
@@ -33,7 +33,7 @@ pub struct FileStore {
     folder: PathBuf,
 }
 
-/// Every place there is. Clones share the store.
+/// Every place. Clones share the encrypted store.
 #[derive(Debug, Clone)]
 pub struct Vault {
     files: FileStore,
@@ -63,7 +63,7 @@ impl FileStore {
         };
         // Links are followed, because an operator names the file, and some systems hand out secrets behind links.
         let file = servanda_files::open(&full).map_err(unreadable)?;
-        // Of the opened file: what the path means may change meanwhile.
+        // The opened file is checked, because the path may lead to another file meanwhile.
         let metadata = file.metadata().map_err(unreadable)?;
         if metadata.permissions().mode() & 0o077 != 0 {
             return Err(SecretError::Exposed { path: full });
@@ -82,17 +82,17 @@ impl SecretStore for FileStore {
 }
 
 impl Vault {
-    /// The places of a configuration in that folder.
+    /// The places for a configuration in that folder.
     pub fn new(folder: impl Into<PathBuf>, local: Option<Arc<LocalStore>>) -> Self {
         Self { files: FileStore::new(folder), local }
     }
 
-    /// The encrypted store.
+    /// The encrypted store, if there is one.
     pub fn local(&self) -> Option<&Arc<LocalStore>> {
         self.local.as_ref()
     }
 
-    /// The secret. Looked up every time: who sets a new one need not start anything anew.
+    /// The secret. It is looked up every time, so that a new value takes effect without a restart.
     pub fn get(&self, reference: &SecretReference) -> Result<Secret, SecretError> {
         match reference {
             SecretReference::Environment(name) => EnvironmentStore.get(name),
@@ -113,7 +113,7 @@ impl SecretStore for LocalStore {
     }
 }
 
-/// A secret that is one.
+/// Checks the length of a secret.
 fn checked(secret: Secret, reference: impl Fn() -> SecretReference) -> Result<Secret, SecretError> {
     match secret.expose().len() {
         0 => Err(SecretError::Empty(reference())),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_others_are_refused_and_one_line_end_is_not_part_of_the_secret() {
+    fn files_that_others_can_read_are_refused_and_one_line_end_is_not_part_of_the_secret() {
         let folder = tempfile::tempdir().unwrap();
         let store = FileStore::new(folder.path());
         for (text, expected) in [(&b"s3cret\n"[..], &b"s3cret"[..]), (b"s3cret\r\n", b"s3cret"), (b" a\n\n", b" a\n")] {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_regular_file_is_a_secret_and_a_link_to_one_is() {
+    fn only_a_regular_file_or_a_link_to_one_is_a_secret() {
         let folder = tempfile::tempdir().unwrap();
         let store = FileStore::new(folder.path());
         let pipe = folder.path().join("pipe");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_set_says_how_to_set_it() {
+    fn a_missing_secret_says_how_to_set_it() {
         let vault = Vault::new("/", None);
         let table = [
             ("env:SERVANDA_TEST_NO_SUCH", "export SERVANDA_TEST_NO_SUCH=... where servanda is started"),

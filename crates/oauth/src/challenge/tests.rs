@@ -1,4 +1,4 @@
-//! Headers as they are written, and as somebody hostile writes them.
+//! Headers as servers write them, and as an attacker writes them.
 
 use proptest::prelude::*;
 
@@ -25,9 +25,9 @@ fn challenges_are_told_apart() {
         (&["Basic realm=a", "Bearer scope=b"], "basic(realm=a) bearer(scope=b)"),
         (&["BEARER Scope = \"x\" , , error=\"e\""], "bearer(scope=x;error=e)"),
         (&["Bearer scope=\"a \\\"b\\\\\""], "bearer(scope=a \"b\\)"),
-        // The first of a name counts: what stands behind it may be somebody else's.
+        // The first parameter of a name counts: a later one may come from someone else.
         (&["Bearer scope=\"a\", scope=\"b\""], "bearer(scope=a)"),
-        // What is broken ends the value, not the others.
+        // A broken part ends its value, not the other values.
         (&["Bearer scope=\"never closed", "Basic realm=a"], "bearer() basic(realm=a)"),
         (&["Bearer error=\"a\" b/c, Basic realm=x"], "bearer(error=a)"),
         (&["=", ",,,", "", "\u{e9}"], ""),
@@ -52,7 +52,7 @@ fn only_a_challenge_for_a_bearer_token_is_a_demand() {
 }
 
 #[test]
-fn much_is_not_read() {
+fn too_much_is_not_read() {
     let long = format!("Bearer scope=\"{}\"", "x".repeat(HEADER_BYTES_MAX));
     assert_eq!(shown(&[&long]), "");
     let many = vec!["A"; 100].join(", ");

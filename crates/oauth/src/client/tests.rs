@@ -1,4 +1,4 @@
-//! Which client we are, and how it proves itself.
+//! Which client the gateway is, and how it authenticates.
 
 use reqwest::Url;
 
@@ -49,7 +49,7 @@ fn registered_for_us_then_a_document_then_by_registering() {
     let post = Some(["client_secret_post"].as_slice());
     let basic = Some(["client_secret_basic"].as_slice());
     let signed = Some(["tls_client_auth"].as_slice());
-    // (id, secret, key, document), what the server takes, documents, registration
+    // (id, secret, key, document), what the server accepts, documents, registration
     let table = [
         ([true, true, false, true], all, true, true, "id by client_secret_basic"),
         ([true, true, false, false], post, false, true, "id by client_secret_post"),
@@ -97,7 +97,7 @@ fn a_registration_says_what_kind_of_program_we_are() {
 fn the_answer_to_a_registration_decides_how_we_prove_ourselves() {
     let table = [
         (201, json!({"client_id": "a"}), ClientAuthMethod::None, "a by none"),
-        // A password that was not asked for and has no method is not used.
+        // A password that was not requested and has no method is not used.
         (201, json!({"client_id": "a", "client_secret": "s"}), ClientAuthMethod::None, "a by none"),
         (
             201,

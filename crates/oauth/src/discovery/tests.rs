@@ -1,4 +1,4 @@
-//! Where is looked, in which order, and what ends the search: a web of documents, and the path that is taken through it.
+//! Where the search looks, in which order, and what ends it: a web of documents, and the path through it.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ fn server(issuer: &str) -> Value {
     json!({"issuer": issuer, "token_endpoint": "https://as.test/t"})
 }
 
-/// What is looked at, and how it ends.
+/// The addresses that are fetched, and how the search ends.
 fn search(
     web: &[(&str, Option<Value>)],
     metadata: Option<&str>,
@@ -52,7 +52,7 @@ fn search(
 }
 
 #[test]
-fn below_the_path_then_at_the_root_then_as_servers_did_before() {
+fn below_the_path_then_at_the_root_then_as_old_servers_do() {
     let as_server = "https://as.test/.well-known/oauth-authorization-server";
     let (looked_at, found) = search(
         &[
@@ -63,7 +63,7 @@ fn below_the_path_then_at_the_root_then_as_servers_did_before() {
         None,
     );
     assert_eq!(looked_at, [PRM_BELOW, PRM, as_server]);
-    assert_eq!(found.unwrap().resource, "https://mcp.test", "as it is published");
+    assert_eq!(found.unwrap().resource, "https://mcp.test", "as published");
 
     let own = "https://mcp.test/.well-known/oauth-authorization-server";
     let mut document = server("https://mcp.test");
@@ -108,7 +108,7 @@ fn a_document_that_is_not_believed_ends_the_search() {
         search(&[(PRM_BELOW, Some(good.clone())), (as_server, Some(server("https://evil.test")))], None, None);
     assert_eq!(looked_at, [PRM_BELOW, as_server]);
     assert_eq!(found.unwrap_err(), DiscoveryError::NotBelieved(MetadataError::OtherIssuer));
-    // A server that is out of order is not one that has no document: what comes next would be weaker.
+    // A server that is out of order may still have a document, and the next address would be weaker evidence.
     assert_eq!(search(&[(PRM_BELOW, None)], None, None).1.unwrap_err(), DiscoveryError::Unreachable);
     assert_eq!(search(&[(PRM_BELOW, Some(good))], None, None).1.unwrap_err(), DiscoveryError::NoServer);
 }
@@ -120,7 +120,7 @@ fn an_issuer_that_was_agreed_on_is_the_only_one() {
     let web = [(PRM_BELOW, Some(two)), (as_server, Some(server("https://as.test")))];
     assert_eq!(search(&web, None, Some("https://as.test")).1.unwrap().server.issuer, "https://as.test");
     assert_eq!(search(&web, None, Some("https://as.test/")).1.unwrap_err(), DiscoveryError::OtherServer);
-    // Where the upstream says nothing, the operator's word stands.
+    // If the upstream says nothing, the operator's setting counts.
     let web = [(as_server, Some(server("https://as.test")))];
     assert_eq!(search(&web, None, Some("https://as.test")).1.unwrap().server.issuer, "https://as.test");
     assert_eq!(search(&[], None, Some("https://as.test")).1.unwrap_err(), DiscoveryError::NoServer);

@@ -1,4 +1,4 @@
-//! Whole flows, played against an authorization server that is a table.
+//! Whole flows against an authorization server that is a table.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::allowed_url::{Network, NetworkTrust};
 const NOW: Timestamp = Timestamp::from_unix_ms(1_000);
 const REDIRECT: &str = "http://127.0.0.1:1234/callback";
 
-/// What the servers say, and what they were told.
+/// What the servers answer, and what they were sent.
 struct Play {
     documents: BTreeMap<&'static str, Value>,
-    /// Taken from the back.
+    /// Taken from the end.
     answers: Vec<(u16, Value)>,
     returned: String,
     told: Vec<String>,

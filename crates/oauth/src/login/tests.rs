@@ -1,4 +1,4 @@
-//! What is kept of a login, and to whom its token is shown.
+//! What is kept of a login, and which server gets its token.
 
 use serde_json::json;
 

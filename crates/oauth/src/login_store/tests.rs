@@ -1,4 +1,4 @@
-//! What is kept, where, and that nobody else can read it.
+//! What is stored, where, and that it cannot be read without the key.
 
 use servanda_authority::{Secret, sealing::KEY_BYTES};
 use servanda_effects::InMemoryNotebook;
@@ -33,7 +33,7 @@ async fn t13_what_is_kept_is_sealed_and_for_one_user() {
     let notes = notebook.list(NoteKind::Login, "", 10, NOW).await.unwrap();
     assert!(!format!("{notes:?}").contains("s3cret"));
     assert!(matches!(other.login(&ada, NOW).await, Err(LoginStoreError::Sealed)));
-    // Moved to another user's place, it is of no use there.
+    // A note that was moved to another user's key cannot be opened there.
     let moved = Note { key: whose("crm", "acme", "eve").key(), ..notes[0].clone() };
     notebook.write(moved).await.unwrap();
     assert!(matches!(login_store.login(&whose("crm", "acme", "eve"), NOW).await, Err(LoginStoreError::Sealed)));
@@ -61,25 +61,29 @@ async fn one_asks_for_the_next_token_until_its_time_is_over() {
     let generation_1 = login.without_refresh_token();
     assert!(login_store.claim(&ada, &login, "one", NOW).await.unwrap().is_some());
     assert!(login_store.claim(&ada, &login, "two", NOW).await.unwrap().is_none());
-    let next = login_store.claim(&ada, &generation_1, "two", NOW).await.unwrap().expect("of another generation");
-    assert!(login_store.claim(&ada, &login, "two", later).await.unwrap().is_some(), "the first one is gone");
-    assert!(login_store.claim(&ada, &login, "three", later).await.unwrap().is_none(), "the second one is at it");
+    let next =
+        login_store.claim(&ada, &generation_1, "two", NOW).await.unwrap().expect("a claim for another generation");
+    assert!(login_store.claim(&ada, &login, "two", later).await.unwrap().is_some(), "the first process is gone");
+    assert!(
+        login_store.claim(&ada, &login, "three", later).await.unwrap().is_none(),
+        "the second process has the claim"
+    );
     login_store.release(next).await.unwrap();
     assert!(login_store.claim(&ada, &generation_1, "three", NOW).await.unwrap().is_some());
     let mut anew = login.clone();
     anew.issued_at = later;
-    assert!(login_store.claim(&ada, &anew, "four", later).await.unwrap().is_some(), "of a login that was made anew");
+    assert!(login_store.claim(&ada, &anew, "four", later).await.unwrap().is_some(), "a claim for a new login");
 }
 
 #[tokio::test]
-async fn of_two_that_take_over_one_does() {
+async fn one_of_two_processes_takes_over() {
     let notebook: Arc<dyn Notebook> = Arc::new(UnreliableNotebook::default());
     let (one, two) = (with_key(&notebook, 1), with_key(&notebook, 1));
     let ada = whose("crm", "acme", "ada");
     let later = Timestamp::from_unix_ms(NOW.unix_ms() + REFRESH_MS_MAX);
     let login = login().await;
     one.claim(&ada, &login, "gone", NOW).await.unwrap().unwrap();
-    // Both see that it is over before either has done anything about it.
+    // Both see that the claim is over before either has acted.
     let claims = tokio::join!(one.claim(&ada, &login, "one", later), two.claim(&ada, &login, "two", later));
     let claims = [claims.0.unwrap().is_some(), claims.1.unwrap().is_some()];
     assert_eq!(claims.iter().filter(|claimed| **claimed).count(), 1, "{claims:?}");

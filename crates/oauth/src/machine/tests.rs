@@ -65,7 +65,7 @@ async fn a_token_that_was_just_replaced_is_not_replaced_again() {
     let source = source(&server, UnattendedGrant::Client, &clock);
     let anybody = credential_request("a", "b");
     assert_eq!(shown(source.present(&anybody).await), "Bearer t1");
-    // Two requests showed the first one; the second hears of it when there is another already.
+    // Two requests showed the first token; the second is rejected when there is already another.
     for _ in 0..2 {
         assert_eq!(source.rejected(&anybody, &rejection(401, "Bearer", 0)).await, Remedy::TryAgain);
         assert_eq!(shown(source.present(&anybody).await), "Bearer t2");
@@ -76,7 +76,7 @@ async fn a_token_that_was_just_replaced_is_not_replaced_again() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_not_asked_for_over_and_over() {
+async fn a_refused_token_is_not_requested_over_and_over() {
     let server =
         TokenServer::start(|_, _| (401, json!({"error": "invalid_client", "error_description": "s3cret"}))).await;
     let clock = OauthTestClock::new();
@@ -86,7 +86,7 @@ async fn a_refusal_is_not_asked_for_over_and_over() {
         assert_eq!(refused.lack, CredentialLack::NotPermitted);
         assert_eq!(
             refused.to_string(),
-            "no token is to be had for `crm`: the authorization server refused: invalid_client"
+            "no token could be obtained for `crm`: the authorization server refused: invalid_client"
         );
     }
     assert_eq!(server.forms().len(), 1);
@@ -103,13 +103,13 @@ async fn a_client_is_not_shown_to_another_issuer_than_its_own() {
     let source = MachineSource::new(server.terms(UnattendedGrant::Client), login_store.clone(), Arc::new(clock), None);
     let refused = source.present(&credential_request("a", "b")).await.unwrap_err();
     assert!(
-        refused.to_string().contains("does not take tokens of the authorization server that was agreed on"),
+        refused.to_string().contains("does not accept tokens of the authorization server that was agreed on"),
         "{refused}"
     );
     assert!(server.forms().is_empty());
     login_store.bind_issuer("crm", "me", "https://other.test").await.unwrap();
     let bound = login_store.issuer("crm", "me", Timestamp::from_unix_ms(0)).await.unwrap();
-    assert_eq!(bound.as_deref(), Some("https://as.test"), "the first one stands");
+    assert_eq!(bound.as_deref(), Some("https://as.test"), "the first one stays");
 }
 
 #[derive(Debug)]

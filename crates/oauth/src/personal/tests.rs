@@ -1,4 +1,4 @@
-//! Whose token is shown to whom, and how the next one is got.
+//! Which upstream is shown whose token, and how tokens are renewed.
 
 use serde_json::json;
 use servanda_upstream::CredentialLack;
@@ -20,7 +20,7 @@ struct World {
 }
 
 impl World {
-    /// A server whose tokens are `t1`, `t2`, … and whose refresh tokens `r1`, `r2`, … are good once.
+    /// A server whose tokens are `t1`, `t2`, … and whose refresh tokens `r1`, `r2`, … are valid once.
     async fn new() -> Self {
         let answer = |number: usize, form: &str| {
             let expected = format!("refresh_token=r{}&", number - 1);
@@ -69,7 +69,7 @@ async fn t13_a_user_is_shown_with_their_own_token_and_no_other() {
     let nobody = CredentialRequest { on_behalf_of: None, ..credential_request("acme", "ada") };
     assert_eq!(shown(source.present(&nobody).await), "Bearer own-token");
     assert!(world.server.forms().is_empty() && source.is_personal());
-    // A logout holds at once.
+    // A logout takes effect at once.
     world.login_store.forget(&LoginKey::for_caller("crm", &Caller::named("acme", "ada"))).await.unwrap();
     assert!(source.present(&credential_request("acme", "ada")).await.is_err());
 }
@@ -89,7 +89,7 @@ async fn the_next_token_is_asked_for_once_by_all_who_need_it() {
     let all = calls.join_all().await;
     assert!(all.iter().all(|token| token == "Bearer t1"), "{all:?}");
     assert_eq!(world.server.forms().len(), 1);
-    // The refresh token that came with it is the one that is used next.
+    // The refresh token that came with it is used next.
     world.clock.forward(3_600_000);
     assert_eq!(shown(sources[1].present(&credential_request("acme", "ada")).await), "Bearer t2");
     assert_eq!(sources[0].0.refresh_locks.lock().unwrap().len(), 0);
@@ -101,7 +101,7 @@ async fn a_caller_who_goes_away_does_not_cost_the_login() {
     world.agree("acme", "ada", "t0", Some("r0")).await;
     world.clock.forward(3_600_000);
     let source = world.source();
-    // Polled once, so that the asking begins, and dropped.
+    // Polled once, so that the renewal begins, and dropped.
     let wanted = credential_request("acme", "ada");
     let mut asking = source.present(&wanted);
     std::future::poll_fn(|context| {
@@ -163,7 +163,7 @@ async fn a_token_that_is_not_taken_is_replaced_once() {
     let (source, ada) = (world.source(), credential_request("acme", "ada"));
     assert_eq!(source.rejected(&ada, &rejection(401, "Bearer", 0)).await, Remedy::TryAgain);
     assert_eq!(shown(source.present(&ada).await), "Bearer t1");
-    // Another call that showed the old one hears of it now: it need not ask again.
+    // Another call that showed the old token is rejected now: it need not ask again.
     assert_eq!(source.rejected(&ada, &rejection(401, "Bearer", 0)).await, Remedy::TryAgain);
     assert_eq!(world.server.forms().len(), 1);
     let again = source.rejected(&ada, &rejection(401, "Bearer scope=\"x\"", 1)).await;
@@ -179,11 +179,11 @@ async fn scopes_that_lack_are_named_and_kept_for_the_next_login() {
     let (source, ada) = (world.source(), credential_request("acme", "ada"));
     let challenge = "Bearer error=\"insufficient_scope\", scope=\"write\"";
     let Remedy::GiveUp(why) = source.rejected(&ada, &rejection(403, challenge, 0)).await else { panic!() };
-    assert_eq!(shown(Err(why)), "`crm` asks acme/ada for write besides / servanda login crm --user acme/ada");
+    assert_eq!(shown(Err(why)), "`crm` also asks acme/ada for write / servanda login crm --user acme/ada");
     let whose = LoginKey::for_caller("crm", &Caller::named("acme", "ada"));
     let wanted = world.login_store.demand(&whose, world.clock.now()).await.unwrap();
     assert_eq!(wanted.scopes.unwrap().line().as_deref(), Some("write"));
-    // What was asked for already does not help by being asked for again.
+    // Requesting a scope again that was already requested does not help.
     let challenge = "Bearer error=\"insufficient_scope\", scope=\"a\"";
     let Remedy::GiveUp(why) = source.rejected(&ada, &rejection(403, challenge, 0)).await else { panic!() };
     assert!(why.to_string().contains("did not help"), "{why}");
@@ -192,7 +192,7 @@ async fn scopes_that_lack_are_named_and_kept_for_the_next_login() {
     assert!(world.server.forms().is_empty());
 }
 
-/// A server that says no to the first request in that word, and then issues `t2`.
+/// A server that refuses the first request with this error code, and then issues `t2`.
 async fn refusing_once(status: u16, word: &'static str) -> World {
     let answer = move |number: usize, _: &str| match number {
         1 => (status, json!({"error": word})),
@@ -220,7 +220,7 @@ async fn a_mistake_in_the_configuration_ends_no_login() {
     }
 }
 
-/// Terms that cannot be had the first time, as of a store of secrets that is away.
+/// Settings that are unavailable the first time, as when the secret store is unreachable.
 #[derive(Debug)]
 struct LateTerms(Arc<FixedAccess>, std::sync::atomic::AtomicBool);
 
@@ -238,18 +238,18 @@ impl UpstreamAccessSource for LateTerms {
 }
 
 #[tokio::test]
-async fn who_could_not_ask_does_not_keep_others_waiting() {
+async fn a_failed_renewal_does_not_keep_others_waiting() {
     let world = World::new().await;
     world.agree("acme", "ada", "t0", Some("r0")).await;
     world.clock.forward(3_600_000);
     let terms = Arc::new(LateTerms(world.server.terms(UnattendedGrant::Client), false.into()));
     let source = PersonalSource::new(terms, world.login_store.clone(), Arc::new(world.clock.clone()));
     assert!(source.present(&credential_request("acme", "ada")).await.is_err());
-    // The clock stands still: a claim that was left behind would never be over.
+    // The clock does not advance: a claim that was left behind would never expire.
     assert_eq!(shown(source.present(&credential_request("acme", "ada")).await), "Bearer t1");
 }
 
-/// Does something as soon as a token is asked for, before it is issued.
+/// Does something as soon as a token is requested, before it is issued.
 async fn while_asking(world: World, meanwhile: impl Fn(&LoginStore) + Send + Sync + 'static) -> World {
     let login_store = world.login_store.clone();
     let answer = move |number: usize, _: &str| {
@@ -260,7 +260,7 @@ async fn while_asking(world: World, meanwhile: impl Fn(&LoginStore) + Send + Syn
 }
 
 #[tokio::test]
-async fn t13_who_logs_out_while_the_next_token_is_issued_stays_logged_out() {
+async fn t13_a_user_who_logs_out_during_a_renewal_stays_logged_out() {
     let ada = || LoginKey::for_caller("crm", &Caller::named("acme", "ada"));
     // The notebook of tests answers at once.
     let forget = move |login_store: &LoginStore| login_store.forget(&ada()).now_or_never().unwrap().unwrap();

@@ -2,7 +2,7 @@
 
 use crate::UpstreamLimits;
 
-/// How long to pause before the next attempt: not at all after the first setback, then doubling up to the maximum.
+/// The pause before the next attempt: none after the first failure, then doubling up to the maximum.
 pub(crate) fn pause_ms(failures: u32, limits: &UpstreamLimits) -> u64 {
     match failures {
         0 | 1 => 0,

@@ -1,5 +1,5 @@
-//! Connecting: start the server or reach it, find out which era it speaks, agree. One attempt, bounded by a deadline; when
-//! to attempt again is the lifecycle's business.
+//! Connecting: starts or reaches the server, finds out which era it speaks, and does the handshake. One attempt, bounded by a deadline; the
+//! lifecycle decides when to attempt again.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,16 +21,16 @@ use crate::{
     stdio::{StdioWire, process::ServerProgram},
 };
 
-/// How long a child that has just shown the first sign of life after the probe's time may still take to answer it, at most.
+/// The longest time that a child has to answer the probe after its first output, when that output came after the probe's time.
 const FIRST_WORDS_MS_MAX: u64 = 2_000;
 
-/// What is connected to, and for whom.
+/// The server to connect to, and for whom.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConnectTarget<'a> {
     pub(crate) context: &'a Arc<SharedContext>,
-    /// Where an HTTP server is.
+    /// The address of an HTTP server.
     pub(crate) endpoint: Option<&'a HttpEndpoint>,
-    /// Whose connection it becomes; everybody's if none.
+    /// The requester that the connection is for; none for the shared one.
     pub(crate) requester: Option<&'a UpstreamRequester>,
 }
 
@@ -38,27 +38,27 @@ pub(crate) struct ConnectTarget<'a> {
 #[derive(Debug)]
 pub(crate) struct ConnectError {
     pub(crate) why: String,
-    /// How far the legacy handshake came: the server may speak another era than is thought.
+    /// How far the legacy handshake came. It tells whether the server may speak another era than presumed.
     pub(crate) handshake: HandshakeOutcome,
-    /// What it would have to be shown, where that is why.
+    /// The missing credential, if that is the reason.
     pub(crate) lack: Option<MissingCredential>,
 }
 
-/// Which handshake is tried.
+/// Which handshake to try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HandshakeMode {
-    /// Ask whether it is modern, fall back to legacy.
+    /// Ask whether the server is modern, and fall back to legacy.
     Probe,
-    /// The same, with all the time there is: it was modern before.
+    /// The same, but the probe may use all the time there is, because the server was modern before.
     Modern,
-    /// Legacy at once.
+    /// Legacy without a probe.
     Legacy,
 }
 
 /// Why an attempt failed.
 #[derive(Debug)]
 enum ConnectAttemptError {
-    /// The server went away while it was asked whether it is modern: some exit on what they do not know.
+    /// The server went away while it was asked whether it is modern: some servers exit on methods they do not know.
     WhileProbing(String),
     /// The legacy handshake failed.
     WhileInitializing {
@@ -66,20 +66,20 @@ enum ConnectAttemptError {
         /// How far it came.
         handshake: HandshakeOutcome,
     },
-    /// There is nobody to shake hands with.
+    /// The server could not be started or reached.
     Unreachable(String),
-    /// There is nothing to show it, or it does not take that.
+    /// The credentials are missing, or the server rejects them.
     MissingCredential(MissingCredential),
 }
 
-/// Connects. `known` is the era of the last connection: it is tried first, and probing is the way back if it fails. A
-/// connection for one requester is a legacy one, because the modern era needs none.
+/// Connects. `known` is the era of the last connection: it is tried first, and probing is the fallback. A connection for one requester is a
+/// legacy one, because the modern era needs none.
 pub(crate) async fn connect(
     destination: ConnectTarget<'_>,
     known: Option<Era>,
     deadline: Instant,
 ) -> Result<Link, ConnectError> {
-    // A connection that is a user's own because of what is shown on it speaks whatever the server speaks.
+    // A connection that is a user's own because of the user's credentials uses whatever era the server speaks.
     let outcome = if destination.requester.is_some() && !destination.context.is_personal() {
         attempt(destination, HandshakeMode::Legacy, deadline).await
     } else {
@@ -93,7 +93,7 @@ pub(crate) async fn connect(
             ConnectAttemptError::WhileInitializing { why, handshake } => (why, handshake, None),
             ConnectAttemptError::MissingCredential(lack) => (lack.to_string(), HandshakeOutcome::NotBegun, Some(lack)),
         };
-        // Whoever wrote a reason may have quoted the server.
+        // The reason may quote the server.
         ConnectError { why: destination.context.redaction.remove(&why), handshake, lack }
     })
 }
@@ -152,16 +152,16 @@ async fn attempt(
     };
     let said_no = |why: String| ConnectAttemptError::WhileInitializing { why, handshake: HandshakeOutcome::SaidNo };
     let Some(endpoint) = endpoint else { return Err(said_no(failed)) };
-    // What refuses Streamable HTTP altogether may be a server of the transport before it.
+    // A server that refuses Streamable HTTP altogether may have the older HTTP transport.
     match EventWire::open(context, requester.cloned(), endpoint, deadline).await {
         Ok(wire) => shake_hands(destination, Wire::Events(wire), HandshakeMode::Legacy, deadline).await,
         Err(no_stream) => {
-            Err(said_no(format!("{failed}; as a server of 2024-11-05 it was not met either: {no_stream}")))
+            Err(said_no(format!("{failed}; it does not speak the HTTP transport of 2024-11-05 either: {no_stream}")))
         }
     }
 }
 
-/// The handshake on a fresh connection, which is closed if it fails.
+/// Does the handshake on a new connection, and closes the connection if it fails.
 async fn shake_hands(
     destination: ConnectTarget<'_>,
     wire: Wire,
@@ -198,7 +198,7 @@ async fn agree(
     }
     match initialize(context, wire, capabilities, deadline).await {
         Err(ConnectAttemptError::WhileInitializing { why, handshake: HandshakeOutcome::SaidNo }) => {
-            // It started so slowly that it was taken for a legacy server, and has said by now that it is none.
+            // The server started so slowly that the gateway took it for a legacy one, and by now it has said that it is modern.
             let late = if let Wire::Stdio(wire) = wire { wire.signals().late_peer().cloned() } else { None };
             let peer =
                 late.ok_or(ConnectAttemptError::WhileInitializing { why, handshake: HandshakeOutcome::SaidNo })?;
@@ -241,7 +241,8 @@ async fn initialize(
     Ok(peer)
 }
 
-/// How far the handshake came when `initialize` failed: what a server says that knows no such thing, or one that has no time.
+/// How far the handshake came when `initialize` failed. A server that does not know the method says no; a server that is overloaded has not
+/// begun.
 fn handshake_after(failure: &PerformFailure) -> HandshakeOutcome {
     match failure {
         PerformFailure::Rejected { .. } | PerformFailure::HttpStatus { status: 400 | 404 | 405, .. } => {
@@ -286,8 +287,8 @@ async fn probe(
     })
 }
 
-/// Waits until a server has had enough time to say that it is modern. A child that has not written a line is starting: it
-/// gets half of what is left, and after its first line a moment more.
+/// Waits until a server has had enough time to say that it is modern. A child that has not written a line is still starting: it gets half
+/// of the remaining time, and a moment more after its first line.
 async fn probe_time_passed(context: &SharedContext, wire: &Wire, deadline: Instant) {
     let probed = (Instant::now() + Duration::from_millis(context.spec.limits.probe_ms_max)).min(deadline);
     tokio::time::sleep_until(probed).await;

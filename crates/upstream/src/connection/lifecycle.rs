@@ -1,4 +1,4 @@
-//! The life of an upstream's connection: none, connecting, ready, down, closed; and how long to pause between attempts.
+//! The life of an upstream's connection: none, connecting, ready, down, closed; and the pauses between attempts.
 //!
 //! One task owns it. Callers look at the phase, ask for a connection, and wait for the next phase.
 
@@ -26,22 +26,22 @@ use crate::{
     stdio::{CLOSED_INPUT, CLOSED_OUTPUT},
 };
 
-/// A connection that held this long was not a quick death.
+/// A connection that lasted this long does not count as a quick death.
 const STABLE_MS_MIN: u64 = 10_000;
-/// The longest pause before the next attempt that a caller sits out. Beyond it, to be told at once that a server is down is
-/// worth more than the chance that it is back.
+/// The longest pause before the next attempt that a caller waits for. With a longer pause the caller is told at once that the server is
+/// down, because a quick answer is worth more than the chance that the server comes back.
 const SAT_OUT_MS_MAX: u64 = 1_000;
 
-/// How an upstream is.
+/// The state of an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UpstreamStatus {
-    /// Nobody has needed it yet, or it is shut down.
+    /// It has not been needed yet, or it is shut down.
     NotConnected,
     /// It is being started or reached.
     Connecting,
     /// It can be called.
     Ready {
-        /// The side of the protocol it speaks.
+        /// The era of the protocol it speaks.
         era: Era,
         /// The revision it speaks.
         version: ProtocolVersion,
@@ -56,7 +56,7 @@ pub enum UpstreamStatus {
         why: String,
         /// How many times in a row.
         failures: u32,
-        /// How long the next attempt has to wait.
+        /// How long until the next attempt is allowed.
         next_attempt_ms: u64,
     },
 }
@@ -75,25 +75,25 @@ pub(crate) enum ConnectionPhase {
 #[derive(Debug)]
 pub(crate) struct ConnectionFailure {
     pub(crate) why: String,
-    /// What the server would have to be shown, where that is why.
+    /// The missing credential, if that is the reason.
     pub(crate) lack: Option<MissingCredential>,
     pub(crate) failures: u32,
     pub(crate) next_attempt: Instant,
 }
 
-/// The phase, and how many attempts have failed so far: who waits for an attempt learns from it that the attempt is over.
+/// The phase, and how many attempts have failed so far: a caller that waits for an attempt learns from the count that it is over.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionState {
     pub(crate) phase: ConnectionPhase,
     pub(crate) attempts_failed: u64,
 }
 
-/// What a caller who needs a connection does at a stage.
+/// What a caller that needs a connection does in a phase.
 #[derive(Debug)]
 pub(crate) enum ConnectionStep {
-    /// Use it.
+    /// Use this connection.
     Use(Arc<Link>),
-    /// Wait for the next stage, after asking for an attempt if nobody is making one.
+    /// Wait for the next phase. Ask for an attempt first if none is running.
     Wait {
         /// Whether to ask.
         ask: bool,
@@ -102,7 +102,7 @@ pub(crate) enum ConnectionStep {
     GiveUp {
         /// Why.
         why: String,
-        /// What the server would have to be shown, where that is why.
+        /// The missing credential, if that is the reason.
         lack: Option<MissingCredential>,
     },
 }
@@ -110,7 +110,7 @@ pub(crate) enum ConnectionStep {
 /// The task that owns the connection.
 pub(crate) struct ConnectionLifecycle {
     pub(crate) context: Arc<SharedContext>,
-    /// Whose connection it is; everybody's if none.
+    /// The requester that the connection is for; none for the shared one.
     pub(crate) requester: Option<UpstreamRequester>,
     pub(crate) state: watch::Sender<ConnectionState>,
     pub(crate) demand: Arc<Notify>,
@@ -142,11 +142,11 @@ pub(crate) fn next_step(
     }
 }
 
-/// What is known after a connection went.
+/// What is known after a connection was lost.
 struct LostConnection {
-    /// The era to begin the next one with.
+    /// The era that the next connection tries first.
     era: Era,
-    /// How many setbacks there were in a row.
+    /// How many failures there were in a row.
     failures: u32,
 }
 
@@ -171,7 +171,7 @@ impl ConnectionState {
 }
 
 impl ConnectionLifecycle {
-    /// Runs until stopped: connects when somebody needs it, and waits for the end of what it connected.
+    /// Runs until stopped: connects when a connection is needed, and keeps it until it is lost.
     pub(crate) async fn run(self) {
         let mut known = self.presumed_era();
         let mut first = true;
@@ -189,7 +189,7 @@ impl ConnectionLifecycle {
                 () = self.stop.cancelled() => break,
                 () = self.pause_passed(pause) => {}
             }
-            // Whoever has asked so far waits for this attempt; a leftover request must not start another one later.
+            // All callers that have asked so far wait for this attempt. A leftover request must not start another attempt later.
             let _ = self.demand.notified().now_or_never();
             self.enter(ConnectionPhase::Connecting, false);
             if first && failures == 0 && self.is_shared() {
@@ -210,10 +210,10 @@ impl ConnectionLifecycle {
                     first = false;
                 }
                 Err(ConnectError { why, handshake, lack }) => {
-                    // Whatever it spoke before, it may be another server when it comes back.
+                    // Whatever era it spoke before, it may be another server when it comes back.
                     known = self.presumed_era();
                     self.learn(None, handshake);
-                    // What is not there to be shown is no fault of the server's, and somebody may bring it any moment.
+                    // A missing credential is no fault of the server's, and it may be supplied at any moment.
                     failures = if lack.is_some() { 1 } else { failures.saturating_add(1) };
                     self.log_failure(&mut told, "the upstream is not available", &why, failures);
                     self.enter(self.down_phase(why, lack, failures), true);
@@ -227,7 +227,7 @@ impl ConnectionLifecycle {
         self.requester.is_none()
     }
 
-    /// Waits until a connection is needed: somebody asks for it, or something is watched that only it can tell.
+    /// Waits until a connection is needed: a caller asks for it, or something is watched that only this connection announces.
     async fn demanded(&self) {
         tokio::select! {
             () = self.demand.notified() => {}
@@ -247,14 +247,13 @@ impl ConnectionLifecycle {
         Box::pin(connect(destination, known, deadline)).await
     }
 
-    /// The era that is tried first when nothing is known: a legacy user's own connection keeps the user's era if the server
-    /// has it.
+    /// The era that is tried first when nothing is known. A legacy user's own connection keeps the user's era if the server has it.
     fn presumed_era(&self) -> Option<Era> {
         self.requester.as_ref().map(|requester| requester.era).filter(|era| *era == Era::Legacy)
     }
 
-    /// Whether a server is modern is learnt from the shared connection; the others tell whether it has the legacy era. What
-    /// single users are shown tells nothing about the others.
+    /// Records what was learnt about the server's eras. The shared connection shows whether the server is modern; the others show whether
+    /// it has the legacy era. What the server shows a single user says nothing about other users.
     fn learn(&self, era: Option<Era>, handshake: HandshakeOutcome) {
         if self.is_shared() {
             self.context.known_eras.set(era);
@@ -263,7 +262,7 @@ impl ConnectionLifecycle {
         }
     }
 
-    /// Keeps a connection until it goes. Returns what is known after it; nothing if the upstream is shut down.
+    /// Keeps a connection until it is lost. Returns what is known then; none if the upstream is shut down.
     async fn hold_until_lost(
         &self,
         link: Arc<Link>,
@@ -295,7 +294,7 @@ impl ConnectionLifecycle {
                     return None;
                 }
                 () = self.context.known_eras.doubted(), if self.is_shared() => link.loss().report(LossReason::Disowned),
-                // The connection stays what it is, and the next one knows better.
+                // This connection stays legacy; the next one begins with the modern era.
                 () = link.found_modern(), if self.is_shared() && era == Era::Legacy => {
                     era = Era::Modern;
                     self.context.era_notes.write(era).await;
@@ -322,11 +321,11 @@ impl ConnectionLifecycle {
         Some(LostConnection { era, failures })
     }
 
-    /// Tells of a setback. One for the reason that was told last is no news: a server that stays down is tried again and
-    /// again, and the log is not there to count that.
+    /// Logs a failure. A failure with the same reason as the last one is logged at debug level only: a server that stays down is tried
+    /// again and again, and the log need not count that.
     fn log_failure(&self, told: &mut Option<String>, what: &str, why: &str, failures: u32) {
         let upstream = &self.context.spec.id;
-        // Which end of a dying process is noticed first is chance, and no other reason.
+        // Chance decides which end of a dying process is noticed first, so the two count as one reason.
         let reason = why.strip_prefix(CLOSED_OUTPUT).or_else(|| why.strip_prefix(CLOSED_INPUT)).unwrap_or(why);
         if told.as_deref() == Some(reason) {
             tracing::debug!(%upstream, why, failures, "{what}");

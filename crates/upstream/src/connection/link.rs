@@ -1,4 +1,4 @@
-//! One agreed connection to a server, whatever carries it. What a request is and how it ends is known in [`crate::request`].
+//! One established connection to a server, over any transport. [`crate::request`] knows what a request is and how it ends.
 
 mod with_credentials;
 
@@ -15,18 +15,18 @@ use crate::{
     stdio::StdioWire,
 };
 
-/// An agreed connection.
+/// A connection after its handshake.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) wire: Wire,
     pub(crate) peer: UpstreamPeer,
-    /// Its number, unlike that of any other connection of the upstream.
+    /// Its number, unique among the upstream's connections.
     pub(crate) edition: u64,
-    /// Whether the engine has judged what the server offers on it.
+    /// Whether the engine has judged what the server offers on this connection.
     judged: AtomicBool,
 }
 
-/// What carries it.
+/// The transport.
 #[derive(Debug)]
 pub(crate) enum Wire {
     /// A child's standard streams.
@@ -43,7 +43,7 @@ impl Link {
         Self { wire, peer, edition, judged: AtomicBool::new(false) }
     }
 
-    /// Notes whether the engine has judged what the server offers on it.
+    /// Sets whether the engine has judged what the server offers on this connection.
     pub(crate) fn set_judged(&self, judged: bool) {
         self.judged.store(judged, Ordering::Release);
     }
@@ -58,7 +58,7 @@ impl Link {
         self.wire.exchange(request, terms)
     }
 
-    /// Told when the connection is gone.
+    /// Reports when the connection is lost.
     pub(crate) fn loss(&self) -> &ConnectionLoss {
         match &self.wire {
             Wire::Stdio(wire) => wire.loss(),
@@ -77,7 +77,7 @@ impl Link {
         self.wire.conversations().is_asking_client()
     }
 
-    /// Waits until a server that was taken for a legacy one has said, too late, that it is modern. Cancel safe.
+    /// Waits until a server that was taken for a legacy one says, too late, that it is modern. Cancel safe.
     pub(crate) async fn found_modern(&self) {
         match &self.wire {
             Wire::Stdio(wire) => wire.signals().wait_for_late_peer().await,
@@ -85,7 +85,7 @@ impl Link {
         }
     }
 
-    /// Sends a notification if there is room for it now; nothing waits for it.
+    /// Sends a notification if there is room for it now; otherwise drops it.
     pub(crate) fn notify_if_room(&self, body: Vec<u8>) {
         self.wire.conversations().server_outbox().send_if_room(body);
     }
@@ -100,7 +100,7 @@ impl Wire {
         }
     }
 
-    /// The same with nothing but what the request has.
+    /// Makes a request without adding credentials.
     pub(crate) fn exchange_once<'a>(&'a self, request: WireRequest<'a>, terms: WireRequestTerms) -> ExchangeFuture<'a> {
         match self {
             Self::Stdio(wire) => Box::pin(wire.exchange(request, terms)),
@@ -118,7 +118,7 @@ impl Wire {
         }
     }
 
-    /// From now on this version is spoken.
+    /// From now on the connection uses this version.
     pub(crate) fn agree(&self, version: ProtocolVersion) {
         self.conversations().agree(version.era());
         if let Self::Http(wire) = self {

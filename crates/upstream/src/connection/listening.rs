@@ -1,8 +1,8 @@
-//! Listens to what a server says outside requests, for as long as a connection lasts, and keeps what is watched watched.
+//! Listens to what a server says outside requests for as long as a connection lasts, and keeps up the watches.
 //!
-//! Legacy stdio needs nothing: such notifications just come. Legacy HTTP has a stream to open. Modern servers are asked by a
-//! subscription that names everything wanted; when the wishes change, a new one takes over before the old one is ended. What
-//! may have been missed in between is announced.
+//! Legacy stdio needs nothing: such notifications just arrive. Legacy HTTP has a stream to open. Modern servers get a subscription that
+//! names everything wanted. When the wishes change, a new subscription takes over before the old one is ended. Changes that may have been
+//! missed in between are announced.
 
 mod subscription;
 
@@ -28,21 +28,21 @@ use crate::{
     },
 };
 
-/// A subscription that held this long did not break at once.
+/// A subscription that lasted this long did not break at once.
 const STABLE_MS_MIN: u64 = 10_000;
 
-/// How long an old subscription still hears after a new one has taken over: what the server said on it before may be under
-/// way, and over HTTP nothing keeps two streams in order.
+/// How long an old subscription still listens after a new one has taken over: earlier notifications may still be on their way, and over
+/// HTTP nothing keeps two streams in order.
 const LINGER_MS: u64 = 500;
 
-/// What is particular about the connection that is shared: it is the one that hears for everybody.
+/// What is special about the shared connection: it listens for all users.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SharedConnection {
-    /// Nothing can have been missed before the first connection.
+    /// Whether this is the first connection. Nothing can have been missed before it.
     pub(crate) first: bool,
 }
 
-/// Starts listening, where there is something to listen to.
+/// Starts listening, if there is something to listen to.
 pub(crate) fn start(context: &Arc<SharedContext>, link: &Arc<Link>, shared: Option<SharedConnection>) {
     if let (Era::Legacy, Wire::Http(_)) = (link.peer.era(), &link.wire) {
         spawn(context, link, |context, link| async move { follow_stream(&context, &link, shared.is_some()).await });
@@ -54,13 +54,13 @@ pub(crate) fn start(context: &Arc<SharedContext>, link: &Arc<Link>, shared: Opti
         Era::Modern => {
             spawn(context, link, move |context, link| async move { keep_listening(&context, &link, !first).await });
         }
-        // Before the first connection, whoever watches something waits for it and asks the server itself.
+        // A watch that was requested before the first connection waits for the connection and subscribes itself.
         Era::Legacy if first => {}
         Era::Legacy => spawn(context, link, |context, link| async move { watch_again(&context, &link).await }),
     }
 }
 
-/// Asks a legacy server to say, or not to say any more, when a resource changes.
+/// Asks a legacy server to announce changes of a resource, or to stop that.
 pub(crate) async fn subscribe(
     context: &SharedContext,
     link: &Link,
@@ -103,7 +103,7 @@ async fn follow_stream(context: &SharedContext, link: &Link, shared: bool) {
     }
 }
 
-/// Legacy servers forget what was watched with the connection.
+/// Subscribes again: a legacy server forgets the watches when the connection ends.
 async fn watch_again(context: &SharedContext, link: &Link) {
     let wanted = context.watches.subscribe().borrow().resources.clone();
     for uri in wanted {
@@ -118,7 +118,7 @@ async fn watch_again(context: &SharedContext, link: &Link) {
     }
 }
 
-/// Keeps a modern subscription to what is wanted and offered.
+/// Keeps a modern subscription to everything that is wanted and offered.
 async fn keep_listening(context: &Arc<SharedContext>, link: &Arc<Link>, mut missed: bool) {
     let mut wishes = context.watches.subscribe();
     let mut current: Option<UpstreamSubscription> = None;
@@ -138,7 +138,7 @@ async fn keep_listening(context: &Arc<SharedContext>, link: &Arc<Link>, mut miss
             match UpstreamSubscription::open(context, link, filter, !wanted.tasks.is_empty()).await {
                 SubscribeOutcome::Acknowledged(subscription) => {
                     record_outcome(context, &wanted, Ok(subscription.granted.clone()));
-                    // Only now the old one ends; the one before it at once.
+                    // Only now the old subscription begins to end; the one before it ends at once.
                     _lingering = current.replace(subscription).map(|old| linger(context, link, old));
                     if std::mem::take(&mut missed) {
                         announce_everything(context);
@@ -150,7 +150,7 @@ async fn keep_listening(context: &Arc<SharedContext>, link: &Arc<Link>, mut miss
                     failures = pause(context, failures, Duration::ZERO).await;
                     continue;
                 }
-                // The old one still holds.
+                // The old subscription still works.
                 SubscribeOutcome::Broke => {
                     let why = "the subscription was lost before it was acknowledged".to_owned();
                     record_outcome(context, &wanted, Err(PerformFailure::Died { why }));
@@ -170,7 +170,7 @@ async fn keep_listening(context: &Arc<SharedContext>, link: &Arc<Link>, mut miss
     }
 }
 
-/// Lets a subscription hear for a moment more. Dropping the guard ends it at once.
+/// Lets a subscription listen for a moment longer. Dropping the guard ends it at once.
 fn linger(context: &Arc<SharedContext>, link: &Arc<Link>, old: UpstreamSubscription) -> DropGuard {
     let enough = CancellationToken::new();
     let guard = enough.clone().drop_guard();
@@ -181,16 +181,16 @@ fn linger(context: &Arc<SharedContext>, link: &Arc<Link>, old: UpstreamSubscript
     guard
 }
 
-/// What was waited for.
+/// Why a wait ended.
 #[derive(Debug, Default)]
 struct SubscriptionWait {
-    /// Other wishes came.
+    /// The wishes changed.
     came: bool,
     /// The subscription ended after this time.
     ended_after: Option<Duration>,
 }
 
-/// Waits for other wishes, or for the end of the subscription.
+/// Waits until the wishes change or the subscription ends.
 async fn wait(
     wishes: &mut watch::Receiver<WatchedSubjects>,
     current: Option<&mut UpstreamSubscription>,
@@ -221,7 +221,7 @@ fn announce_everything(context: &SharedContext) {
     context.announcement_bus.announce_resources(&context.watches.subscribe().borrow().resources);
 }
 
-/// The filter of a subscription to all that is offered and wanted; none if that is nothing.
+/// The filter of a subscription to everything that is offered and wanted; none if that is nothing.
 fn filter(announces: &AnnouncedChanges, wanted: &WatchedSubjects) -> Option<String> {
     let mut filter = serde_json::Map::new();
     for name in &announces.lists {

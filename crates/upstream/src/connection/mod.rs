@@ -1,5 +1,5 @@
-//! One connection and its life, as its users see it: made when first needed, made again when lost, ended when dropped. How it is made
-//! and kept is in the modules below; what carries its bytes is in `stdio` and `http`.
+//! One connection and its life, as its users see it: made when first needed, made again when lost, ended when dropped. The modules below
+//! make and keep it; `stdio` and `http` carry its bytes.
 
 mod backoff;
 mod connect;
@@ -34,7 +34,8 @@ pub(crate) struct UpstreamConnection {
 }
 
 impl UpstreamConnection {
-    /// Nothing is started before it is needed. `stop` ends it; none of its kin. Must be called within a tokio runtime.
+    /// Creates the handle; nothing is started before it is needed. `stop` ends this connection and no other. Must be called within a tokio
+    /// runtime.
     pub(crate) fn new(
         context: &Arc<SharedContext>,
         requester: Option<UpstreamRequester>,
@@ -53,19 +54,19 @@ impl UpstreamConnection {
         Self { state: stages, demand, _stop_when_dropped: stop.clone().drop_guard(), stop }
     }
 
-    /// Ends it. Whoever waits for that waits for the tasks of the upstream, or for [`Connection::ended`].
+    /// Ends the connection. To wait for its end, wait for the upstream's tasks or for [`UpstreamConnection::ended`].
     pub(crate) fn stop(&self) {
         self.stop.cancel();
     }
 
-    /// Waits until it has ended with everything behind it. Cancel safe.
+    /// Waits until the connection and everything behind it have ended. Cancel safe.
     pub(crate) async fn ended(&self) {
         let mut stages = self.state.clone();
         // The lifecycle drops the sender when it is done.
         while stages.changed().await.is_ok() {}
     }
 
-    /// Whether it was ended and is not made again.
+    /// Whether it was ended for good.
     pub(crate) fn is_ended(&self) -> bool {
         self.stop.is_cancelled()
     }
@@ -74,7 +75,7 @@ impl UpstreamConnection {
         self.state.borrow().status(Instant::now())
     }
 
-    /// The connection as it is, if it is ready.
+    /// The present connection, if it is ready.
     pub(crate) fn ready(&self) -> Option<Arc<Link>> {
         match &self.state.borrow().phase {
             ConnectionPhase::Ready(link) if !link.loss().is_reported() => Some(Arc::clone(link)),
@@ -82,7 +83,7 @@ impl UpstreamConnection {
         }
     }
 
-    /// A connection that is ready, made if need be. Waits for one attempt at most. Cancel safe.
+    /// A ready connection, made if necessary. Waits for one attempt at most. Cancel safe.
     pub(crate) async fn link(
         &self,
         deadline: Instant,

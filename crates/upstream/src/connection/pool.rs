@@ -1,15 +1,16 @@
-//! The connections to a legacy server that belong to one requester each, because the server learns at the handshake what
-//! the client can be asked, and does not say for whom its questions are.
+//! The connections to a legacy server that belong to one requester each, because the server learns at the handshake what the client can be
+//! asked, and does not say for whom its questions are.
 //!
-//! A requester that takes questions outside its requests has one connection. One that does not (a client without a session)
-//! would share it with strangers of the same affinity, and a question could be anybody's; so each of its requests takes a
-//! connection that no other of them is using, as long as there may be another, and shares one after that: a question that
-//! may be anybody's is declined, never guessed.
+//! A requester that takes questions outside its requests has one connection. A requester that does not (a client without a session) would
+//! share it with other clients of the same affinity, and a question could be for any of them. So each of its requests takes a connection
+//! that none of the others is using, as long as the limits allow another one, and shares one after that. A question that could be for
+//! several clients is declined, never guessed.
 //!
-//! At a server of both eras the legacy clients have them, and those that cannot be asked anything share one.
+//! At a server of both eras, the pool holds the legacy clients' connections; clients that cannot be asked anything share one.
 //!
-//! Bounded, for each principal, for each tenant and in all: when there are too many, the one of them that has been idle longest makes
-//! room. Idle ones end by themselves. In local mode all callers are one principal, so that each affinity is bounded there instead.
+//! The number is bounded for each principal, for each tenant and in all. When a bound is reached, the connection within it that has been
+//! idle longest is ended. Idle connections end by themselves. In local mode all callers are one principal, so each affinity is bounded
+//! instead.
 
 use std::{
     collections::HashMap,
@@ -36,7 +37,7 @@ pub(crate) struct ConnectionPool {
 #[derive(Default)]
 struct State {
     connections: HashMap<PoolKey, PooledConnection>,
-    /// How many are on their way out. They still cost what they cost.
+    /// How many are being ended. Their processes still exist.
     ending: usize,
 }
 
@@ -50,26 +51,26 @@ struct PoolKey {
 /// Whether two requesters count against one limit.
 type SameLimitCheck = fn(&UpstreamRequester, &UpstreamRequester) -> bool;
 
-/// For whom a connection is used.
+/// Who uses a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LeasePurpose {
-    /// For a client: the server may ask it something.
+    /// A client, which the server may ask something.
     Client,
-    /// For the gateway itself.
+    /// The gateway itself.
     Gateway,
 }
 
 /// One requester's connection.
 struct PooledConnection {
     connection: Arc<UpstreamConnection>,
-    /// How many requests use it, and since when.
+    /// How many requests use it, and since when that number is true.
     uses: watch::Sender<ConnectionUses>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct ConnectionUses {
     count: usize,
-    /// How many of them are a client's.
+    /// How many of them belong to clients.
     clients: usize,
     since: Instant,
 }
@@ -86,7 +87,7 @@ impl ConnectionPool {
         Arc::new(Self { context, stop, state: Mutex::default() })
     }
 
-    /// A connection of that requester, to be used; fails if there are too many and all of them are in use.
+    /// Leases one of the requester's connections. Fails if a limit is reached and every connection within it is in use.
     pub(crate) fn lease(
         self: &Arc<Self>,
         requester: &UpstreamRequester,
@@ -96,8 +97,8 @@ impl ConnectionPool {
         let mut state = self.lock();
         let lanes = state.connections_of(requester);
         let asks = self.context.asks_beside_requests.load(Ordering::Relaxed);
-        // Where only judged connections take calls, callers share the judged one: a new one would take none. A question that
-        // could be anybody's is declined there.
+        // When only judged connections take calls, callers share the judged one, because a new one would take no calls. A question that
+        // could be for several of them is declined.
         let alone = purpose == LeasePurpose::Client && !self.context.is_guarded() && self.must_be_alone(requester);
         let fit = lanes.iter().find(|(_, own)| !alone || own.is_free(asks)).or_else(|| {
             let share = shares::principal_share(self.context.spec.limits.connections_max);
@@ -132,12 +133,12 @@ impl ConnectionPool {
         Ok(lease)
     }
 
-    /// That requester's first connection, if there is one.
+    /// The requester's first connection, if there is one.
     pub(crate) fn get(&self, requester: &UpstreamRequester) -> Option<Arc<UpstreamConnection>> {
         self.lock().connections_of(&self.pooled_as(requester)).first().map(|(_, own)| Arc::clone(&own.connection))
     }
 
-    /// As whom a requester has connections: they are legacy ones whatever era the client has, unless users do not share any.
+    /// The requester under which connections are kept: they are legacy ones whatever era the client has, unless every user has their own.
     fn pooled_as(&self, requester: &UpstreamRequester) -> UpstreamRequester {
         let era = if self.context.is_personal() { requester.era } else { Era::Legacy };
         UpstreamRequester { era, ..requester.clone() }
@@ -159,12 +160,12 @@ impl ConnectionPool {
         self.lock().connections.len()
     }
 
-    /// Any connection that is ready.
+    /// Any ready connection.
     pub(crate) fn any_ready(&self) -> Option<Arc<Link>> {
         self.lock().connections.values().find_map(|own| own.connection.ready())
     }
 
-    /// Whether a question could be taken for another client's: then a request shares its connection only if it must.
+    /// Whether a question could be mistaken for another client's. If so, a request shares its connection only when it must.
     fn must_be_alone(&self, requester: &UpstreamRequester) -> bool {
         requester.capabilities.answers_anything()
             && self.context.may_ask_unclearly()
@@ -173,7 +174,7 @@ impl ConnectionPool {
 
     fn make_room(self: &Arc<Self>, state: &mut State, requester: &UpstreamRequester) -> Result<(), PerformFailure> {
         let connections_max = self.context.spec.limits.connections_max;
-        // Who has a full share makes room among its own, and takes nothing from the others.
+        // A requester whose share is full makes room among its own connections and takes nothing from the others.
         let bounds: [(SameLimitCheck, usize); 3] = [
             (is_same_principal, shares::principal_share(connections_max)),
             (is_same_tenant, shares::tenant_share(connections_max)),
@@ -185,7 +186,7 @@ impl ConnectionPool {
         let idle = evictable.filter_map(|(lane, own)| Some((own.idle_since()?, lane)));
         let longest_idle = idle.min_by_key(|(since, _)| *since).map(|(_, lane)| lane.clone());
         match longest_idle {
-            // Whoever comes and goes faster than servers end must not start any number of them.
+            // A requester that opens and closes connections faster than servers end must not start an unlimited number of servers.
             Some(lane) if state.ending < connections_max => {
                 self.end(state, &lane);
                 Ok(())
@@ -194,7 +195,7 @@ impl ConnectionPool {
         }
     }
 
-    /// Ends a connection if nobody has used it for as long as one may be idle.
+    /// Ends a connection that has been unused for the idle time. Returns true if it is gone.
     fn retire(self: &Arc<Self>, lane: &PoolKey, idle_max: Duration) -> bool {
         let mut state = self.lock();
         let Some(own) = state.connections.get(lane) else { return true };
@@ -238,13 +239,14 @@ impl State {
         lanes
     }
 
-    /// How many connections such requesters have.
+    /// How many connections these requesters have.
     fn count(&self, are_counted: impl Fn(&UpstreamRequester) -> bool) -> usize {
         self.connections.keys().filter(|lane| are_counted(&lane.requester)).count()
     }
 }
 
-/// Whether two count against one principal's limit: one user, whatever its sessions. Where all are one user, or none, it is one affinity.
+/// Whether two requesters count against one principal's limit: they are the same user, in whatever session. In local mode, or without a
+/// user, they must have the same affinity.
 fn is_same_principal(one: &UpstreamRequester, other: &UpstreamRequester) -> bool {
     match (limited_user(one), limited_user(other)) {
         (Some(one), Some(other)) => one == other,
@@ -253,7 +255,7 @@ fn is_same_principal(one: &UpstreamRequester, other: &UpstreamRequester) -> bool
     }
 }
 
-/// Whether two count against one tenant's limit. Where all are one user, there is none.
+/// Whether two requesters count against one tenant's limit. In local mode there is none.
 fn is_same_tenant(one: &UpstreamRequester, other: &UpstreamRequester) -> bool {
     limited_user(one).zip(limited_user(other)).is_some_and(|((one, _), (other, _))| one == other)
 }
@@ -263,15 +265,15 @@ fn limited_user(requester: &UpstreamRequester) -> Option<(&str, &str)> {
 }
 
 impl PooledConnection {
-    /// Since when nobody has used it; none while somebody does. A question between requests is a use.
+    /// Since when it has been unused; none while it is in use. An open question between requests counts as use.
     fn idle_since(&self) -> Option<Instant> {
         let uses = *self.uses.borrow();
         let asks = self.connection.ready().is_some_and(|link| link.is_asking_client());
         (uses.count == 0 && !asks).then_some(uses.since)
     }
 
-    /// Whether no client is using it. Where the server is known to ask, it must not be at something either that a client
-    /// gave up; elsewhere that does not matter, and what the server remembers between calls does.
+    /// Whether no client is using it. If the server is known to ask questions, it must not be working on an abandoned request either.
+    /// Otherwise that does not matter, and reuse is better because the server may remember earlier calls.
     fn is_free(&self, asks: bool) -> bool {
         self.uses.borrow().clients == 0 && !(asks && self.has_abandoned_request())
     }
@@ -299,7 +301,7 @@ impl Drop for ConnectionLease {
     }
 }
 
-/// Waits until a connection has been idle for too long, and ends it. Ends when the connection is no longer in the pool.
+/// Waits until a connection has been idle for too long, and ends it. Returns when the connection is no longer in the pool.
 async fn end_when_idle(
     pool: Weak<ConnectionPool>,
     lane: PoolKey,

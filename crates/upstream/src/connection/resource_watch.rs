@@ -1,5 +1,5 @@
-//! A resource that is watched on the connection that a legacy server knows one client by: what such a server tells, and what
-//! changes there at all, may depend on the connection. What everybody can hear of is the shared connection's.
+//! Watches a resource on a client's own connection to a legacy server: which changes such a server announces, and which happen at all, may
+//! depend on the connection. Resources that all users share are watched on the shared connection.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -17,27 +17,27 @@ use crate::{
     shared::SharedContext,
 };
 
-/// How often in a row a server may fail to be reached or to take the wish again.
+/// How many times in a row the server may be unreachable or refuse the watch before it is given up.
 const FAILURES_MAX: u32 = 10;
 
-/// The wish to hear of a resource; given up when dropped, and the server is told.
+/// The watch of a resource. Dropping it ends the watch and tells the server.
 pub struct ConnectionResourceWatch {
     _given_up: DropGuard,
 }
 
-/// What it takes to keep the wish over reconnections.
+/// What is needed to keep the watch over reconnections.
 struct ResourceWatchTask {
     context: Arc<SharedContext>,
     requester: UpstreamRequester,
     uri: String,
-    /// Held, so that the connection is not idle.
+    /// Held so that the connection does not count as idle.
     lease: ConnectionLease,
 }
 
 impl ConnectionResourceWatch {
-    /// Asks the server, and goes on asking whenever the connection was made again.
+    /// Asks the server, and asks again whenever the connection was made again.
     ///
-    /// Cancel safe in the sense that a server may keep the wish of nobody until the connection ends.
+    /// Cancel safe, except that the server may keep the watch until the connection ends although no client wants it.
     pub(crate) async fn start(
         context: &Arc<SharedContext>,
         requester: &UpstreamRequester,
@@ -67,7 +67,7 @@ impl ResourceWatchTask {
                 _ = link.loss().reported() => {}
                 () = given_up.cancelled() => {
                     if let Err(failure) = self.send_request(&link, method::RESOURCES_UNSUBSCRIBE, self.attempt_deadline()).await {
-                        tracing::debug!(upstream = %self.context.spec.id, %failure, "a watch could not be given up");
+                        tracing::debug!(upstream = %self.context.spec.id, %failure, "the server did not end a watch");
                     }
                     return;
                 }
@@ -83,7 +83,7 @@ impl ResourceWatchTask {
         }
     }
 
-    /// Asks on the next connection; what changed meanwhile was missed, so it counts as changed.
+    /// Asks on the next connection. Changes in between were missed, so the resource counts as changed.
     async fn resubscribe(&self) -> Option<Arc<Link>> {
         for failures in 1..=FAILURES_MAX {
             let again = async {
@@ -110,7 +110,7 @@ impl ResourceWatchTask {
     }
 
     async fn send_request(&self, link: &Link, method: &'static str, deadline: Instant) -> Result<(), PerformFailure> {
-        // What the server says about it is the client's to hear.
+        // What the server says about the watch goes to the client.
         let sink = self.context.attached.get(&self.requester.affinity);
         let caller = sink.map(|sink| CallerSink { sink, wants_progress: false, wants_log: true });
         let audience = caller.map_or(RequestAudience::Nobody, RequestAudience::Caller);

@@ -1,8 +1,8 @@
-//! A connection on which both sides speak whenever they like: one writer, one reader, and the table of requests between
-//! them. What carries the bytes, a child's pipes or a stream of events, is not known here.
+//! A connection on which both sides speak at any time: one writer, one reader, and the table of requests between them. It does not know
+//! what carries the bytes, a child's pipes or a stream of events.
 //!
-//! The reader never waits for anybody: what cannot be passed on at once is dropped. The writer may be stuck for as long as
-//! the server does not read; requests behind it keep their deadlines, because they can be withdrawn.
+//! The reader never waits: a message that cannot be passed on at once is dropped. The writer may be stuck for as long as the server does
+//! not read. Requests behind it keep their deadlines, because they can be withdrawn.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub(crate) struct Duplex {
 }
 
 impl Duplex {
-    /// The caller's side, and what the reader and the writer need.
+    /// Creates the caller's side, and what the reader and the writer need.
     pub(crate) fn new(
         context: &Arc<SharedContext>,
         requester: Option<UpstreamRequester>,
@@ -74,7 +74,7 @@ impl Duplex {
     }
 
     /// Makes a request and waits for its end. Not cancel safe: a dropped request may still be executed.
-    #[expect(clippy::manual_async_fn, reason = "an `async fn` would keep what it is given twice")]
+    #[expect(clippy::manual_async_fn, reason = "an `async fn` would store its arguments twice")]
     pub(crate) fn exchange<'a>(
         &'a self,
         request: WireRequest<'a>,
@@ -117,7 +117,7 @@ impl Duplex {
         }
     }
 
-    /// Sends a notification, or says that it could not be sent in time.
+    /// Sends a notification, or reports that it could not be sent in time.
     pub(crate) async fn notify(&self, mut body: Vec<u8>, deadline: Instant) -> Result<(), String> {
         body.push(b'\n');
         match self.enqueue(Parcel::new(body), &WireRequestTerms::until(deadline)).await {
@@ -138,14 +138,14 @@ impl Duplex {
                     permit.send(parcel);
                     Ok(())
                 }
-                // The writer has ended, and the connection is about to.
+                // The writer has ended, and the connection is about to end.
                 Err(_) => Err(ExchangeEnd::NeverLeft { why: "the server closed its input".to_owned() }),
             },
         }
     }
 }
 
-/// What a waiter was told, seen together with whether its request left.
+/// Combines the outcome that a request got with whether its bytes were sent.
 fn ended(told: Option<Result<Bytes, PerformFailure>>, parcel: &Parcel) -> ExchangeEnd {
     match told {
         Some(Ok(result)) => ExchangeEnd::Answered(result),

@@ -1,6 +1,6 @@
-//! The places of the requests under way on one connection. Their number is limited. On a connection that users share, one principal
-//! may hold a quarter of the places and one tenant three quarters, so that no user keeps the others from the server. In local mode all
-//! callers are one principal, which may hold all places; so may the user of a connection that belongs to one requester.
+//! The slots of the requests that are running on one connection. Their number is limited. On a connection that users share, one principal
+//! may hold a quarter of the slots and one tenant three quarters, so that no user blocks the server for the others. In local mode all
+//! callers are one principal, which may hold all slots; so may the user of a connection that belongs to one requester.
 
 use std::{
     collections::HashMap,
@@ -14,7 +14,7 @@ use crate::{
     shares,
 };
 
-/// The places of one connection.
+/// The slots of one connection.
 #[derive(Debug)]
 pub(crate) struct InFlightLimit {
     count_max: usize,
@@ -23,7 +23,7 @@ pub(crate) struct InFlightLimit {
     counts: Mutex<InFlightCounts>,
 }
 
-/// One request's place, held until this is dropped.
+/// One request's slot, held until this is dropped.
 #[derive(Debug)]
 pub(crate) struct InFlightSlot<'a> {
     limit: &'a InFlightLimit,
@@ -37,7 +37,7 @@ struct InFlightCounts {
     of_tenants: HashMap<InFlightTenant, usize>,
 }
 
-/// A user by tenant and principal, without copies of their names.
+/// A user by tenant and principal, without copying their names.
 #[derive(Debug)]
 struct InFlightPrincipal(RequestUser);
 
@@ -50,7 +50,7 @@ impl InFlightLimit {
         Self { count_max, shared, counts: Mutex::default() }
     }
 
-    /// Takes a place for a request on those terms. A subscription needs none: there are two at most, and they last as long as the
+    /// Takes a slot for a request with these terms. A subscription needs none: there are two at most, and they last as long as the
     /// connection.
     pub(crate) fn slot_for(&self, terms: &WireRequestTerms) -> Result<Option<InFlightSlot<'_>>, PerformFailure> {
         match terms.audience {
@@ -59,7 +59,7 @@ impl InFlightLimit {
         }
     }
 
-    /// Takes a place for a request of that user; the gateway's own requests have none.
+    /// Takes a slot for a request of this user. The gateway's own requests have no user, so no user's limit applies.
     fn take(&self, behalf: Option<&RequestUser>) -> Result<InFlightSlot<'_>, PerformFailure> {
         let user = behalf.filter(|behalf| self.shared && behalf.limited_user().is_some());
         let mut held = self.lock();
@@ -83,7 +83,7 @@ impl InFlightLimit {
     }
 
     fn lock(&self) -> MutexGuard<'_, InFlightCounts> {
-        // Every critical section leaves whole counts: no panic can leave them half-changed.
+        // Every critical section leaves consistent counts: no panic can leave them half-changed.
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -162,7 +162,7 @@ mod tests {
         RequestUser::Recorded(Arc::new(caller))
     }
 
-    /// Takes places until there is none, and says how many there were and which limit was told.
+    /// Takes slots until none is left, and returns how many there were and which limit was reported.
     fn take_all<'a>(
         places: &'a InFlightLimit,
         behalf: Option<&RequestUser>,

@@ -1,6 +1,5 @@
-//! What a server writes on a connection that all requests share, message by message: answers find their requests, what is
-//! said besides goes to the conversations, and everything else is counted and skipped. Nothing a server writes ends the
-//! connection.
+//! Routes what a server writes on a connection that all requests share, message by message: answers go to their requests, other messages go
+//! to the conversations, and everything else is counted and skipped. Nothing a server writes ends the connection.
 
 use std::sync::{
     Arc,
@@ -21,7 +20,7 @@ use super::{
 };
 use crate::{PerformFailure, shared::SharedContext};
 
-/// Takes in what a server writes.
+/// Routes what a server writes.
 #[derive(Debug)]
 pub(crate) struct InboundRouter {
     pub(crate) context: Arc<SharedContext>,
@@ -31,7 +30,7 @@ pub(crate) struct InboundRouter {
     pub(crate) signals: Arc<StartupSignals>,
 }
 
-/// What a server wrote that nobody could be told about. A request that times out says so.
+/// Counts of what a server wrote that could not be routed. A request that times out reports them.
 #[derive(Debug, Default)]
 pub(crate) struct UnroutedMessages {
     not_messages: AtomicU64,
@@ -40,12 +39,12 @@ pub(crate) struct UnroutedMessages {
 }
 
 impl UnroutedMessages {
-    /// In words; none if there was nothing.
+    /// The counts in words; none if there are none.
     pub(crate) fn note(&self) -> Option<String> {
         let counts = [
-            (&self.oversized, "answers longer than allowed whose request could not be told"),
+            (&self.oversized, "answers longer than allowed, for an unknown request"),
             (&self.not_messages, "lines that are not MCP messages"),
-            (&self.unknown_ids, "answers that nobody waits for"),
+            (&self.unknown_ids, "answers that no request was waiting for"),
         ];
         let parts: Vec<String> = counts
             .into_iter()
@@ -54,7 +53,7 @@ impl UnroutedMessages {
                 count => Some(format!("{count} {what}")),
             })
             .collect();
-        (!parts.is_empty()).then(|| format!("on this connection it has written {}", parts.join(", ")))
+        (!parts.is_empty()).then(|| format!("on this connection the server has written {}", parts.join(", ")))
     }
 }
 
@@ -68,7 +67,7 @@ impl InboundRouter {
         Self { context, pending, conversations, unrouted_messages, signals: Arc::default() }
     }
 
-    /// Takes in one message.
+    /// Routes one message.
     pub(crate) fn on_line(&self, line: &Bytes) {
         self.signals.record_output();
         if line.trim_ascii().is_empty() {
@@ -90,7 +89,7 @@ impl InboundRouter {
         }
     }
 
-    /// A line that was too long to keep: if it answered a request, that request fails now rather than at its deadline.
+    /// Handles a line that was too long to keep. If it answered a request, that request fails now rather than at its deadline.
     pub(crate) fn on_oversized(&self, prefix: &[u8], tail: &[u8]) {
         let bytes_max = self.context.spec.limits.message_bytes_max;
         let id = answered_id(prefix, tail);
@@ -114,7 +113,7 @@ impl InboundRouter {
                 self.signals.record_late_answer(*number, &result);
             }
             self.unrouted_messages.unknown_ids.fetch_add(1, Ordering::Relaxed);
-            tracing::debug!(upstream = %self.context.spec.id, %id, "an answer that nobody waits for was ignored");
+            tracing::debug!(upstream = %self.context.spec.id, %id, "an answer that no request was waiting for is ignored");
         }
     }
 
@@ -143,10 +142,10 @@ struct ClaimedEnvelope<'a> {
     method: Option<&'a RawValue>,
 }
 
-/// The id of what looks like an answer, however broken. A broken request of the server's has an id of its own, so only
-/// what has no method counts.
+/// The id of a line that looks like an answer, however broken. A line with a method does not count: it is a broken request of the server,
+/// whose id is the server's own.
 fn claimed_id(line: &[u8]) -> Option<i64> {
-    // Serde would read a list as the members in order.
+    // Serde would accept an array as the members in order.
     if !line.trim_ascii_start().starts_with(b"{") {
         return None;
     }
@@ -181,7 +180,7 @@ mod tests {
         unrouted_messages.oversized.fetch_add(1, Ordering::Relaxed);
         assert_eq!(
             unrouted_messages.note().unwrap(),
-            "on this connection it has written 1 answers longer than allowed whose request could not be told, \
+            "on this connection the server has written 1 answers longer than allowed, for an unknown request, \
              2 lines that are not MCP messages"
         );
     }

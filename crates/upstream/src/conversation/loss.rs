@@ -1,17 +1,17 @@
-//! Why and when a connection went, told once to everybody who waits on it.
+//! Why and when a connection was lost, reported once to every request that waits on it.
 
 use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
 
-/// Why and when a connection went, told once.
+/// Reports once why and when a connection was lost.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ConnectionLoss {
     token: CancellationToken,
     why: Arc<OnceLock<LossReason>>,
 }
 
-/// Why a connection went.
+/// Why a connection was lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LossReason {
     /// It broke.
@@ -19,12 +19,12 @@ pub(crate) enum LossReason {
         /// How.
         why: String,
     },
-    /// What was agreed does not hold any more; a new agreement can be had at once.
+    /// The session or the agreed era is no longer valid; a new handshake can be made at once.
     Disowned,
 }
 
 impl ConnectionLoss {
-    /// Tells that the connection is gone. The first reason stays.
+    /// Reports the loss. The first reason stays.
     pub(crate) fn report(&self, gone: LossReason) {
         let _ = self.why.set(gone);
         self.token.cancel();
@@ -34,7 +34,7 @@ impl ConnectionLoss {
         self.token.is_cancelled()
     }
 
-    /// Waits until it is told. Cancel safe.
+    /// Waits until the loss is reported. Cancel safe.
     pub(crate) async fn reported(&self) -> LossReason {
         self.token.cancelled().await;
         self.why.get().cloned().unwrap_or(LossReason::Broke { why: "it was closed".to_owned() })

@@ -1,9 +1,9 @@
-//! What a server says besides its answers, on one connection, and to whom it goes: to the request it belongs to, to the
-//! client of the connection, to everybody, or to nobody.
+//! What a server says besides its answers on one connection, and who gets it: the request it belongs to, the client of the connection, all
+//! clients, or none.
 //!
-//! Over HTTP a request has a stream of its own. Everywhere else a server does not say which request it means, so only where
-//! there is one candidate is it taken for that one's. Every request that somebody made is a candidate, whether or not they
-//! listen, and stays one after they gave it up until the server answers it: a server may go on with what was cancelled.
+//! Over HTTP a request has a stream of its own. Over other transports a server does not say which request it means, so a message is
+//! attributed to a request only if there is a single candidate. Every request of a client is a candidate, whether or not the client
+//! listens, and stays one after the client gave it up until the server answers it, because a server may continue a cancelled request.
 //!
 //! The modules below are what connections have in common, whatever carries them.
 
@@ -51,14 +51,14 @@ use crate::{
     shared::{SharedContext, announcement},
 };
 
-/// How many requests that were given up are remembered on one connection.
+/// How many abandoned requests are remembered on one connection.
 const GIVEN_UP_MAX: usize = 1_024;
 
-/// The requests under way on one connection.
+/// The running requests of one connection.
 #[derive(Debug)]
 pub(crate) struct Conversations {
     context: Arc<SharedContext>,
-    /// For whom the connection was made; nobody for the one that is shared.
+    /// The requester that the connection is for; none for the shared one.
     requester: Option<UpstreamRequester>,
     era: OnceLock<Era>,
     under_way: Mutex<OpenRequests>,
@@ -68,9 +68,9 @@ pub(crate) struct Conversations {
 #[derive(Debug, Default)]
 struct OpenRequests {
     by_id: HashMap<i64, RequestConversation>,
-    /// How many of them were given up.
+    /// How many of them were abandoned.
     given_up: usize,
-    /// More were given up than are remembered: from now on nothing outside a stream can be said to be anybody's.
+    /// More were abandoned than are remembered: from now on, a message outside a stream cannot be attributed to a request.
     overflowed: bool,
 }
 
@@ -78,38 +78,38 @@ struct OpenRequests {
 struct RequestConversation {
     audience: RequestAudience,
     pausable_deadline: PausableDeadline,
-    /// Nobody is asked on its behalf any more.
+    /// No client is asked on its behalf any more.
     is_over: bool,
-    /// Says so to what is being asked; none before something is.
+    /// Ends its open questions; none before there is one.
     over: Option<CancellationToken>,
-    /// The server is done with it.
+    /// The server has answered it.
     answered: bool,
-    /// Nobody waits for it any more.
+    /// No caller waits for it any more.
     given_up: bool,
 }
 
-/// A request's part. Dropping it withdraws what has not left and ends its conversation; what left and is not settled stays a
-/// candidate.
+/// Registers a request in the conversations. Dropping it withdraws a request that was not sent, and ends the request's questions. A request
+/// that was sent and is not settled stays a candidate.
 #[derive(Debug)]
 pub(crate) struct RequestGuard<'a> {
     conversations: &'a Conversations,
     id: i64,
     parcel: Parcel,
-    /// The server is done with it, or never had it.
+    /// The server has finished it, or never had it.
     settled: bool,
 }
 
-/// Who is meant by something that a server said.
+/// The recipient of something that a server said.
 enum Recipient {
     /// A client.
     Client {
         sink: Arc<dyn ServerMessageSink>,
-        /// Whose time stands still while the client is asked.
+        /// The deadlines that pause while the client is asked.
         clocks: Vec<PausableDeadline>,
-        /// When the request that the question belongs to is over, where that is known.
+        /// Cancelled when the request that the question belongs to is over, if that request is known.
         over: CancellationToken,
     },
-    /// Nobody; why.
+    /// No client, with the reason.
     Nobody(&'static str),
 }
 
@@ -118,7 +118,7 @@ impl Conversations {
         &self.context
     }
 
-    /// For whom the connection was made; nobody for the one that is shared.
+    /// The requester that the connection is for; none for the shared one.
     pub(crate) fn requester(&self) -> Option<&UpstreamRequester> {
         self.requester.as_ref()
     }
@@ -137,7 +137,7 @@ impl Conversations {
         }
     }
 
-    /// The era that was agreed on; legacy while agreeing, because only legacy servers speak up then.
+    /// The era that was agreed on. Legacy during the handshake, because only legacy servers send messages then.
     pub(crate) fn era(&self) -> Era {
         self.era.get().copied().unwrap_or(Era::Legacy)
     }
@@ -155,7 +155,7 @@ impl Conversations {
         self.questions.has_open()
     }
 
-    /// Takes part from now on. Whoever calls has bounded the requests.
+    /// Registers a request. The caller has limited the number of requests.
     pub(crate) fn register(&self, id: i64, terms: &WireRequestTerms, parcel: &Parcel) -> RequestGuard<'_> {
         let (audience, pausable_deadline) = (terms.audience.clone(), terms.pausable_deadline.clone());
         let conversation = RequestConversation {
@@ -170,7 +170,7 @@ impl Conversations {
         RequestGuard { conversations: self, id, parcel: parcel.clone(), settled: false }
     }
 
-    /// The server answered a request, whoever still waits for it.
+    /// Records that the server answered a request, whether or not a caller still waits for it.
     pub(crate) fn answered(&self, id: i64) {
         let mut under_way = self.lock();
         match under_way.by_id.get_mut(&id) {
@@ -183,19 +183,19 @@ impl Conversations {
         }
     }
 
-    /// Whether the server may still work on a request that was given up.
+    /// Whether the server may still be working on an abandoned request.
     pub(crate) fn has_abandoned_request(&self) -> bool {
         let under_way = self.lock();
         under_way.given_up > 0 || under_way.overflowed
     }
 
-    /// Takes a notification in. `of` is the request whose stream it came on.
+    /// Handles a notification. `of` is the request whose stream it came on.
     pub(crate) fn on_notification(&self, method: &str, params: Option<&RawValue>, of: Option<i64>) {
         if let Err(fault) = inspect(params) {
             self.context.protocol_warnings.warn(
                 &self.context.spec.id,
                 &fault,
-                "a notification of the server is dropped",
+                "a notification from the server is dropped",
             );
             return;
         }
@@ -222,7 +222,7 @@ impl Conversations {
         }
     }
 
-    /// Takes a request of the server's in. `of` is the request on whose stream it came.
+    /// Handles a request of the server. `of` is the request whose stream it came on.
     pub(crate) fn on_request(&self, id: &Id, method: &str, params: Option<&RawValue>, of: Option<i64>) {
         tracing::debug!(upstream = %self.context.spec.id, method, "the server made a request");
         // A modern server has no requests of its own, and a client must not answer any.
@@ -230,7 +230,7 @@ impl Conversations {
             return;
         }
         if let Err(fault) = inspect(params) {
-            self.context.protocol_warnings.warn(&self.context.spec.id, &fault, "a request of the server is refused");
+            self.context.protocol_warnings.warn(&self.context.spec.id, &fault, "a request from the server is refused");
             return self.server_outbox().refuse(id, code::INVALID_PARAMS, &format!("the message {fault}"));
         }
         if method == method::PING {
@@ -241,7 +241,7 @@ impl Conversations {
             let why = format!("the client did not declare that it answers this `{method}`");
             return self.server_outbox().refuse(id, code::METHOD_NOT_FOUND, &why);
         }
-        // Roots are asked for by the way, by servers that ask nothing else.
+        // Servers that ask nothing else still ask for roots, so `roots/list` does not count.
         if of.is_none() && method != method::ROOTS_LIST {
             self.context.asks_beside_requests.store(true, Ordering::Relaxed);
         }
@@ -268,7 +268,7 @@ impl Conversations {
         }
     }
 
-    /// A server takes back a question, or ends a subscription.
+    /// The server withdraws a question or ends a subscription.
     fn on_cancelled(&self, params: &RawValue) {
         #[derive(Deserialize)]
         struct CancelledParams {
@@ -302,14 +302,14 @@ impl Conversations {
         }
     }
 
-    /// Hands a server message to whom it is meant for; what does not fit is dropped.
+    /// Passes a server message to its recipient. A message that does not fit is dropped.
     fn pass_on(&self, of: Option<i64>, wants: impl Fn(bool) -> bool, server_message: ServerMessage) {
         if let Recipient::Client { sink, .. } = self.recipient(of, wants) {
             let _ = sink.receive(server_message);
         }
     }
 
-    /// Whose it is. `wants` says, by whether a request asked for the server's log, whether it can be its.
+    /// Finds the recipient. `wants` decides, from whether a request asked for the server's log, whether that request is a candidate.
     fn recipient(&self, of: Option<i64>, wants: impl Fn(bool) -> bool) -> Recipient {
         let mut under_way = self.lock();
         if let Some(id) = of {
@@ -327,19 +327,19 @@ impl Conversations {
         let mut candidates = candidates.map(|(id, conversation)| (*id, &conversation.audience));
         match (candidates.next(), candidates.next()) {
             (Some((id, RequestAudience::Caller(_))), None) if !under_way.overflowed => under_way.caller_of(id),
-            // Whichever request it is about, one of these waits for the client now.
+            // Whichever request the message is about, one of these requests now waits for the client.
             _ => self.attached_recipient(
                 under_way.by_id.values().map(|conversation| conversation.pausable_deadline.clone()).collect(),
             ),
         }
     }
 
-    /// The client of the connection, where it can be spoken to outside a request.
+    /// The client of the connection, if it takes messages outside a request.
     fn attached_recipient(&self, clocks: Vec<PausableDeadline>) -> Recipient {
         let sink = self.requester.as_ref().and_then(|client| self.context.attached.get(&client.affinity));
         sink.map_or(
             Recipient::Nobody(
-                "it is not clear which request this belongs to, and the client takes nothing outside one",
+                "it is not clear which request this belongs to, and the client takes nothing outside a request",
             ),
             |sink| Recipient::Client { sink, clocks, over: CancellationToken::new() },
         )
@@ -351,7 +351,7 @@ impl Conversations {
 }
 
 impl OpenRequests {
-    /// The request of that id, if somebody waits for it.
+    /// The request with this id, if a caller waits for it.
     fn waited_for(&self, id: i64) -> Option<&RequestConversation> {
         self.by_id.get(&id).filter(|conversation| !conversation.given_up)
     }
@@ -373,7 +373,7 @@ impl OpenRequests {
         }
     }
 
-    /// No caller waits for it any more. Returns the token that tells its open questions so.
+    /// Records that no caller waits for the request any more. Returns the token that ends its open questions.
     fn leave(&mut self, id: i64, outstanding: bool) -> Option<CancellationToken> {
         let room = self.given_up < GIVEN_UP_MAX;
         let conversation = self.by_id.get_mut(&id)?;
@@ -392,7 +392,7 @@ impl OpenRequests {
 }
 
 impl RequestConversation {
-    /// No client is asked on its behalf any more. Returns the token that tells its open questions so.
+    /// Records that no client is asked on its behalf any more. Returns the token that ends its open questions.
     fn end(&mut self) -> Option<CancellationToken> {
         self.is_over = true;
         self.over.take()
@@ -400,18 +400,18 @@ impl RequestConversation {
 }
 
 impl RequestGuard<'_> {
-    /// Nobody is asked on its behalf any more, and what is being asked is declined.
+    /// Asks no client on the request's behalf any more, and declines its open questions.
     pub(crate) fn end_questions(&self) {
         let over = self.conversations.lock().by_id.get_mut(&self.id).and_then(RequestConversation::end);
         cancel_questions(over);
     }
 
-    /// Nothing that the server says from now on is about the request.
+    /// Records that nothing the server says from now on is about this request.
     pub(crate) fn settle(&mut self) {
         self.settled = true;
     }
 
-    /// Withdraws the request. True means that it never leaves; false that it did, or may have.
+    /// Withdraws the request. True means that it is never sent; false that it was, or may have been.
     pub(crate) fn withdraw(&mut self) -> bool {
         let withdrawn = self.parcel.withdraw();
         self.settled |= withdrawn;
@@ -427,14 +427,14 @@ impl Drop for RequestGuard<'_> {
     }
 }
 
-/// What was being asked is over. Told without holding the lock: who hears it may come back for it.
+/// Ends open questions. Called without the lock, because the code that runs on cancellation may take it.
 fn cancel_questions(over: Option<CancellationToken>) {
     if let Some(over) = over {
         over.cancel();
     }
 }
 
-/// Checks the shape of parameters that are to be passed on.
+/// Checks the shape of parameters before they are passed on.
 fn inspect(params: Option<&RawValue>) -> Result<(), ShapeFault> {
     params.map_or(Ok(()), |params| shape::inspect(params.get().as_bytes()))
 }

@@ -1,5 +1,5 @@
-//! How a server is told something that is not a request: answers to its own requests, cancellations, a client's notifications. Each is
-//! a line of its own. Who writes the lines out is the transport's business.
+//! Sends a server messages that are not requests: answers to its own requests, cancellations, a client's notifications. Each is one line.
+//! The transport writes the lines.
 
 use servanda_mcp::{
     Id, RpcError,
@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::loss::ConnectionLoss;
 use crate::request::parcel::Parcel;
 
-/// How a server is spoken to without being asked anything. It does not keep the connection alive.
+/// Sends messages to a server without asking anything. It does not keep the connection alive.
 #[derive(Debug, Clone)]
 pub(crate) struct Outbox {
     pub(crate) outbox: mpsc::WeakSender<Parcel>,
@@ -19,7 +19,7 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// Answers at once; what does not fit is dropped, because a server that does not read cannot be told anything.
+    /// Answers at once. An answer that does not fit is dropped, because a server that does not read cannot be told anything.
     pub(crate) fn respond(&self, id: &Id, result: &str) {
         self.send_if_room(response(id, result));
     }
@@ -29,14 +29,14 @@ impl Outbox {
         self.send_if_room(failure(Some(id), &RpcError::new(code, why)));
     }
 
-    /// Says something if there is room for it now.
+    /// Sends a message if there is room for it now.
     pub(crate) fn send_if_room(&self, body: Vec<u8>) {
         if let Some(outbox) = self.outbox.upgrade() {
             let _ = outbox.try_send(line(body));
         }
     }
 
-    /// Says something as soon as there is room, unless the connection goes first.
+    /// Sends a message as soon as there is room, unless the connection is lost first.
     pub(crate) async fn send(&self, body: Vec<u8>) {
         let Some(outbox) = self.outbox.upgrade() else { return };
         tokio::select! {
@@ -47,7 +47,7 @@ impl Outbox {
     }
 }
 
-/// A message as a line; to HTTP the line end is mere space.
+/// A message as one line. HTTP treats the line end as whitespace.
 fn line(body: Vec<u8>) -> Parcel {
     let mut body = on_one_line(body);
     body.push(b'\n');

@@ -1,6 +1,6 @@
-//! Finds out which request an answer belongs to when all that is left of the answer are its two ends.
+//! Finds out which request an answer belongs to when only the two ends of the answer were kept.
 //!
-//! Servers write the id first (Python, Go, Rust) or last (TypeScript). What cannot be told for certain is not guessed.
+//! Servers write the id first (Python, Go, Rust) or last (TypeScript). An id that is not certain is not guessed.
 
 /// What the beginning of a message says.
 #[derive(Debug, PartialEq, Eq)]
@@ -9,11 +9,11 @@ enum MessageBeginning {
     Answer(i64),
     /// A request or a notification.
     NotAnAnswer,
-    /// Undecided.
+    /// Not decided yet.
     Open,
 }
 
-/// The id of the request that the message with these edges answers.
+/// The id of the request that a message with these two ends answers.
 pub(crate) fn answered_id(prefix: &[u8], tail: &[u8]) -> Option<i64> {
     match read_beginning(prefix) {
         MessageBeginning::Answer(id) => Some(id),
@@ -119,7 +119,7 @@ mod tests {
             (r#"{"result":{"content":[{"#, r#"xx"}]},"id":7,"jsonrpc":"2.0"}"#, Some(7)),
             (r#"{"result":{"content":[{"#, "xx\"}]} , \"id\" : 7 } \r", Some(7)),
             (r#"{"jsonrpc":"2.0","result":{"#, r#"xx"}]},"id":7}"#, Some(7)),
-            // An object inside the result that has an id is not the answer's id.
+            // An object inside the result that has an id does not give the answer's id.
             (r#"{"jsonrpc":"2.0","result":{"rows":[{"#, r#"{"id":7}]}}"#, None),
             // The server's own requests and notifications have ids of their own.
             (r#"{"jsonrpc":"2.0","id":7,"method":"sampling/createMessage","params":{"#, "}}", None),

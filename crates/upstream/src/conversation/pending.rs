@@ -1,5 +1,5 @@
-//! The requests that wait for an answer on one connection. An answer finds its request by id, once; what comes for nobody is
-//! not kept. Locked only for a lookup; how many there may be is limited by [`super::in_flight`], and there are two subscriptions at most.
+//! The requests that wait for an answer on one connection. An answer finds its request by id, once; an answer without a request is dropped.
+//! Locked only for a lookup. [`super::in_flight`] limits their number, and there are two subscriptions at most.
 
 use std::{
     collections::HashMap,
@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::PerformFailure;
 
-/// What a waiting request is told.
+/// The outcome of a waiting request.
 pub(crate) type PendingOutcome = Result<Bytes, PerformFailure>;
 
 /// The waiting requests.
@@ -23,28 +23,28 @@ pub(crate) struct PendingRequests {
 #[derive(Debug)]
 enum State {
     Open(HashMap<i64, oneshot::Sender<PendingOutcome>>),
-    /// The connection is gone; why.
+    /// The connection is gone, with the reason.
     Closed(String),
 }
 
-/// A request cannot wait here: the connection is gone.
+/// A request cannot wait because the connection is gone.
 #[derive(Debug)]
 pub(crate) struct ConnectionClosed {
     /// Why it is gone.
     pub(crate) why: String,
 }
 
-/// A request's place. Dropping it gives the place up: a later answer finds nobody.
+/// A waiting request. Dropping it removes the request, so that a later answer is dropped.
 #[derive(Debug)]
 pub(crate) struct PendingResponse<'a> {
     pending: &'a PendingRequests,
     id: i64,
-    /// What it is told.
+    /// Receives the outcome.
     pub(crate) outcome: oneshot::Receiver<PendingOutcome>,
 }
 
 impl PendingRequests {
-    /// Takes a place before the request is sent.
+    /// Registers a request before it is sent.
     pub(crate) fn register(&self, id: i64) -> Result<PendingResponse<'_>, ConnectionClosed> {
         let (tell, told) = oneshot::channel();
         match &mut *self.lock() {
@@ -56,7 +56,7 @@ impl PendingRequests {
         }
     }
 
-    /// Tells the request of that id. False if nobody waits under it.
+    /// Completes the request with this id. Returns false if no request waits under it.
     pub(crate) fn resolve(&self, id: i64, told: PendingOutcome) -> bool {
         let waiting = match &mut *self.lock() {
             State::Open(waiting) => waiting.remove(&id),
@@ -65,7 +65,7 @@ impl PendingRequests {
         waiting.is_some_and(|waiting| waiting.send(told).is_ok())
     }
 
-    /// Tells everybody that the connection is gone, and everybody who comes later. The first reason stays.
+    /// Fails all waiting requests, and all later ones, because the connection is gone. The first reason stays.
     pub(crate) fn close(&self, why: &str) {
         let state = {
             let mut state = self.lock();
@@ -115,14 +115,14 @@ mod tests {
     }
 
     #[test]
-    fn a_late_answer_finds_nobody() {
+    fn a_late_answer_is_not_delivered() {
         let pending = PendingRequests::default();
         drop(pending.register(1).unwrap());
         assert!(!pending.resolve(1, Ok(Bytes::new())));
     }
 
     #[test]
-    fn everybody_learns_that_the_connection_is_gone() {
+    fn all_requests_learn_that_the_connection_is_gone() {
         let pending = PendingRequests::default();
         let mut place = pending.register(1).unwrap();
         pending.close("exit status: 1");

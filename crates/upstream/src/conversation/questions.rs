@@ -1,7 +1,7 @@
-//! The questions a legacy server asks of a client: each is handed on, waited for by a task of its own, and answered under
-//! the server's own id. Nothing here blocks whoever reads from the server.
+//! The questions that a legacy server asks a client. Each is passed on, awaited by a task of its own, and answered under the server's own
+//! id. Nothing here blocks the task that reads from the server.
 //!
-//! Who is asked is decided by the conversations; what is answered, by the client.
+//! The conversations decide which client is asked; the client decides what to answer.
 
 use std::{
     collections::HashMap,
@@ -31,17 +31,17 @@ const QUESTIONS_OPEN_MAX: usize = 64;
 pub(crate) struct OpenQuestions {
     context: Arc<SharedContext>,
     server_outbox: Outbox,
-    /// By the server's ids, each with what ends it.
+    /// By the server's ids, each with the token that ends it.
     open: Mutex<HashMap<Id, CancellationToken>>,
 }
 
-/// A question, on its way to a client.
+/// A question on its way to a client.
 #[derive(Debug)]
 pub(crate) struct RoutedQuestion<'a> {
     pub(crate) id: Id,
     pub(crate) method: &'a str,
     pub(crate) params: Option<&'a RawValue>,
-    /// What is held for as long as the question is open.
+    /// Pauses the deadlines of these requests for as long as the question is open.
     pub(crate) clocks: Vec<DeadlinePause>,
     /// Cancelled when the request it belongs to is over.
     pub(crate) over: CancellationToken,
@@ -56,14 +56,14 @@ impl OpenQuestions {
         &self.server_outbox
     }
 
-    /// Asks a client, or declines where that cannot be done.
+    /// Asks a client, or declines if that is not possible.
     pub(crate) fn ask(self: &Arc<Self>, client: &dyn ServerMessageSink, asked: RoutedQuestion<'_>) {
         let RoutedQuestion { id, method, params, clocks, over } = asked;
         let withdrawn = CancellationToken::new();
         {
             let mut open = self.lock();
             if open.contains_key(&id) {
-                tracing::debug!(upstream = %self.context.spec.id, %id, "the server asked twice under one id");
+                tracing::debug!(upstream = %self.context.spec.id, %id, "the server used one id for two open questions");
                 return;
             }
             if open.len() >= QUESTIONS_OPEN_MAX {
@@ -86,7 +86,7 @@ impl OpenQuestions {
                 let body = answer.map_or_else(|error| failure(Some(&id), &error), |result| response(&id, result.get()));
                 questions.server_outbox.send(body).await;
             }
-            // Only now: the request's time goes on when the server can.
+            // Only now: the request's deadline runs again when the server can continue.
             drop(clocks);
         });
     }
@@ -96,14 +96,14 @@ impl OpenQuestions {
         !self.lock().is_empty()
     }
 
-    /// The server does not want the answer any more.
+    /// The server withdraws the question.
     pub(crate) fn withdraw(&self, id: &Id) {
         if let Some(withdrawn) = self.lock().get(id) {
             withdrawn.cancel();
         }
     }
 
-    /// The client's answer, or why there is none; nothing where nobody waits for one.
+    /// The client's answer, or why there is none; none if the server no longer waits for one.
     async fn answer(
         &self,
         replied: oneshot::Receiver<QuestionReply>,

@@ -1,6 +1,6 @@
-//! What a child process shows of itself after its start: that it lives at all, and that it is modern although it said so too late.
+//! What a child process shows after its start: that it runs at all, and that it is modern although it said so too late.
 //!
-//! A server that has written nothing yet is starting, and silence is no verdict then.
+//! A server that has written nothing yet is still starting, so its silence means nothing.
 
 use std::sync::{
     OnceLock,
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::eras::handshake::{EraVerdict, UpstreamPeer, stdio_verdict};
 
-/// The signs of one child.
+/// The signals of one child.
 #[derive(Debug, Default)]
 pub(crate) struct StartupSignals {
     lives: AtomicBool,
@@ -22,7 +22,7 @@ pub(crate) struct StartupSignals {
 }
 
 impl StartupSignals {
-    /// It wrote something.
+    /// Records that it wrote something.
     pub(crate) fn record_output(&self) {
         if !self.lives.swap(true, Ordering::Relaxed) {
             self.first.cancel();
@@ -39,12 +39,12 @@ impl StartupSignals {
         self.first.cancelled().await;
     }
 
-    /// It is asked under this id whether it is modern.
+    /// Sets the id of the request that asks whether it is modern.
     pub(crate) fn set_probe_id(&self, id: i64) {
         self.probe_id.store(id, Ordering::Relaxed);
     }
 
-    /// It answered a request that nobody waits for any more.
+    /// Records an answer that no request waits for any more.
     pub(crate) fn record_late_answer(&self, id: i64, result: &[u8]) {
         if id == self.probe_id.load(Ordering::Relaxed)
             && let EraVerdict::Modern(peer) = stdio_verdict(&Ok(result))
@@ -59,7 +59,7 @@ impl StartupSignals {
         self.late_peer.get()
     }
 
-    /// Waits until it has said too late that it is modern. Cancel safe.
+    /// Waits until it says, too late, that it is modern. Cancel safe.
     pub(crate) async fn wait_for_late_peer(&self) {
         self.late_known.cancelled().await;
     }

@@ -1,5 +1,5 @@
-//! Waits for the end of one request, on any connection: until it ends, its caller cancels it or its deadline passes; and after the
-//! deadline where the answer still matters. How the request left and how its answer comes is the transport's business.
+//! Waits for the end of one request on any connection: until it ends, its caller cancels it or its deadline passes, and after the deadline
+//! if the answer still matters. The transport sends the request and reads its answer.
 
 use std::pin::Pin;
 
@@ -11,21 +11,21 @@ use crate::{
     request::{CancellationMode, WireRequestTerms},
 };
 
-/// What it takes to wait for one request.
+/// What is needed to wait for one request.
 #[derive(Debug)]
 pub(crate) struct ResponseWait<'a> {
     pub(crate) id: i64,
     pub(crate) terms: &'a WireRequestTerms,
-    /// Where the server is told that the answer is not wanted any more; none where a message is not how it is told.
+    /// Where the server is told that the answer is no longer wanted; none if the transport tells it in another way.
     pub(crate) outbox: Option<&'a Outbox>,
-    /// What the caller is told of a request that did not leave before its deadline.
+    /// The message for a request that was not sent before its deadline.
     pub(crate) not_sent: &'static str,
-    /// What the connection has seen that may explain a timeout.
+    /// Counts of unrouted messages, which may explain a timeout.
     pub(crate) unrouted_messages: Option<&'a UnroutedMessages>,
 }
 
 impl ResponseWait<'_> {
-    /// Waits for a request that is under way, and returns what it ended with. A failure says that it is not waited for any longer.
+    /// Waits for a running request and returns its outcome. A failure means that the wait is over before the request is.
     ///
     /// Not cancel safe: a dropped request may still be executed.
     pub(crate) async fn wait<T>(
@@ -59,13 +59,13 @@ impl ResponseWait<'_> {
                         self.send_cancelled("the deadline passed");
                     }
                     let failure = PerformFailure::TimedOut { note: self.unrouted_messages.and_then(UnroutedMessages::note) };
-                    // A server that was told may answer all the same. One that is told by closing its stream is told later:
-                    // the open stream is how an answer comes.
+                    // A server that was told may still answer. A server that is told by closing its stream is told later, because its
+                    // answer comes on the open stream.
                     let Some(longer) = overtime.take().and_then(|overtime| overtime.begin(&failure)) else {
                         return Err(failure);
                     };
                     under_way.end_questions();
-                    // Other requests do not wait for a place because of it.
+                    // Releases the slot, so that other requests do not wait because of this one.
                     drop(place.take());
                     pausable_deadline = longer;
                 }

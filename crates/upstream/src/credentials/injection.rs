@@ -1,6 +1,6 @@
-//! Puts values among the arguments of a call that is about to leave, and hides from everybody else that there is such an
-//! argument: it is taken out of the definition as soon as that is read, so that whoever decides, lists or proposes has never
-//! seen it. Values in, values out.
+//! Inserts credential values into the arguments of a call just before it is sent, and hides these arguments from the rest of the gateway:
+//! they are removed from a tool's definition as soon as it is read, so the code that decides, lists or proposes never sees them. Pure
+//! functions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,38 +8,38 @@ use serde_json::{Value, value::RawValue};
 use servanda_authority::Secret;
 use servanda_mcp::envelope::to_json;
 
-/// How deep an argument may stand.
+/// How deeply nested an argument may be.
 const DEPTH_MAX: usize = 8;
 
-/// The parts of a JSON pointer; none if it is no pointer to an argument.
+/// The parts of a JSON pointer; none if it does not point to an argument.
 pub(crate) fn pointer_parts(pointer: &str) -> Option<Vec<String>> {
     let rest = pointer.strip_prefix('/')?;
     let parts: Vec<String> = rest.split('/').map(|part| part.replace("~1", "/").replace("~0", "~")).collect();
     (parts.len() <= DEPTH_MAX && parts.iter().all(|part| !part.is_empty())).then_some(parts)
 }
 
-/// Whether a value can be put in there.
+/// Whether a value can be inserted at this pointer.
 pub fn is_argument_pointer(pointer: &str) -> bool {
     pointer_parts(pointer).is_some()
 }
 
-/// The arguments with a value put in, or why it cannot be. Everything else keeps its bytes.
+/// Inserts a value into the arguments, or says why it cannot. Everything else keeps its bytes.
 pub(crate) fn insert_argument(arguments: &[u8], pointer: &str, value: &Secret) -> Result<Vec<u8>, &'static str> {
-    let parts = pointer_parts(pointer).ok_or("it is no pointer to an argument")?;
-    let text = value.as_text().ok_or("the value is no text")?;
-    let arguments = std::str::from_utf8(arguments).map_err(|_| "the arguments are no text")?;
+    let parts = pointer_parts(pointer).ok_or("it is not a pointer to an argument")?;
+    let text = value.as_text().ok_or("the value is not text")?;
+    let arguments = std::str::from_utf8(arguments).map_err(|_| "the arguments are not text")?;
     put_at(arguments, &parts, text).map(String::into_bytes)
 }
 
 fn put_at(object: &str, parts: &[String], text: &str) -> Result<String, &'static str> {
     let Some((first, rest)) = parts.split_first() else { return Ok(to_json(text)) };
     if !object.trim_start().starts_with('{') {
-        return Err("there is no object to put it into");
+        return Err("there is no object to insert it into");
     }
     let mut members: BTreeMap<String, &RawValue> =
-        serde_json::from_str(object).map_err(|_| "there is no object to put it into")?;
+        serde_json::from_str(object).map_err(|_| "there is no object to insert it into")?;
     let inner = match members.remove(first) {
-        Some(_) if rest.is_empty() => return Err("the call brings a value of its own for it"),
+        Some(_) if rest.is_empty() => return Err("the call already has a value for it"),
         Some(inner) => put_at(inner.get(), rest, text)?,
         None => put_at("{}", rest, text)?,
     };
@@ -48,7 +48,7 @@ fn put_at(object: &str, parts: &[String], text: &str) -> Result<String, &'static
     Ok(format!("{{{}}}", all.join(",")))
 }
 
-/// A definition without these arguments, and which of them it had.
+/// A definition without these arguments, and the set of those it had.
 pub(crate) fn remove_arguments(
     definition: &RawValue,
     pointers: &BTreeSet<String>,
@@ -62,7 +62,7 @@ pub(crate) fn remove_arguments(
     Some((serde_json::value::to_raw_value(&value).ok()?, taken))
 }
 
-/// Takes an argument out of a schema. False if it is not there.
+/// Removes an argument from a schema. Returns false if it is not there.
 fn remove_argument(schema: &mut Value, pointer: &str) -> bool {
     let Some(parts) = pointer_parts(pointer) else { return false };
     let Some((last, before)) = parts.split_last() else { return false };
@@ -92,11 +92,11 @@ mod tests {
             (r#"{"a":1.50,"b":[1, 2]}"#, "/key", Ok(r#"{"a":1.50,"b":[1, 2],"key":"va\"lue"}"#)),
             (r#"{"auth":{"user":"x"}}"#, "/auth/key", Ok(r#"{"auth":{"user":"x","key":"va\"lue"}}"#)),
             ("{}", "/auth/a~1b", Ok(r#"{"auth":{"a/b":"va\"lue"}}"#)),
-            (r#"{"auth":7}"#, "/auth/key", Err("there is no object to put it into")),
-            (r#"{"key":"mine"}"#, "/key", Err("the call brings a value of its own for it")),
-            (r#"{"key":null}"#, "/key", Err("the call brings a value of its own for it")),
-            ("{}", "key", Err("it is no pointer to an argument")),
-            ("{}", "/", Err("it is no pointer to an argument")),
+            (r#"{"auth":7}"#, "/auth/key", Err("there is no object to insert it into")),
+            (r#"{"key":"mine"}"#, "/key", Err("the call already has a value for it")),
+            (r#"{"key":null}"#, "/key", Err("the call already has a value for it")),
+            ("{}", "key", Err("it is not a pointer to an argument")),
+            ("{}", "/", Err("it is not a pointer to an argument")),
         ];
         for (arguments, pointer, expected) in table {
             let found = insert_argument(arguments.as_bytes(), pointer, &Secret::from("va\"lue".to_owned()));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_does_not_tell_of_what_is_put_in() {
+    fn a_definition_does_not_show_inserted_arguments() {
         let definition = r#"{"name":"t","inputSchema":{"type":"object","properties":{"api_key":{"type":"string"},"q":{},
             "auth":{"type":"object","properties":{"k":{},"u":{}},"required":["k","u"]}},"required":["api_key","q"]}}"#;
         let definition = RawValue::from_string(definition.to_owned()).unwrap();

@@ -1,7 +1,7 @@
-//! The sources of one upstream together: asks all of them within the request's time, sees to it that whatever they present
-//! is known to the redaction before it leaves, and puts it where it belongs.
+//! Combines the credential sources of one upstream: asks all of them within the request's deadline, registers everything they present with
+//! the redaction before it is sent, and puts it where it belongs.
 //!
-//! Where no source is configured there is none of this, and nothing is asked.
+//! An upstream without a source skips all of this.
 
 pub(crate) mod injection;
 pub(crate) mod redaction;
@@ -22,21 +22,21 @@ use crate::{
     request::{WireRequest, WireRequestTerms},
 };
 
-/// How many tools are remembered that take something of ours.
+/// How many tools that take an inserted argument are remembered.
 const TOOLS_MAX: usize = 10_000;
 
-/// What one upstream is shown.
+/// The credentials of one upstream.
 #[derive(Debug)]
 pub(crate) struct Credentials {
     sources: Vec<Arc<dyn CredentialSource>>,
     personal: bool,
-    /// The arguments that are put in, by JSON pointer.
+    /// The arguments that are inserted, by JSON pointer.
     arguments: BTreeSet<String>,
-    /// Which of them a tool takes, as far as it was listed.
+    /// Which of them each listed tool takes.
     taken: RwLock<BTreeMap<String, BTreeSet<String>>>,
 }
 
-/// What is presented, kept out of everything that comes back for as long as this lives, and for a while longer.
+/// Presented credentials. They are redacted from everything that comes back as long as this lives, and for a while longer.
 #[derive(Debug)]
 pub(crate) struct RedactedCredentials {
     pub(crate) presented: PresentedCredentials,
@@ -44,7 +44,7 @@ pub(crate) struct RedactedCredentials {
 }
 
 impl Credentials {
-    /// None where there is no source.
+    /// None if there is no source.
     pub(crate) fn new(sources: Vec<Arc<dyn CredentialSource>>) -> Option<Self> {
         if sources.is_empty() {
             return None;
@@ -57,12 +57,12 @@ impl Credentials {
         })
     }
 
-    /// Whether users do not share connections.
+    /// Whether every user has their own connections.
     pub(crate) fn is_personal(&self) -> bool {
         self.personal
     }
 
-    /// What is shown, known to the redaction. Cancel safe.
+    /// The credentials to show, registered with the redaction. Cancel safe.
     pub(crate) async fn present(
         &self,
         redaction: &Arc<Redaction>,
@@ -75,19 +75,19 @@ impl Credentials {
             }
             Ok(presented)
         };
-        let late = || MissingCredential::unavailable("what it is shown could not be had in time");
+        let late = || MissingCredential::unavailable("the credentials could not be obtained before the deadline");
         let presented = tokio::time::timeout_at(credential_request.deadline, all).await.map_err(|_| late())??;
         let kept = if let Some(kept) = redaction.guards_if_known(&presented) {
             kept
         } else {
-            // Boxed, because it is rare and every request would be larger by it.
+            // Boxed because it is rare, and because it would make the future of every request larger.
             let learning = Box::pin(redaction.add_in_background(&presented));
             tokio::time::timeout_at(credential_request.deadline, learning).await.map_err(|_| late())??
         };
         Ok(RedactedCredentials { presented, _kept: kept })
     }
 
-    /// What can be done about a request that was not let in: whatever one source can do. Cancel safe.
+    /// What to do about a rejected request: the first remedy that a source has. Cancel safe.
     pub(crate) async fn rejected(
         &self,
         credential_request: &CredentialRequest,
@@ -98,17 +98,20 @@ impl Credentials {
             let asked =
                 tokio::time::timeout_at(credential_request.deadline, source.rejected(credential_request, rejection))
                     .await;
-            let late =
-                || Remedy::GiveUp(MissingCredential::unavailable("what it is shown could not be renewed in time"));
+            let late = || {
+                Remedy::GiveUp(MissingCredential::unavailable(
+                    "the credentials could not be renewed before the deadline",
+                ))
+            };
             match asked.unwrap_or_else(|_| late()) {
                 Remedy::TryAgain => return Remedy::TryAgain,
                 Remedy::GiveUp(why) => hopeless = hopeless.or(Some(why)),
             }
         }
-        Remedy::GiveUp(hopeless.unwrap_or_else(|| MissingCredential::unavailable("the server does not let us in")))
+        Remedy::GiveUp(hopeless.unwrap_or_else(|| MissingCredential::unavailable("the server rejects the credentials")))
     }
 
-    /// Takes what is put in out of the definition of a tool, and remembers it.
+    /// Removes the inserted arguments from a tool's definition and remembers which the tool takes.
     pub(crate) fn hide(&self, tool: &mut UpstreamListedTool) {
         if self.arguments.is_empty() {
             return;
@@ -126,13 +129,13 @@ impl Credentials {
         }
     }
 
-    /// Whether a tool takes an argument; one that was never listed does.
+    /// Whether a tool takes an argument. A tool that was never listed counts as taking it.
     fn takes(&self, tool: &str, pointer: &str) -> bool {
         let all = self.taken.read().unwrap_or_else(PoisonError::into_inner);
         all.get(tool).is_none_or(|taken| taken.contains(pointer))
     }
 
-    /// The body of a request with what is presented among its arguments.
+    /// The body of a request with the credentials inserted into its arguments.
     pub(crate) fn body(
         &self,
         request: &WireRequest<'_>,
@@ -143,14 +146,14 @@ impl Credentials {
         let mut arguments = part(range.clone()).to_vec();
         for (pointer, value) in presented.arguments.iter().filter(|(pointer, _)| self.takes(tool, pointer)) {
             arguments = injection::insert_argument(&arguments, pointer, value).map_err(|why| {
-                MissingCredential::unavailable(format!("the argument `{pointer}` cannot be put in: {why}"))
+                MissingCredential::unavailable(format!("the argument `{pointer}` cannot be inserted: {why}"))
             })?;
         }
         Ok([part(0..range.start), &arguments, part(range.end..request.body.len())].concat())
     }
 }
 
-/// Waits for something as long as the request is waited for.
+/// Awaits work for as long as the request is awaited.
 pub(crate) async fn within_deadline<T>(
     terms: &WireRequestTerms,
     work: impl Future<Output = T>,
@@ -159,20 +162,20 @@ pub(crate) async fn within_deadline<T>(
         biased;
         () = terms.cancel.cancelled() => Err(PerformFailure::Cancelled { sent: false }),
         () = terms.pausable_deadline.over() => {
-            let late = MissingCredential::unavailable("what it is shown could not be had in time");
+            let late = MissingCredential::unavailable("the credentials could not be obtained before the deadline");
             Err(PerformFailure::NotPresented(late))
         }
         done = work => Ok(done),
     }
 }
 
-/// Header fields as HTTP takes them.
+/// Header fields as HTTP needs them.
 pub(crate) fn header_map(headers: &[(String, Secret)]) -> Result<HeaderMap, MissingCredential> {
     let mut map = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
         let field = HeaderName::from_bytes(name.as_bytes()).ok().zip(HeaderValue::from_bytes(value.expose()).ok());
         let (key, mut value) = field.ok_or_else(|| {
-            MissingCredential::unavailable(format!("the header `{name}` cannot carry what it is to carry"))
+            MissingCredential::unavailable(format!("the value for the header `{name}` is not a valid header value"))
         })?;
         value.set_sensitive(true);
         map.insert(key, value);

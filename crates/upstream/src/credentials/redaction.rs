@@ -1,8 +1,7 @@
-//! Keeps secrets out of what servers say: what they are shown out of everything that comes back, before anybody else sees it,
-//! and whatever else the configuration hands them out of the sentences we write.
+//! Keeps secrets out of what servers say. Presented credentials are removed from everything that comes back, before any other code sees it.
+//! Other values that the configuration gives the server are removed only from our own messages.
 //!
-//! Configured values are taken out of sentences only: `production` may be one of them, and an answer may say that word. What
-//! is presented as a credential is no ordinary word.
+//! The difference: a configured value may be `production`, and an answer may contain that word. A credential is no ordinary word.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -16,36 +15,36 @@ use url::Url;
 
 use crate::{MissingCredential, PresentedCredentials, Transport, failure::quote};
 
-/// Shorter values would black out ordinary words.
+/// Shorter values would redact ordinary words.
 const SECRET_CHARS_MIN: usize = 6;
-/// The same for what may be a secret but mostly is none: arguments and parts of addresses. `-y`, `serve` and `stdio` are
-/// no secrets, and hardly a token is that short.
+/// The same for values that are secret only sometimes: arguments and parts of addresses. `-y`, `serve` and `stdio` are no secrets, and
+/// hardly any token is that short.
 const DOUBTFUL_CHARS_MIN: usize = 8;
-/// Presented values that are remembered after the requests they were for; a server may repeat them later. Those that
-/// requests are using may be more.
+/// How many presented values are remembered after their requests, because a server may repeat them later. There may be more in use by
+/// running requests.
 const KEPT_MAX: usize = SECRETS_MAX / 2;
 
-/// What must not be repeated.
+/// The values that must not be repeated.
 #[derive(Default)]
 pub(crate) struct Redaction {
     configured: Option<Scrubber>,
     presented: Mutex<RedactedValues>,
-    /// For what is in `presented`; none as long as nothing was.
+    /// Built from `presented`; none until a value was presented.
     scrubber: RwLock<Option<Arc<Scrubber>>>,
 }
 
-/// That a presented value is looked for, at least as long as this lives.
+/// Keeps a presented value redacted at least as long as this lives.
 pub(crate) type RedactionGuard = Arc<()>;
 
 #[derive(Default)]
 struct RedactedValues {
-    /// What was presented last is last.
+    /// The value presented last is last.
     values: Vec<(Secret, RedactionGuard)>,
     stems: Vec<Secret>,
 }
 
 impl Redaction {
-    /// Everything the configuration hands to the server.
+    /// Redacts every value that the configuration gives the server.
     pub(crate) fn for_transport(transport: &Transport) -> Self {
         let (mut secrets, mut doubtful): (Vec<String>, Vec<String>) = match transport {
             Transport::Stdio { args, env, env_pass, .. } => {
@@ -53,7 +52,7 @@ impl Redaction {
                 let secrets = env.values().cloned().chain(passed).collect();
                 (secrets, args.iter().flat_map(|arg| parts_of_argument(arg)).collect())
             }
-            // `Bearer x` is repeated by servers as `x`.
+            // Servers repeat `Bearer x` as `x`.
             Transport::Http { url, headers } => {
                 let secrets = headers.values().flat_map(|value| [value.clone(), last_word(value).to_owned()]).collect();
                 (secrets, parts_of_address(url))
@@ -65,7 +64,7 @@ impl Redaction {
         Self { configured: scrubber_of_most(secrets), ..Self::default() }
     }
 
-    /// From now on these are taken out of everything. Fails if one cannot be: then it must not be sent.
+    /// Redacts these values from everything from now on. Fails if a value cannot be redacted; it must not be sent then.
     pub(crate) fn add(&self, presented: &PresentedCredentials) -> Result<Vec<RedactionGuard>, MissingCredential> {
         let mut known = self.presented.lock().unwrap_or_else(PoisonError::into_inner);
         let stems_before = known.stems.len();
@@ -89,7 +88,7 @@ impl Redaction {
         Ok(kept)
     }
 
-    /// The same without holding up other requests: it is learned beside them. Cancel safe.
+    /// The same in the background, without blocking other requests. Cancel safe.
     pub(crate) async fn add_in_background(
         self: &Arc<Self>,
         presented: &PresentedCredentials,
@@ -97,11 +96,13 @@ impl Redaction {
         let (redaction, presented) = (Arc::clone(self), presented.clone());
         let learned = tokio::task::spawn_blocking(move || redaction.add(&presented)).await;
         learned.unwrap_or_else(|_| {
-            Err(MissingCredential::unavailable("what it is shown could not be kept out of answers"))
+            Err(MissingCredential::unavailable(
+                "the credentials could not be kept out of answers, so they are not sent",
+            ))
         })
     }
 
-    /// The same where there is nothing to learn. None if there is, or if somebody is learning.
+    /// The same if all values are known already. None if one is new, or if another request is just adding values.
     pub(crate) fn guards_if_known(&self, presented: &PresentedCredentials) -> Option<Vec<RedactionGuard>> {
         let mut known = self.presented.try_lock().ok()?;
         let has_stem = |stem: &Secret| known.stems.iter().any(|old| old.expose() == stem.expose());
@@ -113,7 +114,7 @@ impl Redaction {
         Some(values.into_iter().map(|value| known.mark(value).0).collect())
     }
 
-    /// A message of the server's without what was presented to it: JSON, if it was JSON. The same bytes if there was nothing.
+    /// A server's message without the values presented to the server. JSON stays JSON. The same bytes if there were none in it.
     pub(crate) fn clean(&self, message: &Bytes) -> Bytes {
         let Some(scrubber) = self.scrubber() else { return message.clone() };
         match scrubber.scrub_json(message) {
@@ -122,14 +123,14 @@ impl Redaction {
         }
     }
 
-    /// The same for something that was cut off: what may be the beginning of a secret goes, too.
+    /// The same for text that was cut off: the part that may be the beginning of a secret is removed, too.
     pub(crate) fn clean_cut(&self, text: &[u8]) -> Vec<u8> {
         let Some(scrubber) = self.scrubber() else { return text.to_vec() };
         let kept = text.len().saturating_sub(scrubber.longest_bytes());
         scrubber.scrub(text.get(..kept).unwrap_or_default()).into_owned()
     }
 
-    /// Foreign text for one of our sentences.
+    /// Foreign text, made safe for one of our messages.
     pub(crate) fn quote(&self, text: &str) -> String {
         quote(&self.remove(text))
     }
@@ -158,9 +159,9 @@ impl Redaction {
                 ScrubberError::TooShort { .. } => format!(
                     "a secret has fewer than {SECRET_BYTES_MIN} bytes and could not be kept out of answers, so it is not sent"
                 ),
-                ScrubberError::TooLong { .. } => format!("a secret has more than {SECRET_BYTES_MAX} bytes"),
+                ScrubberError::TooLong { .. } => format!("a secret has more than {SECRET_BYTES_MAX} bytes, so it is not sent"),
                 ScrubberError::TooMany | ScrubberError::TooMuch => {
-                    "more secrets are in use than can be kept out of answers".to_owned()
+                    "more secrets are in use than can be kept out of answers; try again later".to_owned()
                 }
             })
         })?;
@@ -174,7 +175,7 @@ impl Redaction {
 }
 
 impl RedactedValues {
-    /// The mark of a value, and whether it is new.
+    /// The guard of a value, and whether the value is new.
     fn mark(&mut self, value: Secret) -> (RedactionGuard, bool) {
         let old = self.values.iter().position(|(old, _)| old.expose() == value.expose());
         let is_new = old.is_none();
@@ -184,7 +185,7 @@ impl RedactedValues {
         (mark, is_new)
     }
 
-    /// Makes room, in number and in bytes: those go that no request is using, the longest unused first.
+    /// Makes room, in number and in bytes: values that no request is using are forgotten, the longest unused first.
     fn forget(&mut self) {
         let bytes_of = |secret: &Secret| secret.expose().len();
         let stems_bytes: usize = self.stems.iter().map(bytes_of).sum();
@@ -201,8 +202,8 @@ impl RedactedValues {
     }
 }
 
-/// Everything in it that a server may repeat. What has one of these inside of it is not looked for as a whole as well: with
-/// its inside gone nothing is left to hide.
+/// All values in the credentials that a server may repeat. A value that contains one of the others is not searched for as a whole: with the
+/// inner value removed, nothing is left to hide.
 fn values_of(presented: &PresentedCredentials, stems: &[Secret]) -> Vec<Secret> {
     let PresentedCredentials { headers, arguments, environment, hidden, .. } = presented;
     let mut values = hidden.clone();
@@ -222,7 +223,7 @@ fn has_inside(value: &Secret, inside: &Secret) -> bool {
     value.expose().windows(inside.expose().len().max(1)).any(|part| part == inside.expose())
 }
 
-/// A scrubber for as many as there can be, the longest first: of sentences nobody can promise more.
+/// A scrubber for as many values as possible, the longest first. For our own messages this is best effort.
 fn scrubber_of_most(mut secrets: Vec<String>) -> Option<Scrubber> {
     secrets.sort_by(|left, right| right.len().cmp(&left.len()).then_with(|| left.cmp(right)));
     secrets.dedup();
@@ -245,8 +246,8 @@ fn scrubber_of_most(mut secrets: Vec<String>) -> Option<Scrubber> {
     if taken.is_empty() { None } else { Scrubber::new(&taken).ok() }
 }
 
-/// What of an argument may be a secret: all of it, the value of `--token=x` and `Authorization:Bearer x`, the secrets of
-/// an address. The name of an option is none, and servers print it where they say what is wrong.
+/// The parts of an argument that may be a secret: all of it, the value of `--token=x` and `Authorization:Bearer x`, the secrets of an
+/// address. The name of an option is no secret, and servers print it in their error messages.
 fn parts_of_argument(argument: &str) -> Vec<String> {
     if is_option_name(argument) {
         return Vec::new();
@@ -264,8 +265,8 @@ fn parts_of_argument(argument: &str) -> Vec<String> {
         .collect()
 }
 
-/// Paths, packages and words: what a server names when it says what is wrong (`Cannot find module …`), and hardly ever a
-/// token, which has digits or capitals and does not begin like a path.
+/// Whether it is a path, a package or a plain word. Servers name these in their error messages (`Cannot find module …`), and they are
+/// hardly ever tokens: a token has digits or capitals and does not begin like a path.
 fn is_plain_name(argument: &str) -> bool {
     let path = ["/", "./", "../", "~/", "@"].iter().any(|start| argument.starts_with(start));
     let word = argument.bytes().all(|byte| byte.is_ascii_lowercase() || b"-_./".contains(&byte));
@@ -278,7 +279,7 @@ fn is_option_name(argument: &str) -> bool {
         .is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'_')))
 }
 
-/// The user information and the values of the query, as they are written and as they are meant.
+/// The user information and the values of the query, both as written and decoded.
 fn parts_of_address(address: &str) -> Vec<String> {
     let Ok(url) = Url::parse(address) else { return Vec::new() };
     let query = url.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
@@ -288,7 +289,7 @@ fn parts_of_address(address: &str) -> Vec<String> {
     parts
 }
 
-/// Without percent encoding.
+/// Decodes percent encoding.
 fn decoded(part: &str) -> String {
     let Ok(mut url) = Url::parse("http://localhost/") else { return part.to_owned() };
     // In a query, but not elsewhere, a plus sign is a space.
@@ -395,7 +396,7 @@ mod tests {
         PresentedCredentials::header("authorization", Secret::from(format!("Bearer {token}")))
     }
 
-    /// Tokens of which so many are as much as can be known.
+    /// How many of the largest tokens fit.
     const MOST: usize = SECRETS_BYTES_MAX / SECRET_BYTES_MAX;
 
     fn large(number: usize) -> String {
@@ -427,7 +428,7 @@ mod tests {
         let redaction = Redaction::default();
         let first = redaction.add(&bearer(&large(0))).unwrap();
         let others = redaction.add(&large_ones(1..MOST)).unwrap();
-        // Together with one that is in use.
+        // A new value together with one that is in use.
         let too_much = PresentedCredentials { hidden: vec![Secret::from(large(0))], ..bearer(&large(MOST)) };
         assert!(redaction.add(&too_much).is_err());
         drop(others);
@@ -467,7 +468,7 @@ mod tests {
             redaction.add(&presented).unwrap();
             assert_eq!(redaction.remove("sk-123456 in production"), "[redacted] in production", "{presented:?}");
         }
-        // Of more words nobody knows which is the secret one: only all of them are.
+        // With more than two words it is not known which is the secret one, so only the whole value is redacted.
         let redaction = Redaction::default();
         redaction.add(&PresentedCredentials::header("x", secret("Digest one=1, production"))).unwrap();
         assert_eq!(redaction.remove("Digest one=1, production of production"), "[redacted] of production");

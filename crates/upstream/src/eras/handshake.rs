@@ -1,4 +1,4 @@
-//! Which era a server speaks, decided from what it answered. Values in, values out: asking is the transports' business.
+//! Decides from a server's answers which era it speaks. Pure functions: the transports do the asking.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use servanda_mcp::{Era, ProtocolVersion, RawObject, capabilities::TASKS_EXTENSIO
 
 use crate::{PerformFailure, failure::quote};
 
-/// What is known about a server after the handshake. Its name and version are its own words and decide nothing.
+/// What is known about a server after the handshake. Its name and version are its own claims; no decision depends on them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UpstreamPeer {
     pub(crate) version: ProtocolVersion,
@@ -18,7 +18,7 @@ pub(crate) struct UpstreamPeer {
     pub(crate) announces: AnnouncedChanges,
 }
 
-/// What a server says it announces.
+/// Which changes a server says it announces.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct AnnouncedChanges {
     /// Changes of these lists, by their names in a modern subscription.
@@ -31,7 +31,7 @@ pub(crate) struct AnnouncedChanges {
 const LISTS: [(&str, &str); 3] =
     [("tools", "toolsListChanged"), ("prompts", "promptsListChanged"), ("resources", "resourcesListChanged")];
 
-/// What the probe showed.
+/// The result of the probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum EraVerdict {
     /// Modern.
@@ -78,12 +78,12 @@ impl AnnouncedChanges {
     }
 }
 
-/// The verdict of a stdio server: modern if it says so or knows what only modern servers know, legacy after any other
-/// error, whatever its code, and after silence.
+/// The verdict about a stdio server: modern if it says so or uses errors that only modern servers know; legacy after any other error,
+/// whatever its code, and after silence.
 pub(crate) fn stdio_verdict(answer: &Result<&[u8], &PerformFailure>) -> EraVerdict {
     match answer {
         Ok(result) => discovered(result),
-        // Errors that only the modern protocol knows keep it modern if there is a common version.
+        // Errors that only the modern protocol knows mean a modern server if there is a common version.
         Err(PerformFailure::Rejected { code: code::UNSUPPORTED_PROTOCOL_VERSION, data, .. }) => {
             let common = supported(data.as_deref()).is_some_and(|versions| versions.contains(&ProtocolVersion::NEWEST));
             if common { modern_without_details() } else { EraVerdict::Legacy }
@@ -101,7 +101,7 @@ pub(crate) fn stdio_verdict(answer: &Result<&[u8], &PerformFailure>) -> EraVerdi
 /// The verdict of an HTTP server.
 pub(crate) fn http_verdict(answer: &Result<&[u8], &PerformFailure>) -> EraVerdict {
     match answer {
-        // A lost connection is not a verdict over HTTP, but some legacy servers just hang up on what they do not know.
+        // A lost connection proves nothing over HTTP, but some legacy servers just hang up on methods they do not know.
         Err(PerformFailure::Died { .. }) => EraVerdict::Legacy,
         other => stdio_verdict(other),
     }
@@ -118,7 +118,7 @@ pub(crate) fn initialized(result: &[u8]) -> Result<UpstreamPeer, String> {
     }
 }
 
-/// The versions that the error of an unsupported version lists, as far as they are known; none where it lists none.
+/// The known versions that an unsupported-version error lists; none if it lists none.
 pub(crate) fn supported(data: Option<&RawValue>) -> Option<Vec<ProtocolVersion>> {
     let data: Value = serde_json::from_str(data?.get()).ok()?;
     Some(versions(data.get("supported")?.as_array()?))

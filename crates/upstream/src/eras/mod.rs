@@ -1,9 +1,9 @@
-//! Which eras a server has, and on whose connection a request is made because of it. Values in, values out: connecting is
-//! the connections' business.
+//! Which eras a server has, and which connection a request uses because of that. Pure functions and shared state: the connections do the
+//! connecting.
 //!
-//! The shared connection says whether a server is modern. It does not say whether the server has the legacy era too: some
-//! servers of both list only modern versions. So the legacy handshake is tried when a legacy client needs it, and what comes
-//! of it is known until the shared connection is made again.
+//! The shared connection shows whether a server is modern. It does not show whether the server has the legacy era too: some servers of both
+//! eras list only modern versions. So the legacy handshake is tried when a legacy client needs it. Its result is remembered until the
+//! shared connection is made again.
 
 pub(crate) mod handshake;
 pub(crate) mod notes;
@@ -18,47 +18,47 @@ use tokio::sync::Notify;
 pub(crate) enum Eras {
     /// It is not modern.
     Legacy,
-    /// It is modern; whether it has the legacy era too was not tried.
+    /// It is modern; the legacy era has not been tried yet.
     Modern,
     /// It has both.
     Both,
-    /// It is modern, and did not take the legacy handshake.
+    /// It is modern, and the legacy handshake failed.
     ModernOnly,
 }
 
-/// What came of a legacy handshake on a connection that is not the shared one.
+/// The outcome of a legacy handshake on a connection that is not the shared one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HandshakeOutcome {
     /// Both sides agreed.
     Agreed,
-    /// The server said no.
+    /// The server refused.
     SaidNo,
-    /// It began, and there was no agreement: the server went away, said nothing, or said what cannot be read.
+    /// It began, but there was no agreement: the server went away, did not answer, or sent something unreadable.
     Failed,
-    /// The server was not there, or had no time for it.
+    /// The server was not reachable, or too busy.
     NotBegun,
 }
 
-/// A client, as far as the choice of its connection goes.
+/// The properties of a client that decide which connection it uses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EraClient {
     pub(crate) era: Era,
-    /// Whether it can be asked anything.
+    /// Whether the server can ask it anything.
     pub(crate) answers: bool,
 }
 
-/// On whose connection a client's requests are made.
+/// The connection that a client's requests use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConnectionChoice {
-    /// On the one that everybody shares.
+    /// The one that all clients share.
     Shared,
-    /// On a legacy one that legacy clients share which cannot be asked anything.
+    /// A legacy one, shared by the legacy clients that cannot be asked anything.
     SharedByLegacy,
-    /// On its own.
+    /// Its own.
     Own,
 }
 
-/// What is known of a server's eras, shared by its connections.
+/// What is known about a server's eras, shared by its connections.
 #[derive(Debug, Default)]
 pub(crate) struct KnownEras {
     eras: Mutex<Option<Eras>>,
@@ -66,7 +66,7 @@ pub(crate) struct KnownEras {
 }
 
 impl Eras {
-    /// What the shared connection shows.
+    /// The eras that the shared connection shows.
     pub(crate) fn of_shared(era: Era) -> Self {
         match era {
             Era::Legacy => Self::Legacy,
@@ -82,10 +82,10 @@ impl Eras {
         }
     }
 
-    /// What is known after a legacy handshake; none where the shared connection has to find out anew.
+    /// What is known after a legacy handshake; none if the shared connection has to find out again.
     ///
-    /// A server that never took one is not asked again after any failure, because requests have another way. One that took
-    /// one before has to say no.
+    /// A server that never accepted a legacy handshake is not asked again after any failure, because its requests can use the shared
+    /// connection. A server that accepted one before loses its legacy era only when it refuses.
     fn after(self, handshake: HandshakeOutcome) -> Option<Self> {
         match (self, handshake) {
             (Self::Legacy, HandshakeOutcome::SaidNo) => None,
@@ -96,8 +96,8 @@ impl Eras {
         }
     }
 
-    /// On whose connection requests of a client are made. A client's era is used where the server has it. Standard streams
-    /// carry one era, and a second process is worth it only for a client that can be asked something.
+    /// Chooses the connection for a client's requests. The client's era is used if the server has it. Standard streams carry one era, so a
+    /// second process is worth it only for a client that can be asked something.
     pub(crate) fn choose_connection(self, client: EraClient, has_sessions: bool) -> ConnectionChoice {
         match (self, client.era, client.answers) {
             (Self::Legacy, _, true) | (Self::Modern | Self::Both, Era::Legacy, true) => ConnectionChoice::Own,
@@ -112,13 +112,13 @@ impl KnownEras {
         *self.eras.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the shared connection shows, or that there is none.
+    /// Sets the era that the shared connection shows; none if there is no such connection.
     pub(crate) fn set(&self, era: Option<Era>) {
         *self.eras.lock().unwrap_or_else(PoisonError::into_inner) = era.map(Eras::of_shared);
     }
 
-    /// Learns what came of a legacy handshake on another connection. A legacy server that says no is not what the shared
-    /// connection says: the shared one asks again.
+    /// Records the outcome of a legacy handshake on another connection. If a legacy server refuses it, what the shared connection shows is
+    /// wrong, and the shared connection has to ask again.
     pub(crate) fn learn(&self, handshake: HandshakeOutcome) {
         let mut eras = self.eras.lock().unwrap_or_else(PoisonError::into_inner);
         let before = *eras;
@@ -128,7 +128,7 @@ impl KnownEras {
         }
     }
 
-    /// Waits for a doubt. Cancel safe, except that a doubt between two waits is lost; it comes again with the next failure.
+    /// Waits until the eras are in doubt. Cancel safe, except that a doubt between two waits is lost; it comes again with the next failure.
     pub(crate) async fn doubted(&self) {
         self.doubts.notified().await;
     }
@@ -142,7 +142,7 @@ mod tests {
     fn a_client_keeps_its_era_where_the_server_has_it() {
         use ConnectionChoice::{Own, Shared, SharedByLegacy};
         let (legacy, modern) = (Era::Legacy, Era::Modern);
-        // The client, then the place at a server of only the legacy era, of both (tried or not), and of only the modern one.
+        // The client, then its connection at a server of only the legacy era, of both (tried or not), and of only the modern one.
         let table = [
             (legacy, true, true, [Own, Own, Own, Shared]),
             (legacy, true, false, [Own, Own, Own, Shared]),
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn a_legacy_handshake_tells_which_eras_there_are() {
         use Eras::{Both, Legacy, Modern, ModernOnly};
-        // Agreed, said no, failed, not begun.
+        // Agreed, refused, failed, not begun.
         let table = [
             (Legacy, [Some(Legacy), None, Some(Legacy), Some(Legacy)]),
             (Modern, [Some(Both), Some(ModernOnly), Some(ModernOnly), Some(Modern)]),

@@ -1,7 +1,7 @@
-//! Which era a server spoke, remembered over restarts under a digest of how it is reached.
+//! Remembers over restarts which era a server spoke, under a digest of how the server is reached.
 //!
-//! A note is a hint where to begin, never a verdict: what the server answers decides. Of environment variables and headers
-//! only the names go into the digest.
+//! A note only says which era to try first; the server's answer decides. Only the names of environment variables and headers go into the
+//! digest, not their values.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -28,7 +28,7 @@ const LEGACY: &str = r#"{"era":"legacy"}"#;
 pub(crate) struct EraNotes {
     key: String,
     notebook: Arc<dyn Notebook>,
-    /// What stands there, so that nothing is written twice.
+    /// The era that is already written, so that nothing is written twice.
     written: Mutex<Option<Era>>,
 }
 
@@ -37,13 +37,13 @@ impl EraNotes {
         Self { key: key(transport), notebook, written: Mutex::new(None) }
     }
 
-    /// What was noted. An unreadable note is none.
+    /// The noted era. An unreadable note counts as none.
     pub(crate) async fn read(&self) -> Option<Era> {
         // Such notes never expire, so the time does not matter.
         let note = match self.notebook.read(NoteKind::Era, &self.key, Timestamp::from_unix_ms(0)).await {
             Ok(note) => note?,
             Err(error) => {
-                tracing::debug!(%error, "the noted era could not be read");
+                tracing::debug!(%error, "the server's saved era could not be read");
                 return None;
             }
         };
@@ -56,7 +56,7 @@ impl EraNotes {
         Some(era)
     }
 
-    /// Notes the era, unless it is noted already. A note that cannot be written costs the next start a probe.
+    /// Notes the era, unless it is noted already. If that fails, the next start has to probe.
     pub(crate) async fn write(&self, era: Era) {
         if self.written.lock().unwrap_or_else(PoisonError::into_inner).replace(era) == Some(era) {
             return;
@@ -68,15 +68,15 @@ impl EraNotes {
         let note = Note { kind: NoteKind::Era, key: self.key.clone(), value: value.to_owned(), expires_at: None };
         match tokio::time::timeout(Duration::from_millis(WRITE_MS_MAX), self.notebook.write(note)).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "the era could not be noted"),
-            Err(_) => tracing::debug!("the era could not be noted in time"),
+            Ok(Err(error)) => tracing::debug!(%error, "the server's era could not be saved"),
+            Err(_) => tracing::debug!("the server's era could not be saved in time"),
         }
     }
 }
 
 fn key(transport: &Transport) -> String {
     let mut parts: Vec<Vec<u8>> = Vec::new();
-    // Each list begins with its length: no name of a variable can be taken for an argument.
+    // Each list begins with its length, so that the name of a variable cannot be taken for an argument.
     let add_list = |parts: &mut Vec<Vec<u8>>, list: Vec<&String>| {
         parts.push(list.len().to_string().into_bytes());
         parts.extend(list.into_iter().map(|text| text.clone().into_bytes()));

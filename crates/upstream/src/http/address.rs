@@ -1,4 +1,4 @@
-//! What every HTTP request to one server has in common: where it goes, and which headers it carries by what was agreed.
+//! What all HTTP requests of one connection have in common: the address, and the headers that follow from the handshake.
 
 use std::sync::{Arc, OnceLock};
 
@@ -25,19 +25,19 @@ const PROTOCOL_VERSION: HeaderName = HeaderName::from_static(header::PROTOCOL_VE
 const METHOD: HeaderName = HeaderName::from_static(header::METHOD);
 const NAME: HeaderName = HeaderName::from_static(header::NAME);
 
-/// How many headers a request has that are not the same for all of them, mostly.
+/// How many headers a request usually has that differ between requests.
 const OWN_HEADERS_EXPECTED: usize = 4;
 
-/// The server's address under one agreement.
+/// The server's address, and what was agreed in the handshake.
 #[derive(Debug)]
 pub(super) struct HttpAddress {
     context: Arc<SharedContext>,
-    /// Whose connection it is; everybody's if none.
+    /// The requester that the connection is for; none for the shared one.
     requester: Option<UpstreamRequester>,
     endpoint: HttpEndpoint,
     session: OnceLock<HeaderValue>,
     agreed: OnceLock<ProtocolVersion>,
-    /// What every MCP request carries under what was agreed.
+    /// The headers that every MCP request carries after the handshake.
     common_headers: OnceLock<HeaderMap>,
 }
 
@@ -73,8 +73,8 @@ impl HttpAddress {
         self.session.get().is_some()
     }
 
-    /// Sends an HTTP request that is not an MCP request, with what the server is shown; none where that is not there. Not cancel
-    /// safe: dropped, it may have been sent.
+    /// Sends an HTTP request that is not an MCP request, with the connection's credentials; none if they are missing. Not cancel safe: if
+    /// the future is dropped, the request may have been sent.
     pub(super) async fn send(
         &self,
         verb: Method,
@@ -85,7 +85,7 @@ impl HttpAddress {
         match self.context.connection_headers(self.requester.as_ref()).await {
             Ok(shown) => headers.extend(shown),
             Err(why) => {
-                tracing::debug!(upstream = %self.context.spec.id, %why, "the server cannot be shown what it asks for");
+                tracing::debug!(upstream = %self.context.spec.id, %why, "there are no credentials for the server");
                 return None;
             }
         }
@@ -93,7 +93,8 @@ impl HttpAddress {
         Some(self.endpoint.send(verb, headers, body).await)
     }
 
-    /// Sends an MCP request and waits for the head of its answer. Not cancel safe: dropped, it may have been sent.
+    /// Sends an MCP request and waits for the head of its answer. Not cancel safe: if the future is dropped, the request may have been
+    /// sent.
     pub(super) fn send_request<'a>(
         &'a self,
         request: &WireRequest<'_>,
@@ -105,7 +106,7 @@ impl HttpAddress {
     fn headers_of(&self, request: &WireRequest<'_>) -> HeaderMap {
         let is_settled = request.version.is_some() && request.version.as_ref() == self.agreed.get();
         let mut headers = if is_settled {
-            // The session was kept before the version was agreed on, so neither changes any more.
+            // The session was recorded before the version was agreed on, so neither changes any more.
             let settled = self.common_headers.get_or_init(|| self.headers(&Method::POST, request.version));
             let mut headers = HeaderMap::with_capacity(settled.len() + OWN_HEADERS_EXPECTED);
             headers.extend(settled.iter().map(|(name, value)| (name.clone(), value.clone())));
@@ -156,7 +157,7 @@ impl HttpAddress {
     }
 }
 
-/// Whether requests of this method say in a header what they are about.
+/// Whether requests of this method name their subject in a header.
 fn is_named(method: &str) -> bool {
     matches!(
         method,
@@ -169,7 +170,7 @@ fn is_named(method: &str) -> bool {
     )
 }
 
-/// A header's value that says a text.
+/// Encodes a text as a header value.
 fn header_value(text: &str) -> Option<HeaderValue> {
     HeaderValue::from_str(&header_text::encode(text)).ok()
 }

@@ -1,5 +1,5 @@
-//! Reads the answer out of an HTTP response, bounded: a JSON body, or the one event of a stream that has our id. Reading
-//! stops there. A legacy stream that ends before is gone on with where the server makes that possible.
+//! Reads the answer from an HTTP response, bounded: a JSON body, or the event of a stream that has our id. Reading stops there. A legacy
+//! stream that ends before the answer is resumed if the server allows it.
 
 mod refusal;
 
@@ -26,25 +26,25 @@ use crate::{
     shared::SharedContext,
 };
 
-/// How much of a challenge is kept.
+/// How much of a `WWW-Authenticate` challenge is kept.
 const CHALLENGE_CHARS_MAX: usize = 8 * 1024;
-/// How much room is made for an answer because the server says that it is so long; for more, as it comes.
+/// How much memory is reserved at once for an answer whose length the server declares. A longer one gets the rest as it arrives.
 const BODY_BYTES_RESERVED_MAX: usize = 4 * 1024 * 1024;
 /// How much of an error's body is read.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
 
-/// What is read for.
+/// The request that the answer is read for, and its connection.
 pub(super) struct AnswerReader<'a> {
     pub(super) id: i64,
     pub(super) context: &'a SharedContext,
     pub(super) address: &'a HttpAddress,
     pub(super) conversations: &'a Conversations,
     pub(super) loss: &'a ConnectionLoss,
-    /// The era that was agreed on; none while agreeing.
+    /// The era that was agreed on; none during the handshake.
     pub(super) agreed: Option<Era>,
 }
 
-/// How reading one stretch of a stream ended.
+/// How reading one segment of a stream ended.
 enum StreamSegmentEnd {
     /// With the answer.
     Answered(Result<Bytes, PerformFailure>),
@@ -56,11 +56,11 @@ enum StreamSegmentEnd {
 }
 
 impl AnswerReader<'_> {
-    /// How the request ended.
+    /// Reads the response and returns how the request ended.
     pub(super) async fn read(&self, response: UpstreamResponse) -> ExchangeEnd {
         let status = response.status();
         if !status.is_success() {
-            // Boxed, here and below, because it is rare and every request would be larger by it.
+            // Boxed, here and below, because it is rare and would make the future of every request larger.
             return Box::pin(self.read_refusal(response)).await;
         }
         let outcome = match content_type(&response) {
@@ -89,7 +89,7 @@ impl AnswerReader<'_> {
         if disowned { ExchangeEnd::Disowned(failure) } else { ExchangeEnd::Failed(failure) }
     }
 
-    /// How the server did not let us in, where it was shown something.
+    /// How the server rejected the credentials, if it was shown any.
     fn rejection(&self, response: &UpstreamResponse) -> Option<CredentialRejection> {
         let status = response.status();
         let refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
@@ -167,7 +167,7 @@ impl AnswerReader<'_> {
             };
             let mut found = None;
             let read = events.read(&chunk, |event| {
-                // Servers begin with an event that has an id and nothing in it, so that there is a place to resume at.
+                // Servers begin with an event that has an id and no data, so that there is a position to resume at.
                 if !event.data.is_empty() {
                     found = self.recognise(&Bytes::from(event.data));
                 }
@@ -184,7 +184,7 @@ impl AnswerReader<'_> {
         StreamSegmentEnd::Ended { why: "the stream ended before the answer".to_owned() }
     }
 
-    /// The rest of the stream, as long as the request is waited for; or the failure where there will be none.
+    /// The rest of the stream, for as long as the request is awaited; or the failure if the stream cannot be resumed.
     async fn resume(
         &self,
         events: &mut EventReader,
@@ -207,13 +207,13 @@ impl AnswerReader<'_> {
                     return Err(PerformFailure::Died { why: format!("{why}, and the session is gone") });
                 }
                 ResumeOutcome::Refused { why: refusal } => {
-                    return Err(PerformFailure::Died { why: format!("{why}, and to resume it failed: {refusal}") });
+                    return Err(PerformFailure::Died { why: format!("{why}, and resuming it failed: {refusal}") });
                 }
             }
         }
     }
 
-    /// The outcome, if the message is the answer. Everything else is passed on or skipped.
+    /// The outcome, if the message is the answer. Other messages are passed on or skipped.
     fn recognise(&self, bytes: &Bytes) -> Option<Result<Bytes, PerformFailure>> {
         let ours = |id: &Id| *id == Id::Number(self.id);
         let bytes = &self.context.sanitize(bytes);
@@ -235,7 +235,7 @@ impl AnswerReader<'_> {
                 Some(Err(PerformFailure::malformed(reason)))
             }
             Err(error) => {
-                tracing::debug!(upstream = %self.context.spec.id, %error, "the server wrote what is not an MCP message");
+                tracing::debug!(upstream = %self.context.spec.id, %error, "the server wrote something that is not an MCP message");
                 None
             }
         }

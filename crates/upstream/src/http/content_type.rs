@@ -1,4 +1,4 @@
-//! Which of the two forms of an answer a response has.
+//! Tells whether a response is JSON or a stream of events.
 
 use hyper::header::CONTENT_TYPE;
 
@@ -12,7 +12,7 @@ pub(super) enum ContentType {
     Other,
 }
 
-/// What the response says its body is.
+/// The form that the response declares.
 pub(super) fn content_type(response: &UpstreamResponse) -> ContentType {
     let value = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = value.split(';').next().unwrap_or_default().trim();

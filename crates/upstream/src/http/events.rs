@@ -1,8 +1,8 @@
-//! The HTTP transport of 2024-11-05: the server speaks on one long stream of events, whose first event says where messages
-//! are posted to. Some servers know nothing else.
+//! The HTTP transport of 2024-11-05: the server speaks on one long stream of events, and the first event says where messages are posted.
+//! Some servers know no other transport.
 //!
-//! Such a connection is made only after the server has refused Streamable HTTP. It cannot be resumed: a stream that ends is
-//! a connection that is lost.
+//! Such a connection is made only after the server has refused Streamable HTTP. It cannot be resumed: when the stream ends, the connection
+//! is lost.
 
 use std::{sync::Arc, time::Duration};
 
@@ -33,9 +33,9 @@ use crate::{
     shared::SharedContext,
 };
 
-/// The name of the event that says where messages are posted to.
+/// The name of the event that says where messages are posted.
 const ENDPOINT: &str = "endpoint";
-/// How long that event may take: such servers write it at once.
+/// How long that event may take. Such servers write it at once.
 const ENDPOINT_MS_MAX: u64 = 10_000;
 /// How long posting one message may take.
 const POST_MS_MAX: u64 = 30_000;
@@ -58,7 +58,7 @@ struct OpenedEventStream {
 }
 
 impl EventWire {
-    /// Opens the stream and waits for its first event, or says why this is no such server.
+    /// Opens the stream and waits for its first event, or says why the server does not speak this transport.
     pub(crate) async fn open(
         context: &Arc<SharedContext>,
         requester: Option<UpstreamRequester>,
@@ -99,7 +99,7 @@ impl EventWire {
         self.duplex.exchange(request, terms)
     }
 
-    /// Sends a notification, or says that it could not be sent in time.
+    /// Sends a notification, or reports that it could not be sent in time.
     pub(crate) async fn notify(&self, body: Vec<u8>, deadline: Instant) -> Result<(), String> {
         self.duplex.notify(body, deadline).await
     }
@@ -167,10 +167,10 @@ async fn first_event(
         let messages = seen.into_iter().map(|event| event.data).collect();
         return Ok(OpenedEventStream { events, stream, messages, target });
     }
-    Err("its stream of events ended before it began".to_owned())
+    Err("its stream of events ended before the first event".to_owned())
 }
 
-/// Where messages go. Our headers are for one origin only.
+/// Where messages are posted. It must be on the same origin, because our headers are for one origin only.
 fn target(base: &Url, reference: &str) -> Result<Url, String> {
     let target = base.join(reference.trim()).map_err(|_| "its `endpoint` is not a URL".to_owned())?;
     if target.origin() == base.origin() {
@@ -196,7 +196,7 @@ async fn read(opened: OpenedEventStream, inbound: InboundRouter) {
     }
 }
 
-/// Posts one message after the other. Returns when one was not taken: who waits for its answer would wait in vain.
+/// Posts one message after the other. Returns when a message was not taken, because its answer would never come.
 async fn write(
     context: Arc<SharedContext>,
     requester: Option<UpstreamRequester>,

@@ -1,4 +1,4 @@
-//! Follows the standing stream of a legacy session, on which the server says what belongs to no request.
+//! Follows the standing stream of a legacy session, on which the server sends messages that belong to no request.
 
 use servanda_mcp::Message;
 
@@ -10,8 +10,8 @@ use super::{
 use crate::{conversation::loss::LossReason, http_client::UpstreamResponse};
 
 impl HttpWire {
-    /// Follows the stream until there is none any more, over interruptions. Where one may have cost something, `missed` is
-    /// called when the stream is there again. Cancel safe: dropping it closes the stream.
+    /// Follows the stream, over interruptions, until the server no longer offers it. If an interruption may have lost messages, `missed` is
+    /// called when the stream is open again. Cancel safe: dropping it closes the stream.
     pub(crate) async fn follow(&self, missed: impl Fn()) {
         let mut events = self.new_events();
         let (mut offered, mut fruitless) = (false, 0);
@@ -32,7 +32,7 @@ impl HttpWire {
                 ResumeOutcome::Disowned | ResumeOutcome::Refused { .. } if !offered => return,
                 ResumeOutcome::Disowned => return self.loss.report(LossReason::Disowned),
                 ResumeOutcome::Refused { .. } => {
-                    // It may be the place that the server does not know.
+                    // The server may not know the event id to resume at, so start without one.
                     events = self.new_events();
                     fruitless += 1;
                 }
@@ -46,7 +46,7 @@ impl HttpWire {
         EventReader::new(self.context.spec.limits.message_bytes_max)
     }
 
-    /// Reads to the end. Whether there was a message.
+    /// Reads to the end. Returns whether there was a message.
     async fn follow_events(&self, mut response: UpstreamResponse, events: &mut EventReader) -> bool {
         let mut said_something = false;
         while let Some(Ok(chunk)) = response.chunk().await {

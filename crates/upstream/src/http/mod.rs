@@ -1,7 +1,7 @@
-//! A connection over Streamable HTTP: one POST a request, an answer as JSON or as an event stream.
+//! A connection over Streamable HTTP: one POST per request, an answer as JSON or as an event stream.
 //!
-//! There is no connection to hold: what lasts is the agreed version and, in the legacy era, the session. Nothing is sent
-//! twice here; a stale pooled connection is replaced only while the request's body has not been taken.
+//! There is no connection to hold. What lasts is the agreed version and, in the legacy era, the session. Nothing is sent twice here; a
+//! stale pooled connection is replaced only while the request's body has not been taken.
 
 mod address;
 mod answer;
@@ -39,10 +39,10 @@ use crate::{
 /// Why a request was not sent before its deadline.
 const NOT_CONNECTED: &str = "the deadline passed before a connection took the request, so nothing was sent";
 
-/// How long the end of a session may take.
+/// How long ending a session may take.
 const END_MS_MAX: u64 = 2_000;
 
-/// One agreement with the server: a legacy session, or the modern protocol.
+/// One handshake's result: a legacy session, or the modern protocol.
 #[derive(Debug)]
 pub(crate) struct HttpWire {
     context: Arc<SharedContext>,
@@ -50,9 +50,9 @@ pub(crate) struct HttpWire {
     conversations: Arc<Conversations>,
     in_flight: InFlightLimit,
     loss: ConnectionLoss,
-    /// Cancelled when the gateway closes the connection on purpose; requests on it end then.
+    /// Cancelled when the gateway closes the connection on purpose; this ends the requests on it.
     closed: CancellationToken,
-    /// What is said aside goes through here; dropped, it ends the speaking.
+    /// One-way messages go through here. Dropping it ends the task that sends them.
     _outbox: mpsc::Sender<Parcel>,
 }
 
@@ -80,7 +80,7 @@ impl HttpWire {
     }
 
     /// Makes a request and waits for its end. Not cancel safe: a dropped request may still be executed.
-    #[expect(clippy::manual_async_fn, reason = "an `async fn` would keep what it is given twice")]
+    #[expect(clippy::manual_async_fn, reason = "an `async fn` would store its arguments twice")]
     pub(crate) fn exchange<'a>(
         &'a self,
         mut request: WireRequest<'a>,
@@ -109,7 +109,7 @@ impl HttpWire {
                     () = self.closed.cancelled() => closed(&parcel),
                 }
             });
-            // In the modern era closing the stream says that the answer is not wanted any more.
+            // In the modern era, closing the stream tells the server that the answer is no longer wanted.
             let is_told = terms.tell_server && version.is_some_and(|version| version.era() == Era::Legacy);
             let waiting = ResponseWait {
                 id,
@@ -120,7 +120,7 @@ impl HttpWire {
             };
             match waiting.wait(end, &mut under_way, &mut in_flight).await {
                 Ok(ended) => {
-                    // A server that was lost on the way may go on.
+                    // A server whose connection was lost may still work on the request.
                     if !matches!(
                         ended,
                         ExchangeEnd::NeverLeft { .. } | ExchangeEnd::Failed(PerformFailure::Died { .. })
@@ -138,7 +138,7 @@ impl HttpWire {
     pub(crate) async fn notify(&self, body: Vec<u8>, until: Instant) -> Result<(), String> {
         let sending = self.address.send(Method::POST, None, HttpRequestBody::bytes(body));
         let sent = match tokio::time::timeout_at(until, sending).await {
-            Ok(None) => return Err("the server cannot be shown what it asks for".to_owned()),
+            Ok(None) => return Err("there are no credentials for the server".to_owned()),
             Ok(Some(sent)) => Ok(sent),
             Err(late) => Err(late),
         };
@@ -164,7 +164,7 @@ impl HttpWire {
         self.address.agree(version);
     }
 
-    /// Ends the session, where there is one. After a loss there is none, and requests on their way may still be answered.
+    /// Ends the session, if there is one. After a loss there is none, and running requests may still be answered.
     pub(crate) async fn close(&self) {
         if self.loss.is_reported() {
             return;
@@ -210,7 +210,7 @@ impl HttpWire {
         ended
     }
 
-    /// Sorts a failed sending: if the body was never taken, the server cannot have executed it.
+    /// Classifies a failed send: if the body was never taken, the server cannot have executed the request.
     fn not_sent_or_lost(&self, error: &HttpError, parcel: &Parcel) -> ExchangeEnd {
         let why = self.context.redaction.quote(&error.to_string());
         let is_too_late = parcel.is_lease_over();
@@ -231,7 +231,7 @@ impl HttpWire {
     }
 }
 
-/// A point for trials, shortly after the bytes were handed over: what writes them to the socket tells nobody.
+/// A fault point for trials, shortly after the bytes were handed over: the code that writes them to the socket has no hook.
 fn after_write() {
     #[cfg(feature = "faults")]
     tokio::spawn(async {
@@ -240,7 +240,7 @@ fn after_write() {
     });
 }
 
-/// Why a request is over before it began, where it is.
+/// Why a request must not begin; none if it may.
 fn not_begun(terms: &WireRequestTerms) -> Option<PerformFailure> {
     let cancelled = || PerformFailure::Cancelled { sent: false };
     let late = || terms.pausable_deadline.is_over().then(not_connected);

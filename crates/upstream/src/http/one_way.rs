@@ -1,5 +1,5 @@
-//! Messages that have no answer: cancellations, answers to the server's questions, a client's notifications. Each is a POST of its
-//! own; a few go at a time, the others wait in line.
+//! Messages that have no answer: cancellations, answers to the server's questions, a client's notifications. Each is a POST of its own; a
+//! few are sent at a time, the others wait in line.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,12 +11,12 @@ use crate::{
     conversation::loss::ConnectionLoss, http_client::HttpRequestBody, request::parcel::Parcel, shared::SharedContext,
 };
 
-/// How many may be under way, and how many may wait.
+/// How many may be sent at once, and how many may wait.
 const ONE_WAY_MAX: usize = 16;
 /// How long one may take.
 const ONE_WAY_MS_MAX: u64 = 30_000;
 
-/// Starts the task that sends them. It ends when the connection goes or when the last sender is dropped.
+/// Starts the task that sends them. It ends when the connection is lost or when the last sender is dropped.
 pub(super) fn start_sender(
     context: &Arc<SharedContext>,
     address: &Arc<HttpAddress>,

@@ -1,5 +1,5 @@
-//! Goes on with a legacy stream that broke or was closed on purpose: a GET that says which event was the last. The request
-//! itself is never sent again.
+//! Resumes a legacy stream that broke or was closed on purpose, with a GET that names the last event. The request itself is never sent
+//! again.
 
 use std::time::Duration;
 
@@ -16,40 +16,40 @@ use super::{
 };
 use crate::http_client::{HttpRequestBody, UpstreamResponse};
 
-/// The pause before a stream is resumed if the server does not say how long it should be.
+/// The pause before a stream is resumed if the server does not state one.
 const RETRY_MS: u64 = 1_000;
 /// The shortest and the longest pause, whatever the server says.
 const RETRY_MS_MIN: u64 = 20;
 const RETRY_MS_MAX: u64 = 60_000;
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 #[derive(Debug)]
 pub(super) enum ResumeOutcome {
     /// The stream goes on.
     Stream(UpstreamResponse),
-    /// The server does not know the session any more.
+    /// The server no longer knows the session.
     Disowned,
     /// The server does not resume streams.
     Refused {
         /// What it said.
         why: String,
     },
-    /// It may be there again later.
+    /// The server may accept it later.
     NotNow,
 }
 
-/// How long to pause before a stream is opened again, after so many attempts that brought nothing.
+/// The pause before a stream is opened again after this many attempts without progress.
 pub(super) fn pause(events: &EventReader, fruitless: u32) -> Duration {
     let wanted = events.retry_ms().unwrap_or(RETRY_MS).clamp(RETRY_MS_MIN, RETRY_MS_MAX);
     Duration::from_millis(wanted.saturating_mul(1 << fruitless.min(16)).min(RETRY_MS_MAX))
 }
 
-/// How fruitless it was that a stream opened and brought nothing: a server that has itself polled may do so for long.
+/// The count after a stream that opened and brought nothing. It stays low, because a server that wants to be polled may do this for long.
 pub(super) fn attempts_after_empty_stream(fruitless: u32) -> u32 {
     (fruitless + 1).min(2)
 }
 
-/// Opens a stream, or goes on with one where it ended. Cancel safe.
+/// Opens a stream, or resumes one where it ended. Cancel safe.
 pub(super) async fn open(address: &HttpAddress, events: &EventReader) -> ResumeOutcome {
     let field = match events.last_id().map(last_event_id).transpose() {
         Ok(place) => place.map(|place| (HeaderName::from_static(header::LAST_EVENT_ID), place)),
@@ -76,7 +76,7 @@ fn classify_response(response: UpstreamResponse, in_session: bool) -> ResumeOutc
     }
     match status {
         StatusCode::NOT_FOUND if in_session => ResumeOutcome::Disowned,
-        // A server that has not noticed yet that the stream broke says that there is one already.
+        // A server that has not noticed that the stream broke answers that there is one already.
         StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS => ResumeOutcome::NotNow,
         status if status.is_server_error() => ResumeOutcome::NotNow,
         status => ResumeOutcome::Refused { why: format!("it was answered with HTTP status {}", status.as_u16()) },

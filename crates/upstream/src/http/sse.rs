@@ -1,11 +1,11 @@
-//! Reads server-sent events from chunks, bounded: their names and data, and what a broken stream needs to go on where it
-//! ended. What an event means is not known here.
+//! Reads server-sent events from chunks, bounded: their names and data, and what is needed to resume a broken stream. It does not know what
+//! an event means.
 
 use servanda_mcp::lines::grow;
 
 /// The longest event id that is kept. A stream with longer ones cannot be resumed.
 const ID_BYTES_MAX: usize = 1024;
-/// The longest event name that is told from others.
+/// The longest event name that is kept. A longer one counts as empty.
 const NAME_BYTES_MAX: usize = 64;
 
 /// One event.
@@ -32,7 +32,7 @@ pub(crate) struct EventReader {
     has_data: bool,
     after_carriage_return: bool,
     at_start: bool,
-    /// The id that the next completed event makes the last one.
+    /// The id that becomes the last one when the next event completes.
     next_id: Option<String>,
     last_id: Option<String>,
     retry_ms: Option<u64>,
@@ -53,24 +53,24 @@ impl EventReader {
         }
     }
 
-    /// The id of the last complete event that had one: where a broken stream can go on.
+    /// The id of the last complete event that had one: where a broken stream can be resumed.
     pub(crate) fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 
-    /// How long the server wants to be left alone before its stream is resumed.
+    /// How long the server wants the gateway to wait before its stream is resumed.
     pub(crate) fn retry_ms(&self) -> Option<u64> {
         self.retry_ms
     }
 
-    /// Begins with a new stream that continues the last one: what was incomplete is forgotten, the place is not.
+    /// Begins a new stream that continues the last one: incomplete data is forgotten, the position is not.
     pub(crate) fn resume(&mut self) {
         let (last_id, retry_ms) = (self.last_id.take(), self.retry_ms);
         *self = Self { next_id: last_id.clone(), last_id, retry_ms, ..Self::new(self.bytes_max) };
     }
 
-    /// Takes a chunk and hands every event with data that it completes to `each`, in order, until `each` says stop by
-    /// returning false; the rest of the chunk is then dropped.
+    /// Reads a chunk and passes every completed event with data to `each`, in order, until `each` returns false; the rest of the chunk is
+    /// then dropped.
     pub(crate) fn read(
         &mut self,
         mut chunk: &[u8],
@@ -97,7 +97,7 @@ impl EventReader {
         append(&mut self.line, chunk, self.bytes_max)
     }
 
-    /// Takes the rest of a line; an empty line completes the event.
+    /// Adds the rest of a line; an empty line completes the event.
     fn end_line(&mut self, part: &[u8]) -> Result<Option<SseEvent>, EventTooLarge> {
         append(&mut self.line, part, self.bytes_max)?;
         let line = std::mem::take(&mut self.line);
@@ -126,13 +126,13 @@ impl EventReader {
             b"retry" => {
                 self.retry_ms = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok()).or(self.retry_ms);
             }
-            // A comment, or a field that nobody knows.
+            // A comment, or an unknown field.
             _ => {}
         }
         Ok(None)
     }
 
-    /// An event without data is no event, but its id counts.
+    /// Completes the event. An event without data is no event, but its id counts.
     fn complete(&mut self) -> Option<SseEvent> {
         self.last_id.clone_from(&self.next_id);
         let event = std::mem::take(&mut self.event);

@@ -1,4 +1,4 @@
-//! The body of a request: bytes that are taken out of their parcel in the moment the transport is about to write them.
+//! The body of a request: bytes that are taken out of their parcel at the moment the transport is about to write them.
 
 use std::{
     pin::Pin,
@@ -10,7 +10,7 @@ use hyper::body::{Body, Frame, SizeHint};
 
 use crate::request::parcel::Parcel;
 
-/// Nothing, or one parcel.
+/// Empty, or one parcel.
 #[derive(Debug, Default)]
 pub(crate) struct HttpRequestBody {
     parcel: Option<Parcel>,
@@ -29,7 +29,7 @@ impl HttpRequestBody {
         Self::default()
     }
 
-    /// The length is known beforehand, so the body is not sent in chunks, which some servers cannot read.
+    /// A body from a parcel. Its length is known beforehand, so it is not sent in chunks, which some servers cannot read.
     pub(crate) fn parcel(parcel: Parcel, length: usize) -> Self {
         Self { parcel: Some(parcel), length: length as u64, after_taken: None }
     }
@@ -41,7 +41,7 @@ impl HttpRequestBody {
         Self::parcel(Parcel::new(bytes), length)
     }
 
-    /// The same with something to do when the bytes were handed over.
+    /// Adds a function that is called when the bytes were handed over.
     pub(crate) fn on_taken(self, after_taken: fn()) -> Self {
         Self { after_taken: Some(after_taken), ..self }
     }

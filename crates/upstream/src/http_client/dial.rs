@@ -1,5 +1,5 @@
-//! Makes a connection: name, TCP, TLS, and the version of HTTP that TLS agreed on. All of it within one time. To a server in this
-//! process: a pipe in memory.
+//! Makes a connection: name lookup, TCP, TLS, and the version of HTTP that TLS agreed on, all within one time limit. A server in this
+//! process is connected by a pipe in memory.
 
 use std::{io, net::SocketAddr, time::Duration};
 
@@ -21,30 +21,30 @@ use super::{
     transport::OriginStream,
 };
 
-/// How long the addresses of the first family are tried alone (RFC 8305 calls it the connection attempt delay).
+/// How long only the addresses of the first family are tried (RFC 8305 calls it the connection attempt delay).
 const OTHER_FAMILY_AFTER_MS: u64 = 300;
-/// How a peer that is gone without a word is noticed on a stream that is silent for long.
+/// Keepalive notices a peer that disappeared, on a stream that is silent for long.
 const KEEPALIVE_MS: u64 = 15_000;
 const KEEPALIVE_PROBES_MAX: u32 = 3;
-/// The same where something was sent and the peer does not acknowledge it.
+/// The same when something was sent and the peer does not acknowledge it.
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED_MS_MAX: u64 = 30_000;
 
-/// What a pipe in memory holds in each direction before its writer waits.
+/// How many bytes a pipe in memory holds in each direction before its writer waits.
 const PIPE_BYTES: usize = 64 * 1024;
 
-/// Where a server in this process takes its ends of connections. One that finds it full is refused.
+/// Where a server in this process accepts connections. When it is full, a new connection is refused.
 pub type InProcessListener = mpsc::Sender<DuplexStream>;
 
 /// Makes a connection to a server in this process.
 pub(super) async fn dial_in_process(listener: &InProcessListener) -> Result<OriginConnection, HttpError> {
     let (ours, servers) = duplex(PIPE_BYTES);
-    let refused = |_| HttpError::NotConnected("the server in this process takes no connection".to_owned());
+    let refused = |_| HttpError::NotConnected("the server in this process accepts no more connections".to_owned());
     listener.try_send(servers).map_err(refused)?;
     inline(OriginStream::InProcess(ours)).await
 }
 
-/// Makes a connection. Cancel safe: nothing but the connection is lost.
+/// Makes a connection. Cancel safe: only the connection is lost.
 pub(super) async fn dial(origin: &Origin, tls: Option<&Tls>, ms_max: u64) -> Result<OriginConnection, HttpError> {
     let dialing = async {
         let tcp = connect(origin).await?;
@@ -67,7 +67,7 @@ async fn inline(transport: OriginStream) -> Result<OriginConnection, HttpError> 
 async fn shared(transport: OriginStream) -> Result<OriginConnection, HttpError> {
     let (sender, connection) =
         http2::handshake(TokioExecutor::new(), TokioIo::new(transport)).await.map_err(|error| not_begun(&error))?;
-    // It ends when the last sender and the last stream are gone, or with the server.
+    // The task ends when the last sender and the last stream are gone, or with the server.
     tokio::spawn(async move {
         if let Err(error) = connection.await {
             tracing::debug!(error = chain(&error), "an HTTP/2 connection ended");
@@ -80,7 +80,7 @@ fn not_begun(error: &hyper::Error) -> HttpError {
     HttpError::NotConnected(chain(error))
 }
 
-/// The first address that takes a connection, in the order of the resolver; the other family joins in after a while.
+/// The first address that accepts a connection, in the order of the resolver; the other family joins in after a while.
 async fn connect(origin: &Origin) -> Result<TcpStream, HttpError> {
     let unknown = |error: io::Error| HttpError::NotConnected(format!("dns error: {error}"));
     let addresses: Vec<SocketAddr> = lookup_host((origin.host(), origin.port())).await.map_err(unknown)?.collect();
@@ -124,7 +124,7 @@ async fn race(preferred: &[SocketAddr], others: &[SocketAddr]) -> io::Result<Tcp
     }
 }
 
-/// What a socket can do without this, it does worse; so it is tried, not demanded.
+/// Sets socket options. They improve a connection but are not required, so the caller ignores failures.
 fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);

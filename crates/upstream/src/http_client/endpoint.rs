@@ -1,4 +1,4 @@
-//! Where an HTTP server is, with everything of a request to it that never changes, made ready once.
+//! The address of an HTTP server, with everything in a request to it that never changes, prepared once.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,20 +14,20 @@ use super::{
 };
 use crate::UpstreamLimits;
 
-/// Idle connections are given up before Node.js servers close them (after 5 s): a request that meets the closing could not
-/// be told from one that was executed.
+/// Idle connections are given up before Node.js servers close them (after 5 s): a request that is sent while the server closes the
+/// connection could not be told from one that was executed.
 const POOL_IDLE_MS_MAX: u64 = 4_000;
 
-/// How long a server may take to end a stream of events on which the answer has come. Most end it at once, but not in the same packet.
+/// How long a server may take to end a stream of events after the answer. Most end it at once, but not in the same packet.
 const UNENDED_MS_MAX: u64 = 200;
 
-/// Where the server is, and the pool of connections to it. Shared by all sessions with it.
+/// The server's address and the pool of connections to it. Shared by all sessions with the server.
 #[derive(Debug, Clone)]
 pub(crate) struct HttpEndpoint {
     client: HttpClient,
     url: Arc<Url>,
     target: RequestTarget,
-    /// What every request carries.
+    /// The headers of every request.
     headers: Arc<HeaderMap>,
 }
 
@@ -71,7 +71,7 @@ impl HttpEndpoint {
         &self.url
     }
 
-    /// What every request carries, to add to.
+    /// The headers of every request, to be extended.
     pub(crate) fn headers(&self) -> HeaderMap {
         HeaderMap::clone(&self.headers)
     }

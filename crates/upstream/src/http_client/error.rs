@@ -1,12 +1,12 @@
-//! Why a request brought no answer.
+//! Why a request got no answer.
 
-/// Why a request brought no answer, in words that name no address, which may hold secrets.
+/// Why a request got no answer. The text contains no address, because an address may hold secrets.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HttpError {
     /// No connection was made, so nothing was sent.
     #[error("{0}")]
     NotConnected(String),
-    /// The connection was lost, or what came is no HTTP.
+    /// The connection was lost, or the response is not HTTP.
     #[error("{}", chain(.0))]
     Lost(hyper::Error),
 }

@@ -20,10 +20,10 @@ use tokio::{
 
 use super::{body::HttpRequestBody, poll_waker::PollWaker, transport::OriginStream};
 
-/// How many parts of a body are passed over to save a connection whose answer is not read to its end.
+/// How many parts of an unread body are discarded to save the connection.
 const PASSED_OVER_MAX: usize = 4;
 
-/// The head of an answer; or why there is none, with the request where it was not begun to be written.
+/// The head of an answer; or why there is none, with the request if none of it was written.
 pub(super) type InlineResponse = Result<hyper::Response<Incoming>, TrySendError<Request<HttpRequestBody>>>;
 
 /// A connection for one request at a time.
@@ -33,9 +33,9 @@ pub(super) struct InlineConnection {
     /// None when it has ended.
     connection: Option<http1::Connection<TokioIo<OriginStream>, HttpRequestBody>>,
     poll_waker: Arc<PollWaker>,
-    /// The waker of that attention.
+    /// A waker that notifies `poll_waker`.
     waker: Waker,
-    /// The runtime whose driver tells of its readiness: used on another one, every read would wake that runtime's thread first.
+    /// The runtime whose driver reports the connection's readiness. On another runtime, every read would first wake that runtime's thread.
     runtime: Option<runtime::Id>,
 }
 
@@ -49,8 +49,7 @@ impl InlineConnection {
         Self { sender, connection: Some(connection), poll_waker, waker, runtime: current_runtime() }
     }
 
-    /// Whether a request can be sent: the last answer was read to its end, and the server has not closed the connection as far
-    /// as is known here.
+    /// Whether a request can be sent: the last answer was read to its end, and the server is not known to have closed the connection.
     pub(super) fn is_ready(&mut self) -> bool {
         let Self { connection, poll_waker, waker, .. } = self;
         poll_once(|_| {
@@ -69,21 +68,21 @@ impl InlineConnection {
         self.connection.is_none()
     }
 
-    /// The connection goes into the pool: what happens on it wakes no task.
+    /// Prepares the connection for the pool: what happens on it wakes no task.
     pub(super) fn clear_task(&self) {
         self.poll_waker.clear_task();
     }
 
-    /// Takes a request. Nothing is written before [`InlineConnection::finish`].
+    /// Accepts a request. Nothing is written before [`InlineConnection::finish`].
     pub(super) fn begin(&mut self, request: Request<HttpRequestBody>) -> impl Future<Output = InlineResponse> + use<> {
         self.sender.try_send_request(request)
     }
 
-    /// Sends what was begun and waits for the head of its answer. Not cancel safe: the connection is of no use then.
+    /// Sends the request and waits for the head of its answer. Not cancel safe: if the future is dropped, the connection is unusable.
     pub(super) async fn finish(&mut self, begun: impl Future<Output = InlineResponse>) -> InlineResponse {
         let Self { connection, poll_waker, waker, .. } = self;
-        // Only driving the connection brings the answer on, and both happen here, so its own waker is not needed.
-        // Unconstrained, because a task out of budget counts on that waker.
+        // Only driving the connection makes progress on the answer, and both happen here, so the answer's own waker is not needed.
+        // Unconstrained, because a task that is out of budget relies on that waker.
         let mut answer = pin!(unconstrained(begun));
         poll_fn(|context| {
             poll_waker.poll_until_quiet(context, || {
@@ -94,7 +93,7 @@ impl InlineConnection {
         .await
     }
 
-    /// Passes over what has arrived of a body that is not read on. Returns whether that was all of it.
+    /// Discards the part of an unread body that has arrived. Returns whether that was all of it.
     pub(super) fn discard_arrived(&mut self, body: &mut Incoming) -> bool {
         let mut ended = false;
         poll_once(|context| {
@@ -132,7 +131,7 @@ pub(super) fn current_runtime() -> Option<runtime::Id> {
     Handle::try_current().ok().map(|runtime| runtime.id())
 }
 
-/// Lets the connection read and write what it can. One that has ended is dropped, which tells the request it was at.
+/// Lets the connection read and write what it can. A connection that has ended is dropped, which ends its request.
 fn drive(connection: &mut Option<http1::Connection<TokioIo<OriginStream>, HttpRequestBody>>, waker: &Waker) {
     let Some(driven) = connection else { return };
     if let Poll::Ready(ended) = Pin::new(driven).poll(&mut Context::from_waker(waker)) {
@@ -143,7 +142,7 @@ fn drive(connection: &mut Option<http1::Connection<TokioIo<OriginStream>, HttpRe
     }
 }
 
-/// Does something that is polled, once, without being woken for it and whatever the task's budget is.
+/// Polls once, without registering a wake-up and regardless of the task's budget.
 pub(super) fn poll_once(mut once: impl FnMut(&mut Context<'_>)) {
     let looking = pin!(unconstrained(poll_fn(|context| {
         once(context);

@@ -1,4 +1,4 @@
-//! Where a server is, and the addresses of requests to it, made ready once.
+//! The origin of a server and the targets of requests to it, prepared once.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hyper::{Uri, header::HeaderValue};
@@ -14,12 +14,12 @@ pub(crate) struct Origin {
     host_header: HeaderValue,
 }
 
-/// The address of a request in the forms that the versions of HTTP want.
+/// The target of a request in the forms that the versions of HTTP need.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestTarget {
     /// Path and query.
     pub(super) path: Uri,
-    /// All of it, without user and password.
+    /// The whole URL, without user and password.
     pub(super) absolute: Uri,
 }
 
@@ -33,7 +33,8 @@ impl Origin {
             None => return Err("its URL names no host".to_owned()),
         };
         let port = url.port_or_known_default().ok_or("its URL has no port")?;
-        let host_header = HeaderValue::from_str(&authority(url)).map_err(|_| "its host cannot be sent".to_owned())?;
+        let host_header =
+            HeaderValue::from_str(&authority(url)).map_err(|_| "its host is not a valid header value".to_owned())?;
         Ok(Self { tls: url.scheme() == "https", host, port, host_header })
     }
 
@@ -64,7 +65,7 @@ impl RequestTarget {
     }
 }
 
-/// The user and the password of a URL as servers are shown them.
+/// The user and the password of a URL, as an `Authorization` header.
 pub(crate) fn basic_authorization(url: &Url) -> Option<HeaderValue> {
     if url.username().is_empty() && url.password().is_none() {
         return None;
@@ -77,7 +78,7 @@ pub(crate) fn basic_authorization(url: &Url) -> Option<HeaderValue> {
     Some(value)
 }
 
-/// Host, and port where it is not the scheme's own.
+/// The host, with the port if it is not the scheme's default.
 fn authority(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
@@ -89,7 +90,7 @@ mod tests {
 
     #[test]
     fn an_address_is_made_ready_for_both_versions_of_http() {
-        // URL, host to connect to, port, host header, path, all of it
+        // URL, host to connect to, port, host header, path, whole URL
         let table = [
             ("http://a.test/mcp", "a.test", 80, "a.test", "/mcp", "http://a.test/mcp"),
             (

@@ -1,7 +1,7 @@
-//! Wakes the task that waits for a connection when something happens on it, but not while that task is polling the connection.
+//! Wakes the task that waits for a connection when something happens on the connection, but not while that task is polling it.
 //!
-//! The parts of a connection wake each other as if each had a task of its own. Here one task drives them all, and every such wake
-//! would have it run once more for nothing, mostly on another thread.
+//! The parts of a connection wake each other as if each had a task of its own. Here one task drives them all, and every such wake would
+//! make it run once more for nothing, mostly on another thread.
 
 use std::{
     sync::{
@@ -13,17 +13,17 @@ use std::{
 
 use futures_util::task::AtomicWaker;
 
-/// The connection is not being polled: the waiting task is woken.
+/// The connection is not being polled: a wake wakes the waiting task.
 const WAITING: u8 = 0;
 /// The connection is being polled, and nothing has happened since.
 const POLLING: u8 = 1;
 /// The connection is being polled, and has to be polled again.
 const POLL_AGAIN: u8 = 2;
 
-/// How often one looks again before others get their turn.
+/// How often the connection is polled in a row before other tasks get their turn.
 const POLLS_MAX: usize = 4;
 
-/// The attention of one task to one connection.
+/// Connects the wakes of one connection to the task that waits for it.
 #[derive(Debug, Default)]
 pub(super) struct PollWaker {
     state: AtomicU8,
@@ -31,7 +31,7 @@ pub(super) struct PollWaker {
 }
 
 impl PollWaker {
-    /// Looks until there is something, or nothing has happened while looking. Then the task is woken by what happens next.
+    /// Polls until there is a result or nothing happened during a poll. After that, the next event wakes the task.
     pub(super) fn poll_until_quiet<T>(&self, context: &mut Context<'_>, mut look: impl FnMut() -> Poll<T>) -> Poll<T> {
         self.task.register(context.waker());
         for _ in 0..POLLS_MAX {
@@ -50,14 +50,14 @@ impl PollWaker {
         Poll::Pending
     }
 
-    /// Looks once, without waiting for anything.
+    /// Polls once, without waiting for anything.
     pub(super) fn poll_once(&self, look: impl FnOnce()) {
         self.state.store(POLLING, Ordering::SeqCst);
         look();
         self.state.store(WAITING, Ordering::SeqCst);
     }
 
-    /// No task waits any more.
+    /// Forgets the waiting task.
     pub(super) fn clear_task(&self) {
         drop(self.task.take());
     }
@@ -70,7 +70,7 @@ impl Wake for PollWaker {
 
     fn wake_by_ref(self: &Arc<Self>) {
         let seen = self.state.compare_exchange(POLLING, POLL_AGAIN, Ordering::SeqCst, Ordering::SeqCst);
-        // Between failing and here the looking may have ended, but then it ended after this wake and saw what it is about.
+        // The poll may have ended between the failed exchange and this line. If so, it ended after this wake and has seen its cause.
         if seen == Err(WAITING) {
             self.task.wake();
         }
@@ -92,8 +92,8 @@ mod tests {
         }
     }
 
-    /// Pays attention once; `happens` says in which looks something happens. Says how many looks it took, and how often the task was
-    /// woken meanwhile.
+    /// Polls until quiet; `happens` says in which polls something happens. Returns how many polls it took, and how often the task was woken
+    /// meanwhile.
     fn pay(poll_waker: &Arc<PollWaker>, happens: &[bool]) -> (usize, usize) {
         let task = Arc::<Counted>::default();
         let (own, waker) = (Waker::from(Arc::clone(poll_waker)), Waker::from(Arc::clone(&task)));
@@ -110,16 +110,16 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_while_looking_is_looked_at_and_wakes_nobody() {
+    fn an_event_during_a_poll_is_polled_again_and_wakes_no_task() {
         let poll_waker = Arc::<PollWaker>::default();
         assert_eq!(pay(&poll_waker, &[]), (1, 0));
         assert_eq!(pay(&poll_waker, &[true]), (2, 0));
         assert_eq!(pay(&poll_waker, &[true, true, false]), (3, 0));
-        assert_eq!(pay(&poll_waker, &[true; 100]), (POLLS_MAX, 1), "others get their turn");
+        assert_eq!(pay(&poll_waker, &[true; 100]), (POLLS_MAX, 1), "other tasks get their turn");
     }
 
     #[test]
-    fn what_happens_afterwards_wakes_the_task_that_waits_and_nobody_who_does_not() {
+    fn a_later_event_wakes_the_waiting_task_and_no_other() {
         let poll_waker = Arc::<PollWaker>::default();
         let task = Arc::<Counted>::default();
         let (own, waker) = (Waker::from(Arc::clone(&poll_waker)), Waker::from(Arc::clone(&task)));

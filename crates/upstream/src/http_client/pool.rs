@@ -1,4 +1,4 @@
-//! The connections to one origin that no request uses at the moment. Their number and their time are bounded.
+//! The connections to one origin that no request uses at the moment. Their number and their idle time are bounded.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
@@ -14,7 +14,7 @@ use super::{
     inline::{InlineConnection, current_runtime},
 };
 
-/// A connection that many requests use at once.
+/// A connection that many requests use at the same time.
 pub(super) type Http2Sender = http2::SendRequest<HttpRequestBody>;
 
 /// A connection that a request is made on.
@@ -22,36 +22,36 @@ pub(super) type Http2Sender = http2::SendRequest<HttpRequestBody>;
 pub(super) enum OriginConnection {
     /// HTTP/1.1, for one request at a time.
     Inline(Box<InlineConnection>),
-    /// HTTP/2, for many.
+    /// HTTP/2, for many requests.
     Shared(Http2Sender),
 }
 
-/// The unused connections, and the one that requests share.
+/// The unused connections, and the HTTP/2 connection that requests share.
 #[derive(Debug)]
 pub(super) struct OriginPool {
     idle_max: usize,
     idle_time_max: Duration,
     unended_time_max: Duration,
     state: Mutex<OriginPoolState>,
-    /// Told when there is something to close sooner than before.
+    /// Notified when the next connection has to be closed sooner than planned.
     sooner: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
 struct OriginPoolState {
-    /// What was used last is last.
+    /// The connection used last is last.
     idle: Vec<IdleConnection>,
     shared: Option<(Http2Sender, Instant)>,
-    /// Whether there was ever an answer that the server had not ended yet.
+    /// Whether there was ever an answer that the server ended late.
     has_unended: bool,
-    /// Whether a task is waiting to close what is unused for too long.
+    /// Whether the task that closes old connections is running.
     swept: bool,
 }
 
 #[derive(Debug)]
 struct IdleConnection {
     connection: Box<InlineConnection>,
-    /// The rest of the last answer, where the server had not ended it.
+    /// The rest of the last answer, if the server had not ended it.
     unended: Option<Incoming>,
     since: Instant,
 }
@@ -64,7 +64,7 @@ impl OriginPool {
         Self { idle_max: limits.idle_connections, idle_time_max, unended_time_max, state: kept, sooner }
     }
 
-    /// The connection that requests share, or the one that was used last on this runtime, if the server has not closed it.
+    /// The shared connection, or the one that was used last on this runtime, if the server has not closed it.
     pub(super) fn take(&self) -> Option<OriginConnection> {
         let current = current_runtime();
         loop {
@@ -75,7 +75,7 @@ impl OriginPool {
             let last = kept.idle.iter().rposition(|idle| idle.connection.is_on_runtime(current))?;
             let IdleConnection { mut connection, unended, since } = kept.idle.remove(last);
             drop(kept);
-            // The others are older. The sweeper closes them.
+            // The others are older; the sweeper closes them.
             if since.elapsed() >= self.idle_time_max {
                 return None;
             }
@@ -111,7 +111,7 @@ impl OriginPool {
         }
     }
 
-    /// Lets the next requests share a connection.
+    /// Lets later requests share a connection.
     pub(super) fn share(self: &Arc<Self>, sender: &Http2Sender) {
         let mut kept = self.lock();
         kept.shared = Some((sender.clone(), Instant::now()));
@@ -129,7 +129,7 @@ impl OriginPool {
     }
 
     fn sweep_later(self: &Arc<Self>, mut kept: MutexGuard<'_, OriginPoolState>) {
-        // Outside a runtime nothing could be waited for; there the connections end with the client.
+        // Outside a runtime there is no timer; there the connections end with the client.
         if !kept.swept
             && let Ok(runtime) = Handle::try_current()
         {
@@ -140,7 +140,7 @@ impl OriginPool {
         }
     }
 
-    /// Closes what has been unused for too long. Says when to look again; never if nothing is left.
+    /// Closes connections that have been unused for too long. Returns when to look again; none if nothing is left.
     fn close_old(&self) -> Option<Instant> {
         let mut kept = self.lock();
         let now = Instant::now();
@@ -151,11 +151,11 @@ impl OriginPool {
         let old_shared = kept.shared.take_if(|(sender, used)| is_old(*used, self.idle_time_max) || sender.is_closed());
         let oldest = kept.idle.first().map(|idle| idle.since);
         let oldest = oldest.into_iter().chain(kept.shared.as_ref().map(|(_, used)| *used)).min();
-        // Where servers end their answers late, the next one may be such an answer.
+        // If servers end their answers late, the next connection may be of that kind.
         let soon = kept.has_unended.then_some(now + self.unended_time_max);
         let next = oldest.map(|since| (since + self.idle_time_max).min(soon.unwrap_or(since + self.idle_time_max)));
         kept.swept = next.is_some();
-        // Closing is left to the time after the lock.
+        // The connections are closed after the lock is released.
         drop(kept);
         drop((old, old_shared));
         next
@@ -183,7 +183,7 @@ async fn sweep(pool: Weak<OriginPool>, sooner: Arc<Notify>, first: Instant) {
 
 #[cfg(test)]
 impl OriginPool {
-    /// Whether the last answer on the connection that is next was ended.
+    /// Whether the server has ended the last answer on the connection that will be used next.
     pub(super) fn has_ended(&self) -> bool {
         let mut kept = self.lock();
         let Some(IdleConnection { connection, unended, .. }) = kept.idle.last_mut() else { return false };

@@ -1,4 +1,4 @@
-//! An answer whose head is there. Its body is read in chunks; read to its end, it gives its connection back.
+//! An answer whose head has arrived. Its body is read in chunks. When the body was read to its end, the connection goes back to the pool.
 
 use std::{future::poll_fn, pin::Pin, sync::Arc, task::Poll};
 
@@ -16,9 +16,9 @@ use super::{error::HttpError, inline::InlineConnection, pool::OriginPool};
 pub(crate) struct UpstreamResponse {
     status: StatusCode,
     headers: HeaderMap,
-    /// None when it is left to its end.
+    /// None when the rest was handed to the pool.
     body: Option<Incoming>,
-    /// What the body comes on; none with HTTP/2, and when the body has ended.
+    /// The connection that the body comes on; none with HTTP/2, and after the body has ended.
     inline: Option<(Box<InlineConnection>, Arc<OriginPool>)>,
 }
 
@@ -58,7 +58,7 @@ impl UpstreamResponse {
         poll_fn(|context| self.poll_chunk(context)).await
     }
 
-    /// Nothing more of it is of use. The server gets a moment to end it, so that the connection can be used again.
+    /// Stops reading. The server gets a moment to end the answer, so that the connection can be used again.
     pub(crate) fn let_end(mut self) {
         if let (Some((mut connection, pool)), Some(mut body)) = (self.inline.take(), self.body.take()) {
             if connection.discard_arrived(&mut body) {
@@ -90,7 +90,7 @@ impl UpstreamResponse {
                 }
                 Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
                     Ok(data) => Poll::Ready(Some(Ok(data))),
-                    // Trailers say nothing to us.
+                    // Trailers are ignored.
                     Err(_) => continue,
                 },
             };
@@ -99,7 +99,8 @@ impl UpstreamResponse {
 }
 
 impl Drop for UpstreamResponse {
-    /// Saves the connection where the rest of the body is there already. Otherwise it is closed, and the server notices that the client has left.
+    /// Returns the connection to the pool if the rest of the body has already arrived. Otherwise the connection is closed, and the server
+    /// notices that the client has left.
     fn drop(&mut self) {
         if let (Some((mut connection, pool)), Some(body)) = (self.inline.take(), &mut self.body)
             && connection.discard_arrived(body)

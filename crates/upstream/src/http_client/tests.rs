@@ -1,5 +1,5 @@
-//! The client against servers made of raw sockets. A server does what its script says with each request; how many connections it
-//! accepted and which requests it saw is what the tests look at.
+//! The client against servers made of raw sockets. A server follows its script for each request; the tests check how many connections it
+//! accepted and which requests it saw.
 
 use std::{
     convert::Infallible,
@@ -28,15 +28,15 @@ const ANSWER_WAIT_MAX: Duration = Duration::from_mins(1);
 /// What a server does with a request.
 #[derive(Debug, Clone)]
 enum Act {
-    /// Writes this and goes on.
+    /// Writes this and continues.
     Write(Vec<u8>),
     /// Writes this and closes the connection.
     WriteAndClose(Vec<u8>),
-    /// Closes the connection without a word.
+    /// Closes the connection without writing.
     Close,
     /// Writes this and then nothing more.
     WriteAndHang(Vec<u8>),
-    /// Writes the second part when it may.
+    /// Writes the second part after the notification.
     WriteInTwo(Vec<u8>, Vec<u8>, Arc<Notify>),
 }
 
@@ -114,7 +114,7 @@ async fn serve(mut socket: TcpStream, script: &(impl Fn(usize) -> Act + Sync), s
             }
             Act::WriteAndHang(bytes) => {
                 let _ = socket.write_all(&bytes).await;
-                // Until the client closes.
+                // Waits until the client closes.
                 let _ = socket.read(&mut [0; 64]).await;
                 return;
             }
@@ -125,7 +125,7 @@ async fn serve(mut socket: TcpStream, script: &(impl Fn(usize) -> Act + Sync), s
     }
 }
 
-/// Reads one request with a length and gives its body.
+/// Reads one request that has a length and returns its body.
 async fn next_body(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<String> {
     loop {
         let text = String::from_utf8_lossy(buffer).into_owned();
@@ -169,7 +169,7 @@ async fn requests_one_after_the_other_use_one_connection() {
     assert_eq!((server.accepted(), server.seen().len()), (1, 100));
 }
 
-/// A connection is used on the runtime it was made on: another one's thread would have to be woken for every read.
+/// A connection is used on the runtime it was made on: otherwise every read would wake that runtime's thread.
 #[tokio::test(flavor = "multi_thread")]
 async fn each_runtime_has_connections_of_its_own() {
     let server = Arc::new(Server::start(limits(), |_| Act::Write(ok("a"))).await);
@@ -234,7 +234,7 @@ async fn the_connection_of_a_request_that_was_given_up_is_closed() {
             }
         };
         tokio::select! {
-            _ = &mut sending => panic!("nobody answers"),
+            _ = &mut sending => panic!("the server does not answer"),
             () = seen => {}
         }
     }
@@ -392,7 +392,7 @@ async fn without_a_server_nothing_is_sent() {
         error.is_connect() && error.to_string().contains("refused") && !error.to_string().contains("t0p"),
         "{error}"
     );
-    assert!(parcel.withdraw(), "it never left");
+    assert!(parcel.withdraw(), "it was never sent");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! TLS as a client: the system's certificates decide whom to believe, and HTTP/2 is preferred.
+//! TLS as a client: the system's certificates decide which servers are trusted, and HTTP/2 is preferred.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,7 +13,7 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use super::error::{HttpError, chain};
 
-/// The same for every host: the certificates are many, and are read once.
+/// Shared by all hosts: the certificates are many, and are read once.
 static CONFIG: OnceLock<Arc<ClientConfig>> = OnceLock::new();
 
 /// TLS with one host.
@@ -24,7 +24,7 @@ pub(super) struct Tls {
 }
 
 impl Tls {
-    /// The first time reads the system's certificates.
+    /// The first call reads the system's certificates.
     pub(super) fn new(host: &str) -> Result<Self, HttpError> {
         let not_made = |error: &dyn std::error::Error| HttpError::NotConnected(format!("TLS: {}", chain(error)));
         let config = if let Some(config) = CONFIG.get() {
@@ -37,7 +37,7 @@ impl Tls {
         Ok(Self { connector: TlsConnector::from(config), host })
     }
 
-    /// Shakes hands. Cancel safe: nothing but the connection is lost.
+    /// Does the TLS handshake. Cancel safe: only the connection is lost.
     pub(super) async fn connect(&self, tcp: TcpStream) -> std::io::Result<TlsStream<TcpStream>> {
         self.connector.connect(self.host.clone(), tcp).await
     }

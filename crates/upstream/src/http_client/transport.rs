@@ -1,4 +1,4 @@
-//! What carries HTTP: plain TCP, TLS over it, or memory, where the server is in this process.
+//! What carries HTTP: plain TCP, TLS over TCP, or memory if the server runs in this process.
 
 use std::{
     io::{self, IoSlice},
@@ -15,11 +15,11 @@ use tokio_rustls::client::TlsStream;
 /// A connection's bytes.
 #[derive(Debug)]
 pub(super) enum OriginStream {
-    /// As they are.
+    /// Unencrypted TCP.
     Plain(TcpStream),
-    /// Encrypted.
+    /// TLS over TCP.
     Encrypted(Box<TlsStream<TcpStream>>),
-    /// As they are, without a socket.
+    /// Unencrypted, in memory, without a socket.
     InProcess(DuplexStream),
 }
 

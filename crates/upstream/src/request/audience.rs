@@ -1,4 +1,4 @@
-//! Who hears what a server says about a request besides its answer. How that is found out is the conversations' business.
+//! Who receives what a server says about a request besides its answer. The conversations find the recipient.
 
 use std::sync::Arc;
 
@@ -7,23 +7,23 @@ use tokio::sync::mpsc;
 
 use crate::ServerMessageSink;
 
-/// Who hears what is said about a request.
+/// Who receives what is said about a request.
 #[derive(Debug, Clone)]
 pub(crate) enum RequestAudience {
-    /// Nobody: the gateway made it on its own account, and nothing of a client's is in it.
+    /// No client: the gateway made the request on its own account, and it contains nothing from a client.
     Nobody,
-    /// No client, although a client made the request: what the server says may be about it.
+    /// No client, although a client made the request: a message of the server may be about it.
     Muted {
         /// Whether a modern server was asked for its log.
         wants_log: bool,
     },
     /// The client that made it.
     Caller(CallerSink),
-    /// The subscription that the request is.
+    /// The request is a subscription; its signals go here.
     Subscription(mpsc::Sender<SubscriptionSignal>),
 }
 
-/// A caller who hears what is said about its request.
+/// A caller that receives what is said about its request.
 #[derive(Debug, Clone)]
 pub(crate) struct CallerSink {
     pub(crate) sink: Arc<dyn ServerMessageSink>,
@@ -32,7 +32,7 @@ pub(crate) struct CallerSink {
     pub(crate) wants_log: bool,
 }
 
-/// What a subscription hears about itself.
+/// What a subscription learns about itself.
 #[derive(Debug)]
 pub(crate) enum SubscriptionSignal {
     /// What the server granted: the raw `notifications`.

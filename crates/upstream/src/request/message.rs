@@ -1,7 +1,7 @@
-//! The bytes of everything Servanda says to an upstream, and nothing about when it is said.
+//! The bytes of everything Servanda sends to an upstream, and nothing about when they are sent.
 //!
-//! Raw members are spliced in as they are: the bytes that were decided about are the bytes that leave. Only line ends between
-//! JSON tokens become spaces, because on standard streams a message is one line.
+//! Raw members are spliced in unchanged: the bytes that were decided about are the bytes that are sent. Only line ends between JSON tokens
+//! become spaces, because on standard streams a message is one line.
 
 use std::{io::Write as _, sync::LazyLock};
 
@@ -20,10 +20,10 @@ pub(crate) const CLIENT_NAME: &str = "servanda";
 /// Its version.
 pub(crate) const CLIENT_VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// How long the `_meta` of a modern request is, mostly.
+/// The usual length of the `_meta` of a modern request.
 const META_BYTES_EXPECTED: usize = 384;
 
-/// Members of `_meta` that are ours to write; a caller's are dropped.
+/// Members of `_meta` that only Servanda writes; a caller's are dropped.
 const OURS: [&str; 6] = [
     meta::PROGRESS_TOKEN,
     meta::TRACEPARENT,
@@ -45,7 +45,7 @@ static MODERN_META: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// The `_meta` of a request on these terms; none where there is nothing to say. The request's id is its progress token.
+/// The `_meta` of a request with these options; none if it would be empty. The request's id is its progress token.
 pub(crate) fn meta_of(id: i64, era: Era, options: &RequestOptions) -> Option<String> {
     let mut members = MetaMembers::default();
     if options.server_messages.is_some() && options.wants_progress {
@@ -66,7 +66,7 @@ pub(crate) fn meta_of(id: i64, era: Era, options: &RequestOptions) -> Option<Str
     members.finish()
 }
 
-/// The members of a `_meta` in the making.
+/// The members of a `_meta` under construction.
 #[derive(Default)]
 struct MetaMembers(Vec<u8>);
 
@@ -96,13 +96,13 @@ impl MetaMembers {
         self.0.push(if self.0.is_empty() { b'{' } else { b',' });
     }
 
-    /// The object; none where nothing was added.
+    /// The object; none if nothing was added.
     fn finish(mut self) -> Option<String> {
         if self.0.is_empty() {
             return None;
         }
         self.0.push(b'}');
-        // Texts and JSON were put together, so it is text.
+        // It is made of text and JSON only, so it is valid text.
         String::from_utf8(self.0).ok()
     }
 }

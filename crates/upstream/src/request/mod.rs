@@ -1,4 +1,4 @@
-//! One request to a server: what leaves, on what terms, and how it ends. Which connection carries it, and how, is not known here.
+//! One request to a server: its bytes, its terms, and how it ends. It does not know which connection carries it, or how.
 
 pub(crate) mod audience;
 pub(crate) mod message;
@@ -17,82 +17,82 @@ use tokio_util::sync::CancellationToken;
 use self::{audience::RequestAudience, overtime::Overtime, pausable_deadline::PausableDeadline};
 use crate::{CredentialRejection, CredentialRequest, DispatchLease, PerformFailure, RequestUser};
 
-/// A request, ready to leave.
+/// A request that is ready to be sent.
 #[derive(Debug)]
 pub(crate) struct WireRequest<'a> {
-    /// Ours, unique over all connections of an upstream.
+    /// The gateway's id, unique over all connections of an upstream.
     pub(crate) id: i64,
     pub(crate) method: &'static str,
     /// The tool, prompt, URI or task it is about.
     pub(crate) name: Option<&'a str>,
     /// Headers that repeat annotated arguments, without their prefix.
     pub(crate) param_headers: &'a [(String, String)],
-    /// A header with a key, as it is.
+    /// A header with an idempotency key, sent unchanged.
     pub(crate) key_header: Option<&'a (String, String)>,
-    /// What the version header says; none before the legacy handshake.
+    /// The value of the version header; none before the legacy handshake.
     pub(crate) version: Option<ProtocolVersion>,
     pub(crate) body: Vec<u8>,
     /// Where in the body the arguments of a tool call are.
     pub(crate) arguments: Option<Range<usize>>,
-    /// What it is made for, where that is not for the sake of the connection.
+    /// What the credentials are requested for; none if the request serves the connection itself.
     pub(crate) credential_request: Option<CredentialRequest>,
-    /// Headers that are shown.
+    /// Headers with credentials.
     pub(crate) credential_headers: HeaderMap,
 }
 
-/// On what terms a request is made.
+/// The terms of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct WireRequestTerms {
-    /// How long it is waited for.
+    /// How long the gateway waits for it.
     pub(crate) pausable_deadline: PausableDeadline,
     pub(crate) cancel: CancellationToken,
     pub(crate) when_cancelled: CancellationMode,
-    /// Who hears what is said about it.
+    /// Who receives what is said about it.
     pub(crate) audience: RequestAudience,
-    /// Whether the server is told when the request is given up. A handshake must not be cancelled.
+    /// Whether the server is told when the request is abandoned. A handshake must not be cancelled.
     pub(crate) tell_server: bool,
-    /// Under which lease its bytes may leave, if they need one.
+    /// The lease under which its bytes may be sent, if they need one.
     pub(crate) lease: Option<DispatchLease>,
-    /// For which user; none is the gateway itself.
+    /// The user it is made for; none is the gateway itself.
     pub(crate) behalf: Option<RequestUser>,
-    /// The time after the deadline, where the answer still matters.
+    /// The time after the deadline, if the answer still matters then.
     pub(crate) overtime: Option<Arc<Overtime>>,
 }
 
 /// What a cancellation does to a request that has been sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CancellationMode {
-    /// Nothing can have changed: stop.
+    /// Nothing can have changed: stop reading.
     Abandon,
-    /// Something may have changed: read to the end, so that it can be recorded.
+    /// Something may have changed: read the answer to the end, so that it can be recorded.
     ReadOn,
 }
 
 /// How a request ended.
 #[derive(Debug)]
 pub(crate) enum ExchangeEnd {
-    /// With an answer.
+    /// The server answered.
     Answered(Bytes),
-    /// Without one.
+    /// There is no answer.
     Failed(PerformFailure),
-    /// The connection is lost or about to be, and no byte left: the next one may take the request.
+    /// The connection is lost or about to be, and no byte was sent: the next connection may take the request.
     NeverLeft {
         /// Why.
         why: String,
     },
-    /// The server says that it does not know what was agreed any more (the session, or the era). Its word is no proof that
-    /// it did nothing: only a request that changes nothing may be made again on the next connection.
+    /// The server says that it no longer knows the session or the era. This does not prove that it did nothing, so only a request that
+    /// changes nothing may be repeated on the next connection.
     Disowned(PerformFailure),
-    /// The server did not let it in with what it was shown. Only where something was.
+    /// The server rejected the credentials. Only if it was shown any.
     NotLetIn {
         /// The same as a failure.
         failure: PerformFailure,
-        /// What it says.
+        /// What the server said about the credentials.
         rejection: CredentialRejection,
     },
 }
 
-/// A request under way. Boxed, so that the waiting future is not as large as the largest of the connections.
+/// A running request. Boxed, so that the waiting future is not as large as the future of the largest transport.
 pub(crate) type ExchangeFuture<'a> = Pin<Box<dyn Future<Output = ExchangeEnd> + Send + 'a>>;
 
 impl<'a> WireRequest<'a> {
@@ -112,12 +112,12 @@ impl<'a> WireRequest<'a> {
         }
     }
 
-    /// The same about something that has a name.
+    /// Adds the name of what the request is about.
     pub(crate) fn with_name(self, name: Option<&'a str>, param_headers: &'a [(String, String)]) -> Self {
         Self { name, param_headers, ..self }
     }
 
-    /// The same with a key in a header.
+    /// Adds a header with an idempotency key.
     pub(crate) fn with_key_header(self, key_header: Option<&'a (String, String)>) -> Self {
         Self { key_header, ..self }
     }

@@ -1,5 +1,5 @@
-//! Reading on after the deadline of a call that may have changed something. For its caller the call is over; its answer still
-//! settles what nobody knows, so it is waited for, for a while and by few.
+//! Reading on after the deadline of a call that may have changed something. For its caller the call is over. Its answer still settles
+//! whether the effect happened, so a limited number of such calls wait for it for a limited time.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -31,7 +31,8 @@ impl Overtime {
         Arc::new(Self { places: Arc::clone(places), ms_max: limits.late_answer_ms_max, told, place: Mutex::default() })
     }
 
-    /// The deadline has passed, and the caller is told so. Says how long the answer is still waited for; not at all if too many are.
+    /// Begins the time after the deadline; the caller gets `failure`. Returns how long the answer is still awaited; none if too many calls
+    /// wait already.
     pub(crate) fn begin(&self, failure: &PerformFailure) -> Option<PausableDeadline> {
         let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
         *self.place.lock().unwrap_or_else(PoisonError::into_inner) = Some(place);
@@ -39,22 +40,22 @@ impl Overtime {
         Some(PausableDeadline::until(Instant::now() + Duration::from_millis(self.ms_max)))
     }
 
-    /// Whether the caller was told.
+    /// Whether the time after the deadline has begun.
     pub(crate) fn has_begun(&self) -> bool {
         self.told.borrow().is_some()
     }
 
-    /// What the caller was told, if it was.
+    /// What the caller was told, if anything.
     pub(crate) fn failure(&self) -> Option<PerformFailure> {
         self.told.borrow().clone()
     }
 
-    /// Waits until the caller is to be told, and says what. Cancel safe.
+    /// Waits until the caller has to be told, and returns what. Cancel safe.
     pub(crate) async fn begun(&self) -> PerformFailure {
         let mut told = self.told.subscribe();
         match told.wait_for(Option::is_some).await.map(|told| told.clone()) {
             Ok(Some(failure)) => failure,
-            // The sender is ours, so it is there.
+            // This object owns the sender, so the sender exists.
             _ => std::future::pending().await,
         }
     }

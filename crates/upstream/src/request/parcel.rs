@@ -1,7 +1,7 @@
 //! Bytes that either leave or are withdrawn, never both: the proof behind "nothing was sent".
 //!
-//! The transport takes the bytes out in the moment it is about to write the first of them; a caller that gives up takes
-//! them out to withdraw. Whoever comes first has decided.
+//! The transport takes the bytes out at the moment it is about to write the first of them; a caller that gives up takes them out to
+//! withdraw them. The first of the two decides.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,7 +21,7 @@ impl Parcel {
         Self { bytes: Arc::new(Mutex::new(Some(bytes.into()))), lease: None }
     }
 
-    /// The same under a lease: when that has ended, the bytes stay.
+    /// Adds a lease: after it has ended, the bytes are not sent.
     pub(crate) fn with_lease(self, lease: Option<DispatchLease>) -> Self {
         Self { lease, ..self }
     }
@@ -34,17 +34,17 @@ impl Parcel {
         self.bytes.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Whether its lease has ended, so that its bytes do not leave any more.
+    /// Whether its lease has ended, so that its bytes are no longer sent.
     pub(crate) fn is_lease_over(&self) -> bool {
         self.lease.as_ref().is_some_and(|lease| !lease.holds())
     }
 
-    /// Puts them back: taken, but provably not one byte was written.
+    /// Puts the bytes back: they were taken, but provably not one byte was written.
     pub(crate) fn put_back(&self, bytes: Bytes) {
         *self.bytes.lock().unwrap_or_else(PoisonError::into_inner) = Some(bytes);
     }
 
-    /// Withdraws the bytes. True means that they never leave; false that they did, or may have.
+    /// Withdraws the bytes. True means that they are never sent; false that they were, or may have been.
     pub(crate) fn withdraw(&self) -> bool {
         self.bytes.lock().unwrap_or_else(PoisonError::into_inner).take().is_some()
     }
@@ -68,7 +68,7 @@ mod tests {
 
         let late = Parcel::new("a").with_lease(Some(DispatchLease::new(Instant::now(), Arc::default())));
         assert!(late.take().is_none(), "its lease has ended");
-        assert!(late.withdraw(), "and not a byte left");
+        assert!(late.withdraw(), "and not a byte was sent");
 
         let unwritten = Parcel::new("a");
         let bytes = unwritten.take().unwrap();

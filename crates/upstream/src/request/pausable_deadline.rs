@@ -1,5 +1,5 @@
-//! How long a request is waited for. The time stands still while the client is being asked something: how long a person
-//! thinks is not the server's delay.
+//! How long the gateway waits for a request. The clock stops while the client is being asked something, because the time a person thinks is
+//! not the server's delay.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -8,15 +8,15 @@ use std::{
 
 use tokio::{sync::Notify, time::Instant};
 
-/// A deadline that can stand still. Clones are the same one.
+/// A deadline whose clock can be stopped. Clones share the clock.
 #[derive(Debug, Clone)]
 pub(crate) struct PausableDeadline {
-    /// None for a subscription, which is waited for without end.
+    /// None for a subscription, which is awaited without end.
     deadline: Option<Instant>,
     clock: Arc<PauseClock>,
 }
 
-/// While one of these is held, the time stands still.
+/// The clock stands still while one of these is held.
 #[derive(Debug)]
 pub(crate) struct DeadlinePause(Arc<PauseClock>);
 
@@ -26,7 +26,7 @@ struct PauseClock {
     changed: Notify,
 }
 
-/// How often the clock is being held, since when, and for how long it stood before.
+/// How many pauses are held, since when, and for how long the clock stood before.
 #[derive(Debug, Clone, Copy, Default)]
 struct PauseState {
     holders: usize,
@@ -43,7 +43,7 @@ impl PausableDeadline {
         Self { deadline: None, clock: Arc::default() }
     }
 
-    /// Holds the clock.
+    /// Stops the clock until the pause is dropped.
     pub(crate) fn pause(&self) -> DeadlinePause {
         self.clock.change(|standing| {
             standing.since.get_or_insert_with(Instant::now);
@@ -60,10 +60,10 @@ impl PausableDeadline {
     /// Waits until it is over. Cancel safe.
     pub(crate) async fn over(&self) {
         loop {
-            // Hears of every change from here on, polled or not.
+            // Created before the state is read, so that no change is missed.
             let changed = self.clock.changed.notified();
             let due = self.due();
-            // A timer sleeps for its granularity at least, and in that time a request would leave.
+            // Checked first, because a timer sleeps at least for its granularity, and in that time a request would be sent.
             if due.is_some_and(|due| due <= Instant::now()) {
                 return;
             }
@@ -74,7 +74,7 @@ impl PausableDeadline {
         }
     }
 
-    /// When it is over as things are; none while the clock stands still.
+    /// When it is over, as things are now; none while the clock stands still.
     fn due(&self) -> Option<Instant> {
         let standing = *self.clock.lock();
         self.deadline.filter(|_| standing.holders == 0).map(|deadline| deadline + standing.paused)

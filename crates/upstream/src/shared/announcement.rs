@@ -1,7 +1,7 @@
-//! What a server says to everybody: read from its notifications, and broadcast.
+//! What a server says to all clients: read from its notifications and broadcast.
 //!
-//! Since something may have been missed while there was no connection or no stream, what could have been said then counts
-//! as said.
+//! While there was no connection or no stream, announcements may have been missed, so everything that could have been announced then is
+//! announced afterwards.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use tokio::sync::{broadcast, watch};
 
 use crate::Announcement;
 
-/// Announcements a slow listener may be behind with.
+/// How many announcements a slow receiver may lag behind.
 const ANNOUNCEMENTS_MAX: usize = 256;
 
 /// Where announcements go.
@@ -22,7 +22,7 @@ pub(crate) struct AnnouncementBus {
     announcements: broadcast::Sender<Announcement>,
 }
 
-/// The announcement in a notification, if it is one.
+/// The announcement in a notification, if it contains one.
 pub(crate) fn read(method: &str, params: Option<&RawValue>) -> Option<Announcement> {
     match method {
         method::TOOLS_LIST_CHANGED => Some(Announcement::ToolsChanged),
@@ -63,14 +63,14 @@ impl AnnouncementBus {
         let _ = self.announcements.send(announcement);
     }
 
-    /// Whatever is listed may have changed.
+    /// Announces that every list may have changed.
     pub(crate) fn announce_lists(&self) {
         for announcement in [Announcement::ToolsChanged, Announcement::PromptsChanged, Announcement::ResourcesChanged] {
             self.announce(announcement);
         }
     }
 
-    /// These resources may have changed.
+    /// Announces that these resources may have changed.
     pub(crate) fn announce_resources<'a>(&self, uris: impl IntoIterator<Item = &'a String>) {
         for uri in uris {
             if let Ok(params) = to_raw_value(&serde_json::json!({ "uri": uri })) {

@@ -1,5 +1,4 @@
-//! Where server messages go that no request can be said to have caused, by affinity. Bounded: what nobody receives from any more
-//! makes room.
+//! Where server messages go that no request caused, by affinity. Bounded: sinks whose receiver is gone make room.
 
 use std::{
     collections::HashMap,
@@ -8,15 +7,15 @@ use std::{
 
 use crate::ServerMessageSink;
 
-/// How many affinities may have a bystander.
+/// How many affinities may have a sink.
 const ATTACHED_MAX: usize = 4_096;
 
-/// The bystanders.
+/// The sinks, by affinity.
 #[derive(Debug, Default)]
 pub(crate) struct AttachedSinks(Mutex<HashMap<Arc<str>, Arc<dyn ServerMessageSink>>>);
 
 impl AttachedSinks {
-    /// Attaches a bystander in place of a former one. False if there is no room.
+    /// Attaches a sink in place of a former one. Returns false if there is no room.
     pub(crate) fn attach(&self, affinity: &str, bystander: Arc<dyn ServerMessageSink>) -> bool {
         let mut bystanders = self.lock();
         if bystanders.len() >= ATTACHED_MAX {
@@ -59,7 +58,7 @@ mod tests {
         }
         let (sink, _receiver) = mpsc::channel(1);
         assert!(!attached.attach("one more", Arc::new(sink.clone())));
-        assert!(attached.attach("0", Arc::new(sink.clone())), "a known affinity is no one more");
+        assert!(attached.attach("0", Arc::new(sink.clone())), "replacing the sink of a known affinity needs no room");
         receivers.pop();
         assert!(attached.attach("one more", Arc::new(sink)));
         assert!(attached.get("one more").is_some());

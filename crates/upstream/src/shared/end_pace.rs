@@ -1,17 +1,17 @@
-//! How patiently the processes of an upstream are ended: usually they get some time at each step, less when the whole gateway has
-//! to be gone by a certain moment, and none in a hurry.
+//! How long the processes of an upstream get to end: normally some time at each step, less when the whole gateway has to end by a deadline,
+//! and none in a hurry.
 
 use std::{sync::OnceLock, time::Duration};
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long a child may take to end after its input was closed, and again after it was asked to.
+/// How long a child may take to end after its input was closed, and again after it was asked to end.
 const STEP_MS_MAX: u64 = 2_000;
-/// A step takes no more than one of so many parts of the time that is left: two steps, and the killing.
+/// A step may take one part in this many of the remaining time: there are two steps, and the killing.
 const STEPS: u32 = 3;
 
-/// The pace.
+/// The pace of the ending.
 #[derive(Debug, Default)]
 pub(crate) struct EndPace {
     by: OnceLock<Instant>,
@@ -19,12 +19,12 @@ pub(crate) struct EndPace {
 }
 
 impl EndPace {
-    /// Everything has to be over by then. The first to say so counts.
+    /// Sets when everything has to be over. The first call counts.
     pub(crate) fn end_by(&self, by: Instant) {
         let _ = self.by.set(by);
     }
 
-    /// From now on nobody waits for a process to end by itself.
+    /// From now on no process gets time to end by itself.
     pub(crate) fn hurry(&self) {
         self.hurry.cancel();
     }

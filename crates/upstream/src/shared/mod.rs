@@ -1,5 +1,5 @@
-//! What all connections of one upstream share: its configuration, what it is shown, its tasks, its eras, and, in the modules below,
-//! what is heard and watched over all of them.
+//! What all connections of one upstream share: its configuration, its credentials, its tasks, its eras, and, in the modules below,
+//! announcements, message sinks and watches.
 
 pub(crate) mod announcement;
 mod attached;
@@ -39,11 +39,11 @@ use crate::{
 pub(crate) struct SharedContext {
     pub(crate) spec: UpstreamSpec,
     pub(crate) redaction: Arc<Redaction>,
-    /// What the server is shown, where it is shown something.
+    /// The credentials for the server, if it has any.
     pub(crate) credentials: Option<Credentials>,
     /// Every task of this upstream, so that the shutdown can wait for them.
     pub(crate) tasks: TaskTracker,
-    /// How patiently the server's processes are ended.
+    /// How long the server's processes get to end.
     pub(crate) end_pace: EndPace,
     pub(crate) announcement_bus: AnnouncementBus,
     pub(crate) protocol_warnings: ProtocolWarnings,
@@ -51,23 +51,23 @@ pub(crate) struct SharedContext {
     pub(crate) watches: UpstreamWatches,
     pub(crate) era_notes: EraNotes,
     pub(crate) known_eras: KnownEras,
-    /// The server has asked something and did not say on behalf of which request.
+    /// Whether the server has asked something without saying for which request.
     pub(crate) asks_beside_requests: AtomicBool,
-    /// Where an HTTP server is, with one pool for all sessions; made when first needed.
+    /// The address of an HTTP server, with one pool for all sessions; created when first needed.
     endpoint: OnceLock<Result<HttpEndpoint, String>>,
-    /// Where an HTTP server takes connections, if it is in this process.
+    /// Where an HTTP server accepts connections, if it runs in this process.
     in_process: Option<InProcessListener>,
     last_id: AtomicI64,
     last_edition: AtomicU64,
-    /// Whether tools are called only on connections that were judged.
+    /// Whether tools are called only on connections that the engine has judged.
     guarded: AtomicBool,
-    /// The places of calls whose answers are waited for after their deadlines.
+    /// The slots of calls whose answers are awaited after their deadlines.
     pub(crate) overtime: Arc<Semaphore>,
 }
 
 impl SharedContext {
-    /// A server's message as it is taken in: without the secrets that were presented to the server, and without members of `_meta` that
-    /// only Servanda may write.
+    /// Cleans a server's message: removes the secrets that were presented to the server, and the members of `_meta` that only Servanda may
+    /// write.
     pub(crate) fn sanitize(&self, message: &Bytes) -> Bytes {
         let clean = self.redaction.clean(message);
         shape::without_own_meta(&clean).map_or(clean, Bytes::from)
@@ -105,17 +105,17 @@ impl SharedContext {
         Self { in_process: Some(listener), ..self }
     }
 
-    /// Whether users do not share connections.
+    /// Whether every user has their own connections.
     pub(crate) fn is_personal(&self) -> bool {
         self.credentials.as_ref().is_some_and(Credentials::is_personal)
     }
 
-    /// The number of a new connection.
+    /// The number for a new connection.
     pub(crate) fn next_edition(&self) -> u64 {
         self.last_edition.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Says whether tools are called only on connections that were judged.
+    /// Sets whether tools are called only on connections that the engine has judged.
     pub(crate) fn guard(&self, guarded: bool) {
         self.guarded.store(guarded, Ordering::Release);
     }
@@ -124,12 +124,12 @@ impl SharedContext {
         self.guarded.load(Ordering::Acquire)
     }
 
-    /// A request id, never used before by this upstream: an answer from a former connection finds nobody.
+    /// A request id that this upstream never used before, so that an answer from a former connection matches no request.
     pub(crate) fn next_id(&self) -> i64 {
         self.last_id.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Where the server is, if it is an HTTP server, or why that cannot be said.
+    /// The address of an HTTP server; none for stdio. Fails if the configured address is not valid.
     pub(crate) fn endpoint(&self) -> Result<Option<&HttpEndpoint>, String> {
         let Transport::Http { url, headers } = &self.spec.transport else { return Ok(None) };
         let make = || HttpEndpoint::new(url, headers, &self.spec.limits, self.in_process.clone());
@@ -137,13 +137,13 @@ impl SharedContext {
         endpoint.as_ref().map(Some).map_err(Clone::clone)
     }
 
-    /// Whether one server holds several sessions, so that another connection costs no process.
+    /// Whether one server holds several sessions, so that another connection needs no further process.
     pub(crate) fn has_sessions(&self) -> bool {
         matches!(self.spec.transport, Transport::Http { .. })
     }
 
-    /// Whether it may be unclear for which of two requests on one connection the server asks: on standard streams always,
-    /// over HTTP once it was seen to ask beside the streams of its requests.
+    /// Whether it may be unclear for which of two requests on one connection the server asks: always on standard streams, and over HTTP
+    /// once the server has asked outside the streams of its requests.
     pub(crate) fn may_ask_unclearly(&self) -> bool {
         matches!(self.spec.transport, Transport::Stdio { .. }) || self.asks_beside_requests.load(Ordering::Relaxed)
     }
@@ -152,7 +152,7 @@ impl SharedContext {
         self.announcement_bus.announce(announcement);
     }
 
-    /// What is shown with a request that is made for the sake of a connection; nothing where nothing is.
+    /// The credentials for a request that serves a connection itself; none if there are no sources.
     pub(crate) async fn connection_credentials(
         &self,
         whose: Option<&UpstreamRequester>,
@@ -171,7 +171,7 @@ impl SharedContext {
         held.map_or_else(|| Ok(HeaderMap::new()), |held| header_map(&held.presented.headers))
     }
 
-    /// A credential request for the sake of a connection.
+    /// A credential request for a request that serves a connection itself.
     pub(crate) fn credential_request(&self, whose: Option<&UpstreamRequester>, deadline: Instant) -> CredentialRequest {
         let behalf = whose.and_then(|whose| whose.on_behalf_of.as_ref());
         CredentialRequest {

@@ -1,5 +1,5 @@
-//! Log lines about messages that a server should not have sent. A server may send thousands a second, so there is one line for each interval,
-//! which says how many there were before it.
+//! Log lines about messages that a server should not have sent. A server may send thousands a second, so there is one line per interval,
+//! which says how many were left out before it.
 
 use std::{
     fmt::Display,
@@ -9,10 +9,10 @@ use std::{
 
 use tokio::time::Instant;
 
-/// Between two lines about one server.
+/// The time between two lines about one server.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// What is known about the lines of one server.
+/// When the last line about one server was written, and how many were left out since.
 #[derive(Debug, Default)]
 pub(crate) struct ProtocolWarnings(Mutex<WarningState>);
 
@@ -23,7 +23,7 @@ struct WarningState {
 }
 
 impl ProtocolWarnings {
-    /// Logs that a message is not taken, unless a line about this server was just written.
+    /// Logs that a message was not accepted, unless a line about this server was just written.
     pub(crate) fn warn(&self, upstream: &dyn Display, fault: &dyn Display, what: &str) {
         if let Some(left_out) = self.left_out_if_due(Instant::now()) {
             tracing::warn!(%upstream, %fault, left_out, "{what}");

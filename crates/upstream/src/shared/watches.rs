@@ -1,7 +1,7 @@
-//! What of a server is watched: the resources and tasks that somebody wants to hear about, over all connections, and what
-//! the present connection's subscription was granted of them.
+//! What is watched at a server: the resources and tasks that clients want to hear about, over all connections, and which of them the
+//! present connection's subscription was granted.
 //!
-//! Who wants it and how many is not known here; asking the server is the listening's business.
+//! It does not know which clients want it or how many; `listening` asks the server.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ pub(crate) struct UpstreamWatches {
     subjects_max: usize,
     watched: watch::Sender<WatchedSubjects>,
     outcome: watch::Sender<Option<WatchOutcome>>,
-    /// One change at a time: a refusal must be about one subject only.
+    /// Taken for one change at a time, so that a refusal concerns a single subject.
     pub(crate) change_lock: Mutex<()>,
 }
 
@@ -41,14 +41,14 @@ pub(crate) struct WatchedSubjects {
     pub(crate) tasks: BTreeSet<String>,
 }
 
-/// What came of asking for a revision.
+/// The outcome of asking for a revision.
 #[derive(Debug, Clone)]
 pub(crate) struct WatchOutcome {
     pub(crate) revision: u64,
     pub(crate) outcome: Result<GrantedWatches, PerformFailure>,
 }
 
-/// What a subscription brings, of what was asked.
+/// The part of the wishes that a subscription was granted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(crate) struct GrantedWatches {
@@ -58,7 +58,7 @@ pub(crate) struct GrantedWatches {
     tasks: BTreeSet<String>,
 }
 
-/// A wish that is taken back when dropped, unless it was kept.
+/// A wish that is withdrawn when dropped, unless it was kept.
 #[derive(Debug)]
 pub(crate) struct WatchGuard<'a> {
     watches: &'a UpstreamWatches,
@@ -78,7 +78,7 @@ impl UpstreamWatches {
         }
     }
 
-    /// Wants something, or fails because there are too many wishes. Whoever calls has the turn.
+    /// Adds a wish, or fails because there are too many. The caller holds `change_lock`.
     pub(crate) fn watch(&self, subject: WatchSubject) -> Result<WatchGuard<'_>, PerformFailure> {
         let mut outcome = Ok(false);
         self.watched.send_if_modified(|wanted| {
@@ -97,7 +97,7 @@ impl UpstreamWatches {
         outcome.map(|fleeting| WatchGuard { watches: self, subject, revision, fleeting })
     }
 
-    /// Does not want it any more. False if it was not wanted.
+    /// Removes a wish. Returns false if there was none.
     pub(crate) fn unwatch(&self, subject: &WatchSubject) -> bool {
         self.watched.send_if_modified(|wanted| {
             let known = wanted.set_of(subject).remove(subject.key());
@@ -122,16 +122,16 @@ impl UpstreamWatches {
     pub(crate) async fn wait_until_any(&self) {
         let mut wanted = self.watched.subscribe();
         let something = wanted.wait_for(|wanted| !(wanted.resources.is_empty() && wanted.tasks.is_empty()));
-        // The sender is ours, so it is there.
+        // This object owns the sender, so the sender exists.
         let _ = something.await;
     }
 
-    /// What came of asking; nothing when a new connection begins.
+    /// Sets the outcome of asking; none when a new connection begins.
     pub(crate) fn set_outcome(&self, verdict: Option<WatchOutcome>) {
         self.outcome.send_replace(verdict);
     }
 
-    /// Waits until the present connection's subscription was asked for that revision or a later one. Cancel safe.
+    /// Waits until the present connection's subscription was asked for this revision or a later one. Cancel safe.
     pub(crate) async fn wait_for_outcome(
         &self,
         revision: u64,
@@ -165,7 +165,7 @@ impl WatchedSubjects {
 }
 
 impl GrantedWatches {
-    /// Reads the raw `notifications` of an acknowledgement; what cannot be read grants nothing.
+    /// Reads the raw `notifications` of an acknowledgement. Unreadable ones grant nothing.
     pub(crate) fn read(notifications: &RawValue) -> Self {
         serde_json::from_str(notifications.get()).unwrap_or_default()
     }
@@ -179,7 +179,7 @@ impl GrantedWatches {
 }
 
 impl WatchGuard<'_> {
-    /// Keeps it, until somebody takes it back.
+    /// Keeps the wish until it is removed.
     pub(crate) fn keep(mut self) {
         self.fleeting = false;
     }
@@ -212,7 +212,7 @@ mod tests {
         assert!(!watches.is_watched(&resource("a")));
         watches.watch(resource("a")).unwrap().keep();
         drop(watches.watch(resource("a")).unwrap());
-        assert!(watches.is_watched(&resource("a")), "it was wanted before");
+        assert!(watches.is_watched(&resource("a")), "it was already watched");
         assert!(matches!(watches.watch(resource("b")), Err(PerformFailure::Busy { in_flight_max: 1 })));
         assert!(watches.watch(WatchSubject::Task("b".to_owned())).is_ok(), "tasks are counted apart");
         assert!(watches.unwatch(&resource("a")));

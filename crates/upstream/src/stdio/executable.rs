@@ -1,4 +1,4 @@
-//! Whether a program can be started, asked before a supervisor is: it looks where `execvp` would.
+//! Checks whether a program can be started, before a supervisor is started for it. It looks where `execvp` would.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -8,10 +8,10 @@ use std::{
 
 use rustix::fs::{Access, access};
 
-/// What `execvp` searches where there is no `PATH`.
+/// What `execvp` searches if there is no `PATH`.
 const USUAL_PATH: &str = "/bin:/usr/bin";
 
-/// Why the program could not be started from that folder with that `PATH`, if that can be told now.
+/// Fails if the program could not be started from this folder with this `PATH`, as far as that is known now.
 pub(crate) fn find(command: &str, path: Option<&OsString>, cwd: Option<&Path>) -> io::Result<()> {
     let cwd = cwd.unwrap_or(Path::new("."));
     let candidates: Vec<PathBuf> = if command.contains('/') {
@@ -20,7 +20,7 @@ pub(crate) fn find(command: &str, path: Option<&OsString>, cwd: Option<&Path>) -
         let path = path.map_or(OsStr::new(USUAL_PATH), OsString::as_os_str);
         std::env::split_paths(path).map(|folder| cwd.join(folder).join(command)).collect()
     };
-    // As with `execvp`, a file that may not be executed is told of only if there is no other.
+    // As with `execvp`, a file that is not executable is reported only if there is no other candidate.
     let mut why = io::Error::from(rustix::io::Errno::NOENT);
     for candidate in candidates {
         match access(&candidate, Access::EXEC_OK) {
@@ -45,7 +45,7 @@ mod tests {
         let told = |command: &str| find(command, Some(&path), cwd).map_err(|error| error.kind());
         assert_eq!(told("server"), Err(std::io::ErrorKind::NotFound));
         std::fs::write(&file, "").unwrap();
-        // Root may read and write what it likes, but nobody starts a file that nobody may start.
+        // Root may read and write any file, but not even root may execute a file without an execute permission.
         assert_eq!(told("server"), Err(std::io::ErrorKind::PermissionDenied));
         std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         assert_eq!((told("server"), told("./server")), (Ok(()), Ok(())));

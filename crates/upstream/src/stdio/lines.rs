@@ -1,4 +1,4 @@
-//! Reads the lines that a child writes. What a line is, and how long it may be, is known in [`servanda_mcp::lines`].
+//! Reads the lines that a child writes. [`servanda_mcp::lines`] knows what a line is and how long it may be.
 
 use std::io;
 

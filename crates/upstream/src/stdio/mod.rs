@@ -1,5 +1,5 @@
-//! A connection over a child's standard streams, and the tasks around the child: one reads, one writes, one drains its
-//! standard error, and one sees to its end.
+//! A connection over a child's standard streams, and the tasks around the child: one reads, one writes, one drains its standard error, and
+//! one ends it.
 
 mod executable;
 mod lines;
@@ -39,10 +39,10 @@ use crate::{
     shared::SharedContext,
 };
 
-/// How long the last output of an ended child is waited for. Longer only if somebody else holds its pipes.
+/// How long the gateway waits for the last output of an ended child. It takes longer only if another process holds the pipes.
 const DRAIN_MS_MAX: u64 = 1_000;
 
-/// How the end of a process is told whose pipes were closed before it was seen to end.
+/// The beginning of the reason when the pipes of a process were closed before its end was noticed.
 pub(crate) const CLOSED_OUTPUT: &str = "it closed its output, and ";
 pub(crate) const CLOSED_INPUT: &str = "it closed its input, and ";
 
@@ -56,7 +56,7 @@ pub(crate) struct StdioWire {
     stop: CancellationToken,
     /// A dropped connection ends its child, too.
     _stop_when_dropped: DropGuard,
-    /// What the child knows for as long as it lives, and may say at any time.
+    /// Credentials that the child knows for as long as it lives, and may repeat at any time.
     _held: Option<RedactedCredentials>,
 }
 
@@ -120,7 +120,7 @@ impl StdioWire {
         self.duplex.exchange(request, terms)
     }
 
-    /// Sends a notification, or says that it could not be sent in time.
+    /// Sends a notification, or reports that it could not be sent in time.
     pub(crate) async fn notify(&self, body: Vec<u8>, deadline: Instant) -> Result<(), String> {
         self.duplex.notify(body, deadline).await
     }
@@ -137,14 +137,14 @@ impl StdioWire {
         &self.signals
     }
 
-    /// Closes the child's input, waits for its end, enforces it. Cancel safe: the end goes on without the waiter.
+    /// Closes the child's input, waits for its end, and enforces it. Cancel safe: the ending continues when the future is dropped.
     pub(crate) async fn close(&self) {
         self.stop.cancel();
         self.finished.cancelled().await;
     }
 }
 
-/// Spawns work that ends at the latest when the child is gone. The returned token tells when it has.
+/// Spawns work that ends at the latest when the child is gone. The returned token is cancelled when the work has ended.
 fn spawn_until(
     gone: &CancellationToken,
     context: &SharedContext,
@@ -208,7 +208,7 @@ async fn write(mut input: ChildStdin, mut parcels: mpsc::Receiver<Parcel>, stop:
     }
 }
 
-/// Leaves in `rest` what was not written.
+/// Writes `rest`, and leaves in it what was not written.
 async fn write_all(input: &mut ChildStdin, rest: &mut Bytes) -> std::io::Result<()> {
     while !rest.is_empty() {
         if input.write_buf(rest).await? == 0 {
@@ -241,7 +241,7 @@ async fn drain_errors(
 }
 
 impl Supervision {
-    /// Waits until the child ends, or ends it when the connection is of no use any more; then tells everybody.
+    /// Waits until the child ends, or ends it when the connection is no longer used; then reports the loss to all requests.
     async fn run(mut self) {
         let ended = tokio::select! {
             biased;
@@ -257,7 +257,7 @@ impl Supervision {
             }
         };
         self.stop.cancel();
-        // Answers written before the end still count, and the last words are the reason.
+        // Answers written before the end still count, and the last lines on standard error give the reason.
         let _ = tokio::time::timeout(Duration::from_millis(DRAIN_MS_MAX), async {
             self.read_done.cancelled().await;
             self.errors_done.cancelled().await;

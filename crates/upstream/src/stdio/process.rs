@@ -1,7 +1,7 @@
-//! Child processes: the only place that starts one, and the place that makes sure it ends, with everything it started. Where
-//! this program can be a [`supervisor`], a server is its child; elsewhere it is ours, and only its process group is known.
+//! Child processes: the only place that starts one, and the place that makes sure it ends, with everything it started. If this program can
+//! be a [`supervisor`], a server is the supervisor's child. Otherwise it is the gateway's own child, and only its process group is known.
 //!
-//! What is said on the pipes is not known here.
+//! This module does not know what is said on the pipes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,20 +19,20 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use super::executable;
 use crate::{shared::end_pace::EndPace, supervisor};
 
-/// What every child may know of our environment. Everything else has to be named in the configuration.
+/// The environment variables that every child inherits. Any other has to be named in the configuration.
 const BASELINE: [&str; 11] =
     ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TMPDIR", "TZ"];
 /// How long a supervisor may take to kill everything before it is killed itself.
 const KILL_MS_MAX: u64 = 1_000;
 
-/// What is started. Borrowed from the configuration.
+/// The program to start. Borrowed from the configuration.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ServerProgram<'a> {
     pub(crate) command: &'a str,
     pub(crate) args: &'a [String],
     pub(crate) env: &'a BTreeMap<String, String>,
     pub(crate) env_pass: &'a [String],
-    /// Variables with what it is shown.
+    /// Environment variables with credentials.
     pub(crate) credentials: &'a [(String, Secret)],
     pub(crate) cwd: Option<&'a Path>,
 }
@@ -63,7 +63,7 @@ impl ServerProcess {
         #[expect(clippy::disallowed_methods, reason = "this module is where children are started")]
         let mut command = match prefix {
             Some((supervisor, role)) => {
-                // The supervisor would find that out when nobody waits for it any more.
+                // Checked now, because the supervisor would find out only after the caller stopped waiting for it.
                 executable::find(program.command, environment.get(OsStr::new("PATH")), program.cwd)
                     .map_err(not_started)?;
                 let mut command = Command::new(supervisor);
@@ -80,7 +80,7 @@ impl ServerProcess {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
-            // The last resort, for a runtime that is torn down under us. A supervisor knows by itself what to do then.
+            // The last resort, for a runtime that is torn down. A supervisor knows by itself what to do then.
             .kill_on_drop(!supervised);
         if let Some(cwd) = program.cwd {
             command.current_dir(cwd);
@@ -98,12 +98,12 @@ impl ServerProcess {
     /// Waits until the child has ended by itself, then ends what it left behind. Cancel safe.
     pub(crate) async fn ended(&mut self) -> String {
         let status = self.child.wait().await;
-        // The child is reaped, but its group's id is not given away while a member lives; without one there is nobody.
+        // The child is reaped, but the kernel keeps its group's id while a member lives; without members the signal reaches no process.
         self.signal_group(Signal::KILL);
         describe(status.ok())
     }
 
-    /// Ends the child, whose input must be closed already: waits, asks, kills, at the pace that is given.
+    /// Ends the child, whose input must be closed already: waits, asks, kills, at the given pace.
     pub(crate) async fn end(&mut self, pace: &EndPace) -> String {
         if let Some(ended) = pace.step(self.ended()).await {
             return ended;
@@ -131,12 +131,12 @@ impl ServerProcess {
             }
         }
         self.signal_group(Signal::KILL);
-        // Not bounded by time: a killed process ends, and leaving now would leave a zombie.
+        // Not bounded by time: a killed process ends, and returning now would leave a zombie.
         self.ended().await
     }
 
     fn signal_leader(&self, signal: Signal) {
-        // Only before it is reaped: afterwards its id may be another's.
+        // Only before it is reaped: afterwards another process may have its id.
         if self.child.id().is_some() {
             send_signal(self.leader, signal, kill_process);
         }
@@ -156,7 +156,7 @@ fn send_signal(whom: Option<Pid>, signal: Signal, send: impl Fn(Pid, Signal) -> 
     }
 }
 
-/// The whole environment of a child: the baseline, what is passed on, what is set, what it is shown; the later wins.
+/// The whole environment of a child: the baseline, what is passed on, what is set, the credentials; a later value overrides an earlier one.
 fn environment(program: ServerProgram<'_>, ours: impl Fn(&str) -> Option<OsString>) -> BTreeMap<OsString, OsString> {
     let inherited: BTreeSet<&str> = BASELINE.into_iter().chain(program.env_pass.iter().map(String::as_str)).collect();
     let inherited = inherited.into_iter().filter_map(|name| Some((name.into(), ours(name)?)));

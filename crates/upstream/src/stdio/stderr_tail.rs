@@ -1,4 +1,4 @@
-//! The last lines a child wrote to its standard error: when a server dies, one of them is what its user needs to know.
+//! The last lines a child wrote to its standard error: when a server dies, one of them usually tells its user why.
 
 use std::{
     collections::VecDeque,
@@ -27,7 +27,7 @@ impl StderrTail {
         lines.push_back(line);
     }
 
-    /// The last line that names an error, else the last one that says something.
+    /// The last line that names an error, otherwise the last one with content.
     pub(crate) fn error_line(&self) -> Option<String> {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let named = lines.iter().rev().find(|line| names_an_error(line));
@@ -35,14 +35,14 @@ impl StderrTail {
     }
 }
 
-/// `Error: …`, `ImportError: …`, `error: …`: how programs of every language begin to say what is wrong.
+/// Whether the line begins like `Error: …`, `ImportError: …` or `error: …`, as error messages in most languages do.
 fn names_an_error(line: &str) -> bool {
     let head = line.trim_start().split(':').next().unwrap_or_default();
     let one_word = !head.contains(char::is_whitespace);
     line.contains(':') && one_word && (head.ends_with("Error") || head.ends_with("Exception") || head == "error")
 }
 
-/// Node.js ends its crash reports with a stack, braces and its own version: the error stands above them.
+/// Node.js ends its crash reports with a stack, braces and its own version; the error is above them.
 fn is_trailer(line: &str) -> bool {
     let text = line.trim();
     text.starts_with("Node.js v")

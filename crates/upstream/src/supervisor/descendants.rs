@@ -1,4 +1,4 @@
-//! Which processes descend from this one, and how each is signalled without hitting another that got its number meanwhile.
+//! Finds the processes that descend from this one, and signals each without hitting another process that got its id meanwhile.
 
 use rustix::process::Signal;
 
@@ -10,7 +10,7 @@ pub(super) fn signal_all(signal: Signal) {
     }
 }
 
-/// Elsewhere only the process group is known, and this process is one of it.
+/// On other systems only the process group is known, and this process is a member of it.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn signal_all(signal: Signal) {
     // A group without members needs no signal.
@@ -28,13 +28,13 @@ mod linux {
     pub(super) struct DescendantProcess {
         pub(super) id: u32,
         pub(super) parent: u32,
-        /// A process that has ended and was not waited for yet.
+        /// The process has ended but has not been waited for yet.
         ended: bool,
-        /// When it was started: no two processes of one id have the same.
+        /// When it was started: no two processes with the same id have the same start time.
         started: u64,
     }
 
-    /// Everything below that process, at any depth.
+    /// All descendants of that process, at any depth.
     pub(super) fn descendants(of: u32) -> Vec<DescendantProcess> {
         let mut others: Vec<DescendantProcess> = fs::read_dir("/proc")
             .into_iter()
@@ -57,24 +57,24 @@ mod linux {
         }
 
         pub(super) fn parse(id: u32, stat: &str) -> Option<Self> {
-            // The name may hold anything, a closing parenthesis too.
+            // The name may contain anything, even a closing parenthesis.
             let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
             let (state, parent) = (fields.next()?, fields.next()?.parse().ok()?);
             Some(Self { id, parent, ended: matches!(state, "Z" | "X"), started: fields.nth(17)?.parse().ok()? })
         }
 
-        /// Signals it if it is still the process that was found. Where it cannot be signalled, whoever asked looks again.
+        /// Signals the process if it is still the one that was found. If it cannot be signalled, the caller looks again.
         pub(super) fn signal(&self, signal: Signal) {
             let Some(pid) = i32::try_from(self.id).ok().and_then(Pid::from_raw) else { return };
             if self.ended {
                 return;
             }
             let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else {
-                // A kernel without such handles: the number may be another's by now, which is unlikely within a moment.
+                // A kernel without such handles: another process may have the id by now, which is unlikely within a moment.
                 let _ = kill_process(pid, signal);
                 return;
             };
-            // The handle holds on to one process: if that one was started when ours was, it is ours.
+            // The handle refers to one process. If that one has the start time of ours, it is ours.
             if Self::read(self.id).is_some_and(|now| now.started == self.started) {
                 let _ = pidfd_send_signal(handle, signal);
             }

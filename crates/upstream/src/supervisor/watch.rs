@@ -14,18 +14,18 @@ use tokio::{
 
 use super::{KILL_ALL, NOT_STARTED, SupervisorRole, descendants, write_error};
 
-/// How long what is below a supervisor whose gateway is gone may take to end after it was asked to.
+/// How long the descendants of a supervisor whose gateway is gone may take to end after they were asked to.
 const ASKED_MS_MAX: u64 = 2_000;
-/// How long a supervisor goes on killing: some processes cannot be killed, as those of another user.
+/// How long a supervisor keeps killing: some processes cannot be killed, for example those of another user.
 const KILLING_MS_MAX: u64 = 5_000;
-/// How often it looks again for what is left while it kills.
+/// How often it looks for survivors while it kills.
 const KILL_EVERY_MS: u64 = 20;
-/// How often it looks for its gateway where the system does not tell of its end.
+/// How often it checks for its gateway if the system does not report the gateway's end.
 const LOOK_EVERY_MS: u64 = 250;
 /// A thread that only waits needs little.
 const WAITING_STACK_BYTES: usize = 64 << 10;
 
-/// How far the end has come.
+/// How far the shutdown has come.
 #[derive(Debug, Clone, Copy)]
 struct ShutdownProgress {
     asked: bool,
@@ -39,7 +39,7 @@ struct ShutdownProgress {
 pub(super) fn run(role: &SupervisorRole) -> ExitCode {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
-        write_error(&format!("what this server starts may outlive it: {error}"));
+        write_error(&format!("processes that this server starts may outlive it: {error}"));
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     match runtime.and_then(|runtime| runtime.block_on(watch(role))) {
@@ -52,9 +52,9 @@ pub(super) fn run(role: &SupervisorRole) -> ExitCode {
     }
 }
 
-/// Returns how the server ended; nothing if it was not started, or is still there after everything was done to end it.
+/// Returns how the server ended; none if it was not started, or still runs after every attempt to end it.
 async fn watch(role: &SupervisorRole) -> std::io::Result<Option<WaitStatus>> {
-    // Listened for before there is anything to end.
+    // Signal handlers are installed before there is anything to end.
     let mut asked = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?, signal(SignalKind::hangup())?];
     let mut told_to_kill = signal(SignalKind::from_raw(KILL_ALL.as_raw()))?;
     let mut ended_below = signal(SignalKind::child())?;
@@ -92,7 +92,7 @@ async fn watch(role: &SupervisorRole) -> std::io::Result<Option<WaitStatus>> {
 
 impl ShutdownProgress {
     fn ask(&mut self) {
-        // Elsewhere the signal comes back to this process, which is one of its group.
+        // On other systems the signal comes back to this process, which is a member of the group.
         if cfg!(target_os = "linux") || !self.asked {
             descendants::signal_all(Signal::TERM);
         }
@@ -108,13 +108,13 @@ impl ShutdownProgress {
         self.kill_at = Some(Instant::now());
     }
 
-    /// Again and again: what is killed may have started something in the last moment.
+    /// Called repeatedly: a killed process may have started another one at the last moment.
     fn kill(&mut self) {
         self.give_up_at.get_or_insert_with(|| Instant::now() + Duration::from_millis(KILLING_MS_MAX));
         descendants::signal_all(Signal::KILL);
     }
 
-    /// Waits until it is time to kill, or to look whether that was enough.
+    /// Waits until it is time to kill, or to check whether that was enough.
     async fn next_check(self) {
         match (self.give_up_at, self.kill_at) {
             (Some(_), _) => tokio::time::sleep(Duration::from_millis(KILL_EVERY_MS)).await,
@@ -124,7 +124,7 @@ impl ShutdownProgress {
     }
 }
 
-/// Takes note of everything below that has ended: the server, and orphans that came here. True if nothing is left.
+/// Reaps everything below that has ended: the server, and adopted orphans. Returns true if nothing is left.
 fn reap(server: Option<Pid>, status: &mut Option<WaitStatus>) -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {
@@ -141,7 +141,7 @@ fn reap(server: Option<Pid>, status: &mut Option<WaitStatus>) -> bool {
 async fn gateway_gone(role: &SupervisorRole) {
     #[cfg(target_os = "linux")]
     if let Some(told) = told_of_end(role.parent) {
-        // Upholds: the handle was taken while the gateway was there, if it still is.
+        // Upholds: the handle was opened while the gateway was running, if the gateway is still the parent.
         if role.has_parent() && told.await.is_ok() {
             return;
         }
@@ -151,7 +151,7 @@ async fn gateway_gone(role: &SupervisorRole) {
     }
 }
 
-/// Has the kernel tell of the end of a process, on a thread of its own; none if it cannot.
+/// Lets the kernel report the end of a process, on a thread of its own; none if it cannot.
 #[cfg(target_os = "linux")]
 fn told_of_end(process: Pid) -> Option<tokio::sync::oneshot::Receiver<()>> {
     use rustix::event::{PollFd, PollFlags, poll};
@@ -161,14 +161,14 @@ fn told_of_end(process: Pid) -> Option<tokio::sync::oneshot::Receiver<()>> {
     let wait = move || {
         let mut handles = [PollFd::new(&handle, PollFlags::IN)];
         while poll(&mut handles, None) == Err(rustix::io::Errno::INTR) {}
-        // Nobody may be waiting any more.
+        // The receiver may be gone.
         let _ = ended.send(());
     };
     std::thread::Builder::new().stack_size(WAITING_STACK_BYTES).spawn(wait).ok()?;
     Some(told)
 }
 
-/// The pipes are the server's alone: the gateway must see when the server closes one.
+/// Closes this process's ends of the pipes: the gateway must notice when the server closes one.
 fn let_go_of_streams() -> std::io::Result<()> {
     let nowhere: File = OpenOptions::new().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&nowhere)?;
@@ -177,14 +177,14 @@ fn let_go_of_streams() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Ends as the server did, as far as a process can choose how it ends; otherwise as a shell tells of it.
+/// Ends as the server did, as far as a process can choose how it ends; otherwise with the exit status a shell would report.
 fn end_like(status: WaitStatus) -> ExitCode {
     if let Some(code) = status.exit_status() {
         return ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX));
     }
     let signal = status.terminating_signal().unwrap_or_default();
     if let Some(signal) = Signal::from_named_raw(signal) {
-        // Where this process listens for that signal, it lives on.
+        // If this process handles that signal, it survives.
         let _ = kill_process(rustix::process::getpid(), signal);
     }
     ExitCode::from(u8::try_from(signal.saturating_add(128)).unwrap_or(u8::MAX))

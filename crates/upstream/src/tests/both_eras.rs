@@ -1,4 +1,4 @@
-//! Servers of both eras: a client's own era is used, and servers of only one are not asked for the other more than once.
+//! Servers of both eras: a client's own era is used, and a server of only one era is asked for the other at most once.
 
 use servanda_mcp::Era;
 
@@ -22,7 +22,7 @@ async fn pid_for(upstream: &Upstream, requester: &UpstreamRequester) -> String {
 #[tokio::test]
 async fn a_client_keeps_its_era_at_a_server_of_both() {
     let server = serve("legacy,modern").await;
-    // Over standard streams a second process is started only for a client that can be asked something.
+    // Over standard streams, a second process is started only for a client that can be asked something.
     for (upstream, unable) in [(stdio("dual"), Era::Modern), (client(&server.url), Era::Legacy)] {
         let table = [
             (UpstreamRequester::gateway(), Era::Modern, 0),
@@ -68,7 +68,7 @@ async fn what_a_server_of_both_says_of_itself_depends_on_the_era() {
         assert_eq!(era_told(&UpstreamRequester::gateway()).await, Era::Modern);
         assert_eq!(era_told(&requester("m", SAMPLING)).await, Era::Modern);
         assert_eq!(era_told(&legacy("l", SAMPLING)).await, Era::Legacy);
-        assert_eq!(upstream.known_era(), Some(Era::Modern), "the shared connection stays what it is");
+        assert_eq!(upstream.known_era(), Some(Era::Modern), "the shared connection does not change");
         upstream.shutdown().await;
     }
 }
@@ -123,7 +123,7 @@ async fn the_eras_are_learnt_again_when_the_server_is_started_again() {
     }
     assert_eq!(std::fs::read_to_string(&tried).unwrap(), "x", "it was tried once");
     std::fs::write(&taken, "").unwrap();
-    assert_eq!(era_for(&upstream, &client).await, Era::Modern, "nothing says that it is another server now");
+    assert_eq!(era_for(&upstream, &client).await, Era::Modern, "nothing shows that it is another server now");
     assert!(matches!(failure(call(&upstream, "die").await), PerformFailure::Died { .. }));
     echoes(&upstream).await;
     assert_eq!(era_for(&upstream, &client).await, Era::Legacy);

@@ -1,4 +1,4 @@
-//! What servers are shown: whose it is, what happens when they do not take it, and that nobody sees it again.
+//! The credentials that servers are shown: whose they are, what happens when a server rejects them, and that they never come back.
 
 use std::{
     collections::BTreeSet,
@@ -18,7 +18,7 @@ use crate::{
     REJECTIONS_MAX, Remedy, RequestUser,
 };
 
-/// Presents one token after the other, and counts what it is asked.
+/// Presents one token after the other, and counts the requests.
 #[derive(Debug, Default)]
 struct Tokens {
     all: Vec<&'static str>,
@@ -46,7 +46,7 @@ impl CredentialSource for Tokens {
             self.rejections.lock().unwrap().push(rejection.clone());
             if self.gives_up {
                 return Remedy::GiveUp(
-                    MissingCredential::not_permitted("nobody logged in").with_hint("servanda login x"),
+                    MissingCredential::not_permitted("the user has not logged in").with_hint("servanda login x"),
                 );
             }
             self.at.fetch_add(1, Ordering::SeqCst);
@@ -59,7 +59,7 @@ impl CredentialSource for Tokens {
     }
 }
 
-/// Shows every user a secret of their own, as a variable and as an argument.
+/// Shows every user a secret of their own, as an environment variable and as an argument.
 #[derive(Debug)]
 struct Personal;
 
@@ -70,7 +70,7 @@ impl CredentialSource for Personal {
     ) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
         Box::pin(async {
             let Some(caller) = &credential_request.on_behalf_of else {
-                return Err(MissingCredential::not_permitted("nobody in particular"));
+                return Err(MissingCredential::not_permitted("the gateway has no secret of its own"));
             };
             let secret = Secret::from(format!("secret-of-{}", caller.principal));
             let environment = vec![("PERSONAL".to_owned(), secret.clone())];
@@ -111,13 +111,13 @@ async fn calls(upstream: &Upstream) -> usize {
 }
 
 #[tokio::test]
-async fn a_request_that_is_not_let_in_is_made_again_with_what_the_source_has_else() {
+async fn a_rejected_request_is_repeated_with_other_credentials_of_the_source() {
     for traits in ["modern,token=good-token-3", "legacy,token=good-token-3"] {
         let server = serve(traits).await;
         let source = Arc::new(Tokens { all: vec!["bad-token-1", "bad-token-2", "good-token-3"], ..Tokens::default() });
         let upstream = showing(&server.url, &source);
         echoes(&upstream).await;
-        // Twice refused, once made; and the one that asks.
+        // Rejected twice, made once; and the call that reads the count.
         assert_eq!(calls(&upstream).await, 4, "{traits}");
         let rejections = source.rejections.lock().unwrap();
         let before: Vec<usize> = rejections.iter().map(|rejection| rejection.rejected_before).collect();
@@ -143,7 +143,7 @@ async fn a_source_is_asked_a_bounded_number_of_times() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_shown_is_a_failure_of_its_own_and_nothing_was_done() {
+async fn missing_credentials_are_a_failure_of_their_own_and_nothing_was_done() {
     let server = serve("modern,token=good-token").await;
     let source = Arc::new(Tokens { all: vec!["bad-token"], gives_up: true, ..Tokens::default() });
     let upstream = showing(&server.url, &source);
@@ -153,7 +153,7 @@ async fn what_cannot_be_shown_is_a_failure_of_its_own_and_nothing_was_done() {
     assert_eq!((lack.lack, lack.hint.as_deref()), (CredentialLack::NotPermitted, Some("servanda login x")));
     assert!(rejected.provably_not_executed());
 
-    // Nothing to show at all: not even the handshake is made.
+    // There are no credentials at all: not even the handshake is made.
     let nothing = Arc::new(Tokens::default());
     let upstream = showing(&server.url, &nothing);
     let called = call(&upstream, "echo").await;
@@ -166,7 +166,7 @@ async fn what_cannot_be_shown_is_a_failure_of_its_own_and_nothing_was_done() {
 }
 
 #[tokio::test]
-async fn a_process_that_was_shown_one_users_secret_serves_nobody_else() {
+async fn a_process_that_was_shown_one_users_secret_serves_no_other_user() {
     let upstream = Upstream::with_credentials(stdio_spec(&["legacy"], limits()), notebook(), vec![Arc::new(Personal)]);
     let users = [user("acme", "ana"), user("acme", "bo"), user("other", "ana")];
     let mut pids = BTreeSet::new();
@@ -178,10 +178,10 @@ async fn a_process_that_was_shown_one_users_secret_serves_nobody_else() {
         assert!(upstream.has_own_connection(one));
     }
     assert_eq!(pids.len(), users.len(), "{pids:?}");
-    // The gateway itself is nobody's guest, and gets none of theirs.
+    // The gateway itself is no user, and gets none of the users' secrets.
     let gateway = failure(call(&upstream, "pid").await);
     assert!(matches!(&gateway, PerformFailure::NotPresented(_)), "{gateway}");
-    // The secret is in the environment and among the arguments, and comes back in neither.
+    // The secret is in the environment and in the arguments, and comes back in neither.
     let environment = text(call_with(&upstream, "environment", "{}", options_for(&users[0])).await);
     assert!(environment.contains("PERSONAL") && environment.contains("[redacted]"), "{environment}");
     let echoed = text(call_with(&upstream, "echo", r#"{"x":1}"#, options_for(&users[0])).await);
@@ -192,7 +192,7 @@ async fn a_process_that_was_shown_one_users_secret_serves_nobody_else() {
 }
 
 #[tokio::test]
-async fn t13_nobody_hears_of_changes_by_the_gateways_own_credential() {
+async fn t13_users_do_not_hear_of_changes_by_the_gateways_own_credential() {
     let server = serve("modern,token=good-token").await;
     let source = Arc::new(Tokens { all: vec!["good-token"], personal: true, ..Tokens::default() });
     let upstream = showing(&server.url, &source);

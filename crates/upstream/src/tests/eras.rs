@@ -1,4 +1,4 @@
-//! How the era of a server is found out, and what is remembered of it.
+//! How the gateway finds out the era of a server, and what it remembers about it.
 
 use servanda_mcp::Era;
 
@@ -76,7 +76,7 @@ async fn a_server_that_is_known_to_be_modern_has_all_the_time_there_is() {
     let hurried = UpstreamLimits { probe_ms_max: 1, ..limits() };
     let spec = stdio_spec(&["hesitant", go.to_str().unwrap()], hurried);
 
-    // Without a note it is taken for a legacy server, because it is alive and does not answer.
+    // Without a note it is taken for a legacy server, because it runs and does not answer the probe.
     let upstream = Upstream::new(spec.clone(), notebook());
     echoes(&upstream).await;
     assert_eq!(era_of(&upstream), Era::Legacy);
@@ -102,7 +102,7 @@ async fn a_slow_start_is_not_taken_for_an_old_server() {
     let hurried = UpstreamLimits { probe_ms_max: 1, ..limits() };
     let upstream = Upstream::new(stdio_spec(&["slow", started.to_str().unwrap()], hurried), notebook());
     let starting = async {
-        // Whenever that is: the server has not written a line before.
+        // At any time: the server has not written a line before.
         tokio::time::sleep(IMPATIENCE).await;
         std::fs::write(&started, "").unwrap();
     };
@@ -118,7 +118,7 @@ async fn what_was_said_too_late_is_known_the_next_time() {
     let (notebook, spec) = (notebook(), stdio_spec(&["late-once", marker.to_str().unwrap()], hurried));
     let upstream = Upstream::new(spec.clone(), Arc::clone(&notebook));
     echoes(&upstream).await;
-    assert_eq!(era_of(&upstream), Era::Legacy, "the connection stays what it is");
+    assert_eq!(era_of(&upstream), Era::Legacy, "the connection does not change");
     until("it is noted", async || noted(&spec, &notebook).await == Some(Era::Modern)).await;
     assert!(matches!(failure(call(&upstream, "die").await), PerformFailure::Died { .. }));
     echoes(&upstream).await;

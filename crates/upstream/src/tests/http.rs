@@ -235,8 +235,8 @@ async fn a_cancelled_mutation_is_told_and_read_to_its_end() {
 }
 
 #[tokio::test]
-async fn nobody_there_means_nothing_was_sent() {
-    // A port that was just free.
+async fn without_a_server_nothing_was_sent() {
+    // A port that was free a moment ago.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let upstream = client(&format!("http://127.0.0.1:{port}/mcp"));
     let called = call(&upstream, "echo").await;
@@ -257,7 +257,7 @@ async fn a_server_that_went_away_provably_got_nothing() {
     let upstream = client(&server.url);
     echoes(&upstream).await;
     drop(server);
-    // While it is going, a call may still be lost; once it is gone, every call provably never left.
+    // While the server is going away, a call may still be lost; once it is gone, every call provably was not sent.
     for _ in 0..100 {
         if let Err(failure) = call(&upstream, "echo").await.outcome
             && failure.provably_not_executed()
@@ -265,7 +265,7 @@ async fn a_server_that_went_away_provably_got_nothing() {
             return;
         }
     }
-    panic!("no call was told that nobody is there");
+    panic!("no call reported that the server is gone");
 }
 
 #[tokio::test]

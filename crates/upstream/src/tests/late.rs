@@ -5,9 +5,9 @@ use tokio::sync::oneshot;
 use super::*;
 use crate::LateAnswerSender;
 
-/// Makes a change that is answered only after it was cancelled, which it is when its deadline passes.
+/// Makes a change that the server answers only after it was cancelled, which happens when its deadline passes.
 async fn overdue(upstream: &Upstream, late: LateAnswerSender) -> PerformFailure {
-    // Connected before, so that the deadline is the call's alone.
+    // Connects first, so that the deadline applies to the call alone.
     echoes(upstream).await;
     let options = RequestOptions { late: Some(late), ..options(IMPATIENCE) };
     let called = upstream.call_tool("until-cancelled", &Bytes::from_static(b"{}"), EffectClass::N, options).await;
@@ -26,7 +26,8 @@ async fn a_late_answer_comes_after_its_caller_was_told() {
     for upstream in [stdio("legacy"), stdio("modern"), client(&server.url)] {
         let (sink, late) = oneshot::channel();
         assert!(matches!(overdue(&upstream, sink).await, PerformFailure::TimedOut { .. }));
-        let answer = tokio::time::timeout(ANSWER_WAIT_MAX, late).await.expect("in time").expect("it is waited for");
+        let answer =
+            tokio::time::timeout(PAUSABLE_DEADLINE, late).await.expect("in time").expect("the answer is awaited");
         assert_eq!(told(answer), "done although cancelled");
         echoes(&upstream).await;
         upstream.shutdown().await;
@@ -47,7 +48,7 @@ async fn a_connection_that_ends_ends_the_waiting_too() {
 }
 
 #[tokio::test]
-async fn no_more_are_waited_for_than_may_be() {
+async fn the_number_of_awaited_late_answers_is_limited() {
     let limits = UpstreamLimits { late_answers_max: 0, ..limits() };
     let upstream = Upstream::new(stdio_spec(&["legacy"], limits), notebook());
     let (sink, late) = oneshot::channel();
@@ -57,7 +58,7 @@ async fn no_more_are_waited_for_than_may_be() {
 }
 
 #[tokio::test]
-async fn a_late_answer_is_not_waited_for_for_ever() {
+async fn a_late_answer_is_not_awaited_for_ever() {
     let limits = UpstreamLimits { late_answer_ms_max: 1, ..limits() };
     let upstream = Upstream::new(stdio_spec(&["legacy"], limits), notebook());
     echoes(&upstream).await;

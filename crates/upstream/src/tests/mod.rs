@@ -37,9 +37,9 @@ use crate::{
     stdio::process::{ChildPipes, ServerProcess, ServerProgram},
 };
 
-/// Long enough for a loaded machine; nothing is expected to take it.
-const ANSWER_WAIT_MAX: Duration = Duration::from_mins(1);
-/// Long enough that a connected server would have answered; used where it is known not to.
+/// Long enough for a loaded machine; no test is expected to need it.
+const PAUSABLE_DEADLINE: Duration = Duration::from_mins(1);
+/// Long enough for a connected server to answer; used where the server is known not to.
 const IMPATIENCE: Duration = Duration::from_millis(300);
 
 fn notebook() -> Arc<dyn Notebook> {
@@ -164,7 +164,7 @@ async fn until_gone(pid: &str) {
     .expect("the process is gone");
 }
 
-/// Waits until something is so that comes by itself.
+/// Waits until a condition holds that comes true by itself.
 async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let waiting = async {
         while !is_so().await {
@@ -189,12 +189,12 @@ fn client_of(tenant: &str, principal: &str, affinity: &str, capabilities: &str) 
     UpstreamRequester { on_behalf_of: Some(RequestUser::Recorded(caller)), ..requester(affinity, capabilities) }
 }
 
-/// The terms of a request that is made for a requester.
+/// The options of a request that is made for a requester.
 fn options_for(requester: &UpstreamRequester) -> RequestOptions {
     RequestOptions { requester: requester.clone(), ..options(ANSWER_WAIT_MAX) }
 }
 
-/// The same, heard by whoever has the other end.
+/// The same, with a receiver for the server's messages.
 fn heard_options(requester: &UpstreamRequester) -> (RequestOptions, mpsc::Receiver<ServerMessage>) {
     let (sink, server_messages) = mpsc::channel(8);
     (RequestOptions { server_messages: Some(sink), ..options_for(requester) }, server_messages)
@@ -212,7 +212,7 @@ fn json_text(called: DispatchOutcome) -> Value {
 
 /// The next server message, which must be a question.
 async fn next_ask(server_messages: &mut mpsc::Receiver<ServerMessage>) -> UpstreamQuestion {
-    match tokio::time::timeout(ANSWER_WAIT_MAX, server_messages.recv()).await.expect("a remark in time") {
+    match tokio::time::timeout(PAUSABLE_DEADLINE, server_messages.recv()).await.expect("a server message in time") {
         Some(ServerMessage::Ask(ask)) => ask,
         other => panic!("no question: {other:?}"),
     }

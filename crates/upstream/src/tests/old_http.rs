@@ -1,4 +1,4 @@
-//! The transport of 2024-11-05, met by asking for the newer ones first.
+//! The transport of 2024-11-05, which is tried after the newer ones.
 
 use servanda_mcp::ProtocolVersion;
 
@@ -15,7 +15,7 @@ async fn a_server_of_the_old_transport_is_spoken_to_in_its_way() {
     let calls = (0..8).map(|_| echoes(&upstream));
     futures_util::future::join_all(calls).await;
 
-    // Its stream is its connection.
+    // When its stream ends, its connection is lost.
     let lost = failure(call(&upstream, "end-stream").await);
     assert!(matches!(&lost, PerformFailure::Died { why } if why.contains("stream of events ended")), "{lost}");
     echoes(&upstream).await;
@@ -32,7 +32,7 @@ async fn an_endpoint_elsewhere_does_not_get_our_headers() {
 }
 
 #[tokio::test]
-async fn what_speaks_no_transport_says_which_were_tried() {
+async fn a_server_without_any_transport_says_which_were_tried() {
     let server = serve("none").await;
     let refused = failure(call(&client(&server.url), "echo").await).to_string();
     assert!(refused.contains("the handshake failed") && refused.contains("2024-11-05"), "{refused}");

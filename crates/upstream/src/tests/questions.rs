@@ -1,4 +1,4 @@
-//! Questions of legacy servers: who is asked, what the server is told, and how long that may take.
+//! Questions of legacy servers: which client is asked, what the server is told, and how long that may take.
 
 use servanda_mcp::RpcError;
 use tokio_util::sync::CancellationToken;
@@ -11,17 +11,17 @@ fn question(id: impl Into<Value>) -> Value {
     json!({"id": id.into(), "method": "elicitation/create", "params": {"message": "name?"}})
 }
 
-/// What a server was told, in the answer of the call that asked.
+/// What the server was told, as the answer of the call that asked.
 async fn asked(upstream: &Upstream, question: &Value, options: RequestOptions) -> Value {
     json_text(call_json(upstream, "ask", question, options).await)
 }
 
-/// A server that has room for one connection of a kind, so that all of a client's requests are on it.
+/// A server with room for one connection of a kind, so that all requests of a client use it.
 fn crowded() -> Upstream {
     Upstream::new(stdio_spec(&["legacy"], UpstreamLimits { connections_max: 1, ..limits() }), notebook())
 }
 
-/// Makes a call that asks, and answers what is asked.
+/// Makes a call that asks a question, and answers the question.
 async fn asked_and_answered(upstream: &Upstream, client: &UpstreamRequester) {
     let (options, mut server_messages) = heard_options(client);
     let question = question("mine");
@@ -116,7 +116,7 @@ async fn a_client_that_takes_no_questions_declines_them() {
 }
 
 #[tokio::test]
-async fn a_question_that_may_be_anybodys_goes_to_the_client_and_to_no_request() {
+async fn a_question_of_an_unknown_request_goes_to_the_client_and_to_no_request() {
     let upstream = crowded();
     let client = requester("a", CAPABILITIES);
     let cancel = CancellationToken::new();
@@ -141,7 +141,7 @@ async fn a_question_that_may_be_anybodys_goes_to_the_client_and_to_no_request() 
 }
 
 #[tokio::test]
-async fn requests_that_nobody_listens_to_are_candidates_too() {
+async fn requests_without_a_listener_are_candidates_too() {
     let upstream = crowded();
     let client = requester("a", CAPABILITIES);
     let cancel = CancellationToken::new();
@@ -159,7 +159,7 @@ async fn requests_that_nobody_listens_to_are_candidates_too() {
 #[tokio::test]
 async fn clients_without_a_session_who_call_at_once_are_each_asked_their_own() {
     let upstream = stdio("legacy");
-    let client = requester("everybody", CAPABILITIES);
+    let client = requester("shared", CAPABILITIES);
     echoes(&upstream).await;
     let cancel = CancellationToken::new();
     let (other, mut other_server_messages) = heard_options(&client);
@@ -191,9 +191,9 @@ async fn calls_one_after_the_other_or_of_one_session_share_a_connection() {
 }
 
 #[tokio::test]
-async fn a_question_about_what_was_given_up_is_put_to_nobody_else() {
+async fn a_question_about_an_abandoned_request_goes_to_no_other_client() {
     let upstream = stdio("legacy");
-    let client = requester("everybody", CAPABILITIES);
+    let client = requester("shared", CAPABILITIES);
     let pid = async || text(call_with(&upstream, "pid", "{}", options_for(&client)).await);
     let first = pid().await;
     let impatient = RequestOptions { requester: client.clone(), ..options(IMPATIENCE) };
@@ -204,17 +204,17 @@ async fn a_question_about_what_was_given_up_is_put_to_nobody_else() {
     let (options, mut server_messages) = heard_options(&client);
     let told = asked(&upstream, &question("whose"), options).await;
     assert!(told["error"]["message"].as_str().unwrap().contains("not clear which request"), "{told}");
-    assert!(server_messages.try_recv().is_err(), "it may be the question of the one who gave up");
+    assert!(server_messages.try_recv().is_err(), "the question may belong to the abandoned request");
 
-    // Now that the server is known to ask, the next one is on a connection where nothing is left.
+    // The server is now known to ask, so the next request gets a connection without abandoned requests.
     assert_ne!(pid().await, first);
     asked_and_answered(&upstream, &client).await;
 }
 
 #[tokio::test]
-async fn what_was_given_up_and_is_answered_after_all_is_no_candidate_any_more() {
+async fn an_abandoned_request_that_is_answered_after_all_is_no_candidate_any_more() {
     let upstream = crowded();
-    let client = requester("everybody", CAPABILITIES);
+    let client = requester("shared", CAPABILITIES);
     assert_eq!(text(call_with(&upstream, "echo", "{}", options_for(&client)).await), "{}");
     let impatient = RequestOptions { requester: client.clone(), ..options(IMPATIENCE) };
     failure(call_with(&upstream, "until-cancelled", "{}", impatient).await);
@@ -267,7 +267,7 @@ async fn two_clients_are_never_asked_each_others_questions() {
         let clients: Vec<UpstreamRequester> =
             (0..4).map(|number| requester(&number.to_string(), CAPABILITIES)).collect();
         let (sink, mut strangers) = mpsc::channel(8);
-        upstream.attach("somebody else", Arc::new(sink));
+        upstream.attach("another client", Arc::new(sink));
         let ask = async |client: &UpstreamRequester| {
             let (options, mut server_messages) = heard_options(client);
             let name = format!("for {}", client.affinity);
@@ -306,7 +306,7 @@ async fn the_deadline_stands_still_while_a_client_is_asked() {
         let (told, ()) = tokio::join!(asked(&upstream, &question, impatient), answering);
         assert_eq!(told["result"], json!({}));
 
-        // It goes on after the question: a call that then hangs is over some time.
+        // The clock runs again after the question: a call that then hangs times out.
         let impatient = RequestOptions { requester: client, ..options(IMPATIENCE) };
         let hanging = failure(call_with(&upstream, "hang", "{}", impatient).await);
         assert!(matches!(hanging, PerformFailure::TimedOut { .. }), "{hanging}");
@@ -315,7 +315,7 @@ async fn the_deadline_stands_still_while_a_client_is_asked() {
 }
 
 #[tokio::test]
-async fn a_client_has_so_long_for_an_answer_and_no_longer() {
+async fn a_client_has_a_limited_time_for_an_answer() {
     let limits = UpstreamLimits { input_ms_max: 100, ..limits() };
     let upstream = Upstream::new(stdio_spec(&["legacy"], limits), notebook());
     let (options, mut server_messages) = heard_options(&requester("a", CAPABILITIES));
@@ -329,7 +329,7 @@ async fn a_client_has_so_long_for_an_answer_and_no_longer() {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_asks_nobody_any_more() {
+async fn a_cancelled_call_asks_no_client_any_more() {
     let server = serve("legacy").await;
     for upstream in [stdio("legacy"), client(&server.url)] {
         let client = requester("a", CAPABILITIES);
@@ -346,7 +346,7 @@ async fn a_cancelled_call_asks_nobody_any_more() {
             };
             let (called, ()) = tokio::join!(calling, cancelling);
             if effect.mutates() {
-                // The server is told, and what it makes of that is read to the end.
+                // The server is told, and its answer is read to the end.
                 assert_eq!(json_text(called)["error"]["message"], "the request that this belongs to is over");
             } else {
                 assert!(matches!(failure(called), PerformFailure::Cancelled { sent: true }));
@@ -393,7 +393,7 @@ async fn questions_are_bounded() {
     let client = requester("a", CAPABILITIES);
     let (sink, mut attached): (ServerMessageSender, _) = mpsc::channel(1_000);
     upstream.attach("a", Arc::new(sink));
-    // The last one asks again under an id that is open.
+    // The last question uses an id that is still open.
     let messages: Vec<Value> = (0..100).chain([0]).map(question).collect();
     let said = call_json(&upstream, "say", &json!({"messages": messages}), options_for(&client)).await;
     assert_eq!(text(said), "said");

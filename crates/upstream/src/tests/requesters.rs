@@ -1,4 +1,4 @@
-//! Whose connection a request is made on, and how long such connections live.
+//! Which connection a request uses, and how long such connections live.
 
 use servanda_mcp::Era;
 
@@ -15,7 +15,7 @@ async fn tools_for(upstream: &Upstream, requester: &UpstreamRequester) -> Vec<St
     upstream.tools(requester).await.unwrap().tools.into_iter().map(|tool| tool.name).collect()
 }
 
-/// The living children of this process, and with them the zombies.
+/// The number of this process's children, zombies included.
 fn children() -> usize {
     let own = std::process::id().to_string();
     let is_child = |entry: std::fs::DirEntry| {
@@ -82,7 +82,7 @@ async fn when_there_is_no_room_the_longest_idle_connection_goes() {
     assert_eq!(pid_for(&upstream, &b).await, pid_b);
     assert_eq!(pid_for(&upstream, &c).await, pid_c);
 
-    // Both in use: there is no room, and nothing is sent.
+    // Both are in use: there is no room, and nothing is sent.
     let cancel = tokio_util::sync::CancellationToken::new();
     let hang = |requester: &UpstreamRequester| {
         let options = RequestOptions { cancel: cancel.clone(), ..options_for(requester) };
@@ -169,7 +169,7 @@ async fn an_idle_connection_ends_and_one_in_use_does_not() {
     let able = requester("a", EVERYTHING);
     let pid = pid_for(&upstream, &able).await;
     until_gone(&pid).await;
-    // A call that takes longer than that, because its client thinks.
+    // A call that takes longer than the idle time, because its client thinks.
     let (options, mut server_messages) = heard_options(&able);
     let question = json!({"id": 1, "method": "roots/list"});
     let thinking = async {
@@ -179,7 +179,7 @@ async fn an_idle_connection_ends_and_one_in_use_does_not() {
     };
     let (asked, ()) = tokio::join!(call_json(&upstream, "ask", &question, options), thinking);
     assert_eq!(json_text(asked)["result"], json!({}), "it was used all the time");
-    // And a question after its call.
+    // And a question that comes after its call.
     let (sink, mut attached) = mpsc::channel(8);
     upstream.attach("a", Arc::new(sink));
     let asked = call_json(&upstream, "ask-and-answer", &question, options_for(&able)).await;
@@ -199,7 +199,7 @@ async fn connections_on_their_way_out_are_counted() {
     let [a, b, c] = ["a", "b", "c"].map(|affinity| requester(affinity, EVERYTHING));
     let pid_a = pid_for(&upstream, &a).await;
     pid_for(&upstream, &b).await;
-    assert!(runs(&pid_a), "it does not want to go");
+    assert!(runs(&pid_a), "it refuses to end");
     let refused = call_with(&upstream, "pid", "{}", options_for(&c)).await;
     assert!(!refused.sent);
     assert!(matches!(failure(refused), PerformFailure::Busy { in_flight_max: 1 }));
@@ -276,7 +276,7 @@ async fn a_server_that_comes_back_modern_takes_own_connections_back() {
     let (tool, become_modern) = ("capabilities", "become-modern");
     assert_eq!(json_text(call_with(&upstream, tool, "{}", options_for(&able)).await)["roots"], json!({}));
     assert_eq!(text(call(&upstream, become_modern).await), "become");
-    // The first request meets the change, and the next one knows it.
+    // The first request meets the change; the next one knows about it.
     let _ = call_with(&upstream, tool, "{}", options_for(&able)).await;
     until("the server is known to be modern", async || {
         let declared = call_with(&upstream, tool, "{}", options_for(&able)).await;
@@ -313,7 +313,7 @@ async fn fifty_sessions_are_ended_at_the_server() {
     let server = serve("legacy,stream,quiet").await;
     let upstream = client(&server.url);
     echoes(&upstream).await;
-    // Every client twice, at once: it is one session.
+    // Every client calls twice at once and has one session.
     let clients: Vec<UpstreamRequester> =
         (0..50).map(|number| requester(&format!("client-{number}"), EVERYTHING)).collect();
     for group in clients.chunks(10) {

@@ -1,4 +1,4 @@
-//! Requests in full: what they carry in which era, and errors that prove that nothing was begun.
+//! Complete requests: what they carry in each era, and that no error proves that nothing was begun.
 
 use servanda_mcp::Era;
 
@@ -166,7 +166,7 @@ async fn a_key_in_a_header_arrives_or_nothing_is_sent() {
     upstream.shutdown().await;
 }
 
-/// A call whose lease has ended is not sent, and its connection is as good as it was. What asks about a task needs no lease.
+/// A call whose lease has ended is not sent, and its connection stays usable. A request that asks about a task needs no lease.
 #[tokio::test]
 async fn a_call_whose_lease_has_ended_is_not_sent() {
     let server = serve("modern").await;
@@ -179,9 +179,9 @@ async fn a_call_whose_lease_has_ended_is_not_sent() {
         assert!(failure(called).provably_not_executed());
         let read = question("resources/read", Some("a://b"), &[("uri", r#""a://b""#)]);
         assert_eq!(ask(&upstream, read, late()).await["asked"]["uri"], "a://b");
-        // The process's own lease carries what follows on the first bytes.
-        owner.extend(Instant::now() + ANSWER_WAIT_MAX);
-        let later = RequestOptions { lease: Some(ended.clone().extended()), ..options(ANSWER_WAIT_MAX) };
+        // The process's own lease covers the messages that follow the first bytes.
+        owner.extend(Instant::now() + PAUSABLE_DEADLINE);
+        let later = RequestOptions { lease: Some(ended.clone().extended()), ..options(PAUSABLE_DEADLINE) };
         assert!(call_with(&upstream, "received", "{}", later).await.sent);
         upstream.shutdown().await;
     }

@@ -1,4 +1,4 @@
-//! Streams that end before the answer: resumed where that can be, and the request is never sent again.
+//! Streams that end before the answer: they are resumed if possible, and the request is never sent again.
 
 use super::*;
 use crate::Announcement;
@@ -25,7 +25,7 @@ async fn an_answer_is_fetched_where_the_stream_ended() {
         let arguments_bytes = Bytes::from(arguments.to_string());
         let called = upstream.call_tool(tool, &arguments_bytes, EffectClass::N, options(ANSWER_WAIT_MAX)).await;
         assert_eq!(text(called), "resumed", "{tool} {arguments}");
-        assert_eq!(calls_seen(&upstream).await, 2, "it was sent once, and the other one asked for this");
+        assert_eq!(calls_seen(&upstream).await, 2, "it was sent once; the other call reads the count");
         let places = last_event_ids(&upstream).await;
         let resumed = places.iter().flatten().filter(|place| place.starts_with("place-")).count();
         let steps = arguments["steps"].as_array().map_or(0, Vec::len);
@@ -37,9 +37,9 @@ async fn an_answer_is_fetched_where_the_stream_ended() {
 async fn what_cannot_be_resumed_is_lost() {
     let table = [
         ("legacy", "stream-ends", json!({}), "the stream ended before the answer"),
-        ("legacy", "poll", json!({"steps": ["refused"]}), "to resume it failed: it was answered with HTTP status 400"),
+        ("legacy", "poll", json!({"steps": ["refused"]}), "resuming it failed: it was answered with HTTP status 400"),
         ("legacy", "poll", json!({"forget": true}), "the session is gone"),
-        // The modern protocol knows no such thing.
+        // The modern protocol cannot resume streams.
         ("modern", "poll", json!({}), "the stream ended before the answer"),
     ];
     for (traits, tool, arguments, expected) in table {

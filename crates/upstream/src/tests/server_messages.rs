@@ -1,4 +1,4 @@
-//! Log lines and other notifications: whose they are taken for.
+//! Log lines and other notifications: which client gets them.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn told(server_messages: &mut mpsc::Receiver<ServerMessage>) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_is_said_about_a_request_reaches_whoever_made_it() {
+async fn what_is_said_about_a_request_reaches_its_requester() {
     let server = serve("legacy").await;
     for upstream in [stdio("legacy"), client(&server.url)] {
         for client in [UpstreamRequester::gateway(), requester("a", r#"{"elicitation":{}}"#)] {
@@ -31,7 +31,7 @@ async fn what_is_said_about_a_request_reaches_whoever_made_it() {
                 log_line(),
                 {"method": "notifications/elicitation/complete", "params": {"elicitationId": "e"}},
                 {"method": "notifications/resources/updated", "params": {}},
-                {"method": "notifications/elicitation/create", "params": {"message": "nobody knows this method"}},
+                {"method": "notifications/elicitation/create", "params": {"message": "no client knows this method"}},
                 {"method": "elicitation/create", "params": {"message": "nor this one"}},
                 {"method": "notifications/message", "params": {"level": "info", "<half a pair>": 1}},
                 {"method": "notifications/elicitation/complete", "params": {"elicitationId": "e", "<half a pair>": 1}},
@@ -46,7 +46,7 @@ async fn what_is_said_about_a_request_reaches_whoever_made_it() {
 }
 
 #[tokio::test]
-async fn a_log_line_that_may_be_anybodys_goes_to_the_client_or_nowhere() {
+async fn a_log_line_of_an_unknown_request_goes_to_the_client_or_nowhere() {
     let server = serve("legacy,stream,quiet").await;
     let client_of = |affinity: &str| requester(affinity, r#"{"roots":{}}"#);
     for (upstream, tool) in [(stdio("legacy"), "say"), (client(&server.url), "say-on-stream")] {
@@ -86,7 +86,7 @@ async fn a_log_line_about_a_request_without_a_listener_is_not_taken_for_another_
     tokio::join!(hanging, logging);
     assert_eq!(told(&mut server_messages), Vec::<String>::new());
 
-    // The one that hangs was given up, and may still be what is talked about.
+    // The hanging request was abandoned, and the log line may still be about it.
     let (listening, mut server_messages) = heard_options(&UpstreamRequester::gateway());
     let messages = json!({"messages": [log_line()]});
     assert_eq!(text(call_json(&upstream, "say", &messages, listening).await), "said");

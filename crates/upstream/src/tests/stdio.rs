@@ -59,7 +59,7 @@ async fn a_flood_without_an_id_is_told_at_the_deadline() {
     echoes(&upstream).await;
     let flooded = call_with(&upstream, "flood-no-id", "{}", options(IMPATIENCE)).await;
     assert!(matches!(failure(flooded), PerformFailure::TimedOut { .. }));
-    // The answer stands behind the flood, so the flood has been read by now.
+    // The answer comes after the flood, so the flood has been read by now.
     echoes(&upstream).await;
     let hanging = failure(call_with(&upstream, "hang", "{}", options(IMPATIENCE)).await);
     assert!(hanging.to_string().contains("longer than allowed"), "{hanging}");
@@ -89,7 +89,7 @@ async fn a_call_that_hangs_times_out_and_the_server_is_told() {
     assert!(matches!(failure, PerformFailure::TimedOut { note: None }), "{failure}");
     let cancelled: Vec<i64> = serde_json::from_str(&text(call(&upstream, "cancelled").await)).unwrap();
     assert_eq!(cancelled.len(), 1);
-    // The answer that comes after the deadline finds nobody.
+    // The answer that comes after the deadline is dropped.
     let late = failure_of_late_answer(&upstream).await;
     assert!(matches!(late, PerformFailure::TimedOut { .. }), "{late}");
     echoes(&upstream).await;
@@ -103,8 +103,8 @@ async fn failure_of_late_answer(upstream: &Upstream) -> PerformFailure {
 async fn cancelled_before_it_is_written_nothing_is_sent() {
     let upstream = stdio("legacy");
     for _ in 0..2 {
-        // The first time there is no connection yet, the second time there is one.
-        let options = options(ANSWER_WAIT_MAX);
+        // The first time there is no connection yet; the second time there is one.
+        let options = options(PAUSABLE_DEADLINE);
         options.cancel.cancel();
         let called = call_with(&upstream, "die", "{}", options).await;
         assert!(!called.sent);
@@ -187,17 +187,17 @@ async fn requests_say_what_their_era_asks_for() {
         let called = text(call_with(&upstream, "params", "{}", options).await);
         let params: serde_json::Value = serde_json::from_str(&called).unwrap();
         assert_eq!(params["meta"]["traceparent"], "00-1-2-01");
-        assert!(params["meta"].get("progressToken").is_none(), "nobody asked for progress");
+        assert!(params["meta"].get("progressToken").is_none(), "the caller did not ask for progress");
         let version = params["meta"].get("io.modelcontextprotocol/protocolVersion");
         assert_eq!(version.is_some(), modern, "{params}");
     }
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_read_blocks_nobody() {
+async fn a_server_that_does_not_read_blocks_no_caller() {
     let upstream = stdio("legacy");
     assert_eq!(text(call(&upstream, "deaf").await), "not listening any more");
-    // More than a pipe holds: one of them is stuck half written, the others never leave.
+    // More than a pipe holds: one of them is stuck half written, the others are never sent.
     let arguments = Bytes::from(format!(r#"{{"x":"{}"}}"#, "x".repeat(200_000)));
     let calls = (0..4).map(|_| upstream.call_tool("echo", &arguments, EffectClass::N, options(IMPATIENCE)));
     let failures: Vec<PerformFailure> = futures_util::future::join_all(calls).await.into_iter().map(failure).collect();
@@ -212,7 +212,7 @@ async fn a_server_that_closes_its_input_is_replaced() {
     let upstream = stdio("legacy");
     let before = text(call(&upstream, "pid").await);
     assert_eq!(text(call(&upstream, "close-input").await), "closed");
-    // Nothing of the request can be written, so the next connection takes it.
+    // No byte of the request can be written, so the next connection takes it.
     let after = text(call(&upstream, "pid").await);
     assert_ne!(before, after);
 }

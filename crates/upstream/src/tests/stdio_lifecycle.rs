@@ -1,4 +1,4 @@
-//! How a child is met, started again and ended.
+//! How a child is started, restarted and ended, and how its era is recognised.
 
 use servanda_mcp::Era;
 
@@ -98,7 +98,7 @@ async fn a_caller_in_a_hurry_does_not_wait_for_a_slow_start() {
 async fn restarts_are_paused_after_repeated_deaths() {
     let limits = UpstreamLimits { restart_backoff_ms: 600_000, restart_backoff_ms_max: 600_000, ..limits() };
     let upstream = Upstream::new(stdio_spec(&["dies-at-start"], limits), notebook());
-    // The second attempt comes at once, the third has to wait longer than anybody here.
+    // The second attempt comes at once; the third comes later than any caller here waits.
     for failures in 1..=2 {
         let failure = failure(call(&upstream, "echo").await);
         assert!(!failure.to_string().contains("next attempt"), "{failure}");
@@ -113,7 +113,7 @@ async fn a_call_during_the_pause_waits_for_the_restart() {
     let folder = tempfile::tempdir().unwrap();
     let marker = folder.path().join("marker");
     let upstream = Upstream::new(stdio_spec(&["dies-once", marker.to_str().unwrap()], limits()), notebook());
-    // The probe meets the death, and the legacy attempt of the same connection finds the server well.
+    // The server dies during the probe, and the legacy attempt of the same connection succeeds.
     echoes(&upstream).await;
     for _ in 0..3 {
         assert!(matches!(failure(call(&upstream, "die").await), PerformFailure::Died { .. }));
@@ -169,7 +169,7 @@ async fn shutdown_ends_the_server_and_what_it_started() {
 }
 
 #[tokio::test]
-async fn shutdown_ends_a_server_that_does_not_want_to() {
+async fn shutdown_ends_a_server_that_refuses_to_end() {
     let upstream = stdio("stays");
     let pid = text(call(&upstream, "pid").await);
     upstream.shutdown().await;

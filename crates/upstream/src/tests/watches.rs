@@ -1,4 +1,4 @@
-//! Announcements and what is watched: over both transports, in both eras, and over reconnections.
+//! Announcements and watches: over both transports, in both eras, and over reconnections.
 
 use tokio::sync::broadcast::Receiver;
 
@@ -43,7 +43,7 @@ async fn what_is_watched_is_announced_until_it_is_not() {
         touch(&upstream, "a://1").await;
         assert_eq!(next_update(&mut announcements).await, "a://1");
         upstream.unwatch("a://1");
-        // The server learns it in its own time; from then on only the other one is announced.
+        // The server learns it after a while; from then on only the other one is announced.
         until("the first is not watched any more", async || {
             touch(&upstream, "a://1").await;
             touch(&upstream, "a://2").await;
@@ -86,7 +86,7 @@ async fn a_lost_connection_is_made_again_for_what_is_watched() {
         watch(&upstream, "a://1").await.unwrap();
         changes.mark_unchanged();
         assert!(matches!(failure(call(&upstream, "die").await), PerformFailure::Died { .. }));
-        // Nobody asks for anything: it comes back by itself, and what may have been missed counts as said.
+        // No request is made: the connection comes back by itself, and changes that may have been missed are announced.
         assert_eq!(next_update(&mut announcements).await, "a://1");
         assert!(changes.has_changed().unwrap());
         touch(&upstream, "a://1").await;
@@ -108,7 +108,7 @@ async fn a_forgotten_session_is_begun_again_for_what_is_watched() {
     touch(&upstream, "a://1").await;
     assert_eq!(next_update(&mut announcements).await, "a://1");
 
-    // Whoever meets the loss with a new wish does not notice it.
+    // A new watch that meets the loss does not fail.
     assert_eq!(text(call(&upstream, "forget-sessions").await), "forgotten");
     watch(&upstream, "a://2").await.unwrap();
 }
@@ -226,7 +226,7 @@ async fn watches_are_bounded_and_end_with_the_upstream() {
     assert!(watch(&upstream, "a://1").await.is_err());
 }
 
-/// A legacy server tells only the connection that asked; a process of one client does not even know of another's.
+/// A legacy server announces changes only on the connection that asked, and the process of one client does not know about another's.
 #[tokio::test]
 async fn a_client_with_its_own_connection_hears_what_changes_there() {
     let ada = requester("ada", r#"{"roots":{}}"#);
@@ -240,14 +240,14 @@ async fn a_client_with_its_own_connection_hears_what_changes_there() {
     };
     touch().await;
     assert_eq!(next_update(&mut announcements).await, "a://1");
-    // It comes back by itself, and what may have been missed counts as said.
+    // The connection comes back by itself, and changes that may have been missed are announced.
     let died = call_json(&upstream, "die", &json!({}), options_for(&ada)).await;
     assert!(matches!(failure(died), PerformFailure::Died { .. }));
     assert_eq!(next_update(&mut announcements).await, "a://1");
     touch().await;
     assert_eq!(next_update(&mut announcements).await, "a://1");
     drop(alone);
-    until("the server knows that nobody watches", async || {
+    until("the server knows that no client watches", async || {
         while announcements.try_recv().is_ok() {}
         touch().await;
         announcements.try_recv().is_err()

@@ -1,4 +1,4 @@
-//! The store's file as it is written: JSON with names in the clear and secrets sealed. Its shape is golden.
+//! The format of the store's file: JSON with names in the clear and secrets sealed. A golden file fixes its shape.
 
 use std::{collections::BTreeMap, io::Read as _, path::Path};
 
@@ -12,13 +12,13 @@ use crate::{
     sealed::{SealedSecret, VERSION},
 };
 
-/// Bytes of the store, at most.
+/// Most bytes of the store's file.
 const STORE_BYTES_MAX: u64 = 32 << 20;
 
-/// What the file says.
+/// The content of the file.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SecretDocument {
-    /// Which key it is sealed with.
+    /// The id of the key it is sealed with.
     pub(super) key: String,
     /// By name.
     pub(super) secrets: BTreeMap<SecretName, SecretEntry>,
@@ -53,7 +53,7 @@ struct SecretFileVersion {
 }
 
 impl SecretDocument {
-    /// Whether nothing was ever kept in it.
+    /// Whether nothing was ever stored in it.
     pub(super) fn is_new(&self) -> bool {
         self.key.is_empty()
     }

@@ -12,10 +12,10 @@ use zeroize::Zeroizing;
 
 use crate::SecretStoreError;
 
-/// Bytes of the key file, at most.
+/// Most bytes of the key file.
 const KEY_FILE_BYTES_MAX: u64 = 1_024;
 
-/// Tells one file from the one that took its place.
+/// Tells a file from the one that replaced it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FileStamp {
     inode: u64,
@@ -23,11 +23,11 @@ pub(super) struct FileStamp {
     modified: (i64, i64),
 }
 
-/// That nobody else writes, as long as this lives.
+/// While this lives, no other process writes.
 #[derive(Debug)]
 pub(super) struct StoreLock(File);
 
-/// What the file is now; none if there is none.
+/// The stamp of the present file; none if there is no file.
 pub(super) fn stamp(path: &Path) -> Option<FileStamp> {
     let metadata = fs::symlink_metadata(path).ok()?;
     let modified = (metadata.mtime(), metadata.mtime_nsec());
@@ -35,7 +35,7 @@ pub(super) fn stamp(path: &Path) -> Option<FileStamp> {
 }
 
 impl StoreLock {
-    /// Waits for it.
+    /// Waits for the lock.
     pub(super) fn take(path: &Path) -> Result<Self, SecretStoreError> {
         let file = servanda_files::open_own_or_new(path).map_err(|source| fault(path, "cannot be opened", source))?;
         file.lock().map_err(|source| fault(path, "cannot be locked", source))?;
@@ -49,8 +49,8 @@ impl Drop for StoreLock {
     }
 }
 
-/// A file of the store, opened for reading; none if it does not exist. A link in its place or in the place of its folder is refused: a
-/// repository may contain a link to another user's file.
+/// Opens a file of the store for reading; none if it does not exist. A link in place of the file or its folder is refused: a repository may
+/// contain a link to another user's file.
 pub(super) fn open(path: &Path) -> Result<Option<File>, SecretStoreError> {
     let unlinked = path.parent().map_or(Ok(()), servanda_files::refuse_link);
     match unlinked.and_then(|()| servanda_files::open_own(path)) {
@@ -60,14 +60,14 @@ pub(super) fn open(path: &Path) -> Result<Option<File>, SecretStoreError> {
     }
 }
 
-/// Makes a folder that only its owner can look into. An existing folder stays as it is; a link in its place is refused.
+/// Creates a folder that only its owner can open. An existing folder stays as it is; a link in its place is refused.
 pub(super) fn make_folder(folder: &Path) -> Result<(), SecretStoreError> {
     servanda_files::refuse_link(folder).map_err(|source| fault(folder, "cannot be used", source))?;
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|source| fault(folder, "cannot be made", source))
+    made.map_err(|source| fault(folder, "cannot be created", source))
 }
 
-/// Has git leave a folder alone that has a key in it, unless somebody has said something about it: a project is soon committed as a whole.
+/// Makes git ignore a folder with a key in it, unless it already has a `.gitignore`: a project is easily committed as a whole.
 pub(super) fn leave_out_of_git(folder: &Path) -> Result<(), SecretStoreError> {
     let path = folder.join(".gitignore");
     match OpenOptions::new().create_new(true).write(true).mode(0o600).open(&path) {
@@ -77,11 +77,11 @@ pub(super) fn leave_out_of_git(folder: &Path) -> Result<(), SecretStoreError> {
     }
 }
 
-/// Puts these bytes in the place of a file, or leaves it as it was. Whoever calls has the lock.
+/// Replaces a file with these bytes, or leaves it as it was. The caller holds the lock.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), SecretStoreError> {
     let temporary = path.with_extension("tmp");
     let written = (|| {
-        // What a dead process left there is nobody's.
+        // A file that a dead process left there is not needed.
         match fs::remove_file(&temporary) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -90,13 +90,13 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), SecretStoreError>
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&temporary, path)?;
-        // The new name is durable with its folder.
+        // Syncing the folder makes the new name durable.
         path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
     })();
     written.map_err(|source| fault(path, "cannot be written", source))
 }
 
-/// A file that only its owner may read; none if there is none.
+/// Reads a file that only its owner may read; none if there is no file.
 pub(super) fn read_private(path: &Path) -> Result<Option<Secret>, SecretStoreError> {
     let Some(file) = open(path)? else { return Ok(None) };
     let metadata = file.metadata().map_err(|source| fault(path, "cannot be read", source))?;

@@ -1,4 +1,4 @@
-//! The store keeps what was set, for whoever has the key, and says what is wrong otherwise.
+//! The store keeps what was set, gives it out with the right key, and says what is wrong otherwise.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
 
@@ -29,7 +29,7 @@ fn rewrite(path: &Path, change: impl FnOnce(String) -> String) {
 }
 
 #[test]
-fn what_is_set_is_kept_and_nobody_can_read_it_without_the_key() {
+fn a_secret_is_kept_and_cannot_be_read_without_the_key() {
     let folder = tempfile::tempdir().unwrap();
     let store = LocalStore::new(folder.path().join("state"), None);
     assert_eq!(store.list().unwrap(), []);
@@ -50,13 +50,13 @@ fn what_is_set_is_kept_and_nobody_can_read_it_without_the_key() {
     }
     assert!(other.remove(&name("b")).unwrap());
     assert!(!other.remove(&name("b")).unwrap());
-    // The first one sees it although it had read the store before.
+    // The first store sees the removal although it had read the file before.
     assert!(store.read(&name("b")).unwrap().is_none());
 }
 
 /// Gateways with the same store key derive the same keys for the same purposes, and one key reveals nothing about another.
 #[test]
-fn keys_for_purposes_are_made_of_the_stores() {
+fn keys_for_purposes_are_derived_from_the_stores_key() {
     let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let derived = |folder: &Path, purpose: &str| {
         LocalStore::new(folder, None).derived(purpose, at(1_000)).unwrap().expose().to_vec()
@@ -73,7 +73,7 @@ fn keys_for_purposes_are_made_of_the_stores() {
 }
 
 #[test]
-fn git_leaves_the_key_alone_unless_somebody_says_otherwise() {
+fn git_ignores_the_key_unless_there_is_a_gitignore() {
     let folder = tempfile::tempdir().unwrap();
     let ignored = |state: &Path| fs::read_to_string(state.join(".gitignore")).unwrap();
     let state = folder.path().join("new");
@@ -87,7 +87,7 @@ fn git_leaves_the_key_alone_unless_somebody_says_otherwise() {
 }
 
 #[test]
-fn what_is_wrong_with_the_store_is_told_and_what_to_do() {
+fn an_error_says_what_is_wrong_with_the_store_and_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path();
     let store = || LocalStore::new(state, None);
@@ -101,16 +101,16 @@ fn what_is_wrong_with_the_store_is_told_and_what_to_do() {
         error
     };
 
-    // A secret in another's place.
+    // A secret in the place of another one.
     let parsed: serde_json::Value = serde_json::from_str(&good).unwrap();
     let mut swapped = parsed.clone();
     swapped["secrets"]["crm"] = parsed["secrets"]["two"].clone();
     fs::write(&file, swapped.to_string()).unwrap();
     assert!(matches!(fails(&store()), SecretStoreError::Tampered(name) if name == "crm"));
-    // Set back in time.
+    // A secret with an earlier time.
     rewrite(&file, |_| good.replacen("1000", "999", 1));
     assert!(matches!(fails(&store()), SecretStoreError::Tampered(_)));
-    // Every cut.
+    // Cut off at every length.
     for length in 0..good.trim_end().len() {
         fs::write(&file, good.get(..length).unwrap()).unwrap();
         assert!(matches!(fails(&store()), SecretStoreError::Damaged { .. }), "{length}");
@@ -133,10 +133,10 @@ fn what_is_wrong_with_the_store_is_told_and_what_to_do() {
     assert!(matches!(fails(&store()), SecretStoreError::Exposed { .. }));
     fs::remove_file(&key).unwrap();
     assert!(matches!(fails(&store()), SecretStoreError::NoKey { .. }));
-    // A store that has secrets never gets a new key by itself: the old ones would be lost without a word.
+    // A store that has secrets never gets a new key by itself: the old secrets would be lost silently.
     assert!(matches!(store().set(&name("x"), &secret(CANARY), at(1)).unwrap_err(), SecretStoreError::NoKey { .. }));
     assert!(!key.exists());
-    assert_eq!(store().list().unwrap().len(), 2, "names are told without a key");
+    assert_eq!(store().list().unwrap().len(), 2, "names are listed without a key");
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn the_stored_shape_is_golden() {
     assert!(key.open("crm-token", at(1_000), &changed).is_none());
 }
 
-/// A repository may contain links and pipes in the places of the store's files: nothing is read or made behind them, and nothing hangs.
+/// A repository may contain links and pipes in place of the store's files: nothing is read or created through them, and nothing hangs.
 #[test]
 fn links_and_pipes_in_the_place_of_its_files_are_refused() {
     use std::os::unix::fs::symlink;
@@ -220,5 +220,5 @@ fn links_and_pipes_in_the_place_of_its_files_are_refused() {
     let store = LocalStore::new(folder.path().join(".servanda"), None);
     assert!(store.set(&"a".parse().unwrap(), &secret(), Timestamp::from_unix_ms(1)).is_err());
     assert!(store.list().is_err() && store.own("x", 8, Timestamp::from_unix_ms(1)).is_err());
-    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0, "nothing was made there");
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0, "nothing was created there");
 }

@@ -1,5 +1,5 @@
-//! Makes a request with credentials: asks the sources for them, puts them in and sends it. If the server does not accept them, asks the
-//! sources what else there is and makes the request again. Nothing is repeated here for any other reason.
+//! Makes a request with credentials: asks the sources for them, adds them and sends the request. If the server does not accept them, asks
+//! the sources for others and makes the request again. It repeats a request for no other reason.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ impl Wire {
     }
 }
 
-/// The request with what is presented.
+/// Adds the credentials to the request.
 fn add_credentials<'a>(
     credentials: &Credentials,
     request: &WireRequest<'a>,

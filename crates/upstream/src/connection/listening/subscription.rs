@@ -1,4 +1,4 @@
-//! One subscription at a modern server: a request that is acknowledged first and answered when it ends. Dropping it ends it.
+//! One subscription at a modern server: a request that the server acknowledges first and answers when it ends. Dropping it ends it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::{
     shared::{SharedContext, watches::GrantedWatches},
 };
 
-/// How much a subscription may hear about itself before it listens.
+/// How many signals about itself a subscription may hold before they are read.
 const HEARD_MAX: usize = 4;
 
 /// A subscription that the server has acknowledged.
@@ -27,7 +27,7 @@ const HEARD_MAX: usize = 4;
 pub(super) struct UpstreamSubscription {
     /// What was asked for.
     pub(super) filter: String,
-    /// What of it the server brings.
+    /// The part of it that the server granted.
     pub(super) granted: GrantedWatches,
     since: Instant,
     ending: tokio::task::JoinHandle<ExchangeEnd>,
@@ -35,19 +35,19 @@ pub(super) struct UpstreamSubscription {
     _cancel_when_dropped: DropGuard,
 }
 
-/// What came of asking for one.
+/// The outcome of asking for a subscription.
 #[derive(Debug)]
 pub(super) enum SubscribeOutcome {
-    /// It is there.
+    /// The server acknowledged it.
     Acknowledged(UpstreamSubscription),
-    /// The server does not want to.
+    /// The server refused it.
     Refused(PerformFailure),
-    /// The server could not, or did not acknowledge in time.
+    /// The subscription broke, or the server did not acknowledge it in time.
     Broke,
 }
 
 impl UpstreamSubscription {
-    /// Asks for one and waits until the server has acknowledged it.
+    /// Asks for a subscription and waits until the server acknowledges it.
     pub(super) async fn open(
         context: &Arc<SharedContext>,
         link: &Arc<Link>,
@@ -70,7 +70,7 @@ impl UpstreamSubscription {
                     })
                 }
                 Some(SubscriptionSignal::Ended) => SubscribeOutcome::Broke,
-                // The request is over, and its end says how.
+                // The request is over, and its end tells how.
                 None => classify_end(ending.await.ok()),
             },
             ended = &mut ending => classify_end(ended.ok()),
@@ -78,7 +78,7 @@ impl UpstreamSubscription {
         }
     }
 
-    /// Waits for its end, and tells how long it lasted. Cancel safe.
+    /// Waits for its end, and returns how long it lasted. Cancel safe.
     pub(super) async fn ended(&mut self) -> Duration {
         loop {
             tokio::select! {
@@ -118,14 +118,14 @@ fn start(
     context.tasks.spawn(async move { link.exchange(request, terms).await })
 }
 
-/// Only who knows tasks may hear of them.
+/// Declares tasks if they are watched: a server announces them only to clients that know them.
 fn capabilities(tasks: bool) -> ClientCapabilities {
     let extension = format!(r#"{{"extensions":{{"{TASKS_EXTENSION}":{{}}}}}}"#);
     let extension = RawValue::from_string(extension).ok().filter(|_| tasks);
     ClientCapabilities::parse(extension.as_deref())
 }
 
-/// What an end without an acknowledgement means.
+/// What the end of the request means when there was no acknowledgement.
 fn classify_end(ended: Option<ExchangeEnd>) -> SubscribeOutcome {
     match ended {
         Some(ExchangeEnd::Failed(failure @ (PerformFailure::Rejected { .. } | PerformFailure::Malformed { .. }))) => {
@@ -134,10 +134,10 @@ fn classify_end(ended: Option<ExchangeEnd>) -> SubscribeOutcome {
         Some(ExchangeEnd::Failed(failure @ PerformFailure::HttpStatus { status, .. })) if status < 500 => {
             SubscribeOutcome::Refused(failure)
         }
-        // Answered at once: it has nothing to say.
-        Some(ExchangeEnd::Answered(_)) => {
-            SubscribeOutcome::Refused(PerformFailure::malformed("the subscription ended unacknowledged"))
-        }
+        // Answered at once: the server has nothing to announce.
+        Some(ExchangeEnd::Answered(_)) => SubscribeOutcome::Refused(PerformFailure::malformed(
+            "the server ended the subscription without acknowledging it",
+        )),
         _ => SubscribeOutcome::Broke,
     }
 }

@@ -1,5 +1,5 @@
-//! Reads a response that is not a success: what it says of the request, and whether it disowns what was agreed, so that
-//! the next request has to agree anew. Values in, values out.
+//! Reads a response that is not a success: what it says about the request, and whether the server has forgotten the handshake, so that the
+//! next request needs a new one. Pure functions.
 
 use hyper::{StatusCode, header::HeaderMap};
 use servanda_mcp::{Era, Id, Message, ProtocolVersion, envelope::code};
@@ -9,7 +9,7 @@ use crate::{
     eras::handshake::supported, failure::is_modern,
 };
 
-/// The code of servers that have none for what happened.
+/// The error code of servers that have no specific one.
 const SERVER_ERROR: i64 = -32000;
 
 /// What was agreed with the server.
@@ -40,14 +40,14 @@ pub(super) fn failure_from_response(
     }
 }
 
-/// How long a server that is too busy wants to be left alone.
+/// How long a busy server wants the gateway to wait.
 pub(super) fn retry_after_ms(status: StatusCode, headers: &HeaderMap) -> Option<u64> {
     let busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
     if busy { crate::retry_after::retry_after_ms(headers) } else { None }
 }
 
-/// An error without an id is about the request, except in a 404, which any machine on the way may have written; the codes
-/// of the modern protocol only a server writes.
+/// An error without an id is about the request, except in a 404, which any proxy may have written. Only a server writes the codes of the
+/// modern protocol.
 fn concerns(status: StatusCode, answered: Option<&Id>, code: i64, id: i64) -> bool {
     match answered {
         Some(answered) => *answered == Id::Number(id),
@@ -55,8 +55,8 @@ fn concerns(status: StatusCode, answered: Option<&Id>, code: i64, id: i64) -> bo
     }
 }
 
-/// Whether the server has forgotten the agreement or speaks another era by now, as after a restart. It proves nothing
-/// about the request. To be wrong costs a handshake.
+/// Whether the server has forgotten the handshake or speaks another era by now, as after a restart. This proves nothing about the request.
+/// A wrong guess costs one handshake.
 pub(super) fn ends_agreement(agreement: ProtocolAgreement, status: StatusCode, failure: &PerformFailure) -> bool {
     match agreement.era {
         Era::Legacy => ends_legacy_agreement(agreement.in_session, status, failure),
@@ -68,11 +68,11 @@ fn ends_legacy_agreement(in_session: bool, status: StatusCode, failure: &Perform
     match (status, failure) {
         (StatusCode::NOT_FOUND, PerformFailure::Rejected { message, .. }) => in_session && tells_no_session(message),
         (StatusCode::NOT_FOUND, _) => in_session,
-        // Servers built after the TypeScript examples answer an unknown session with 400 and words instead of 404.
+        // Servers built after the TypeScript examples answer an unknown session with 400 and a message instead of 404.
         (StatusCode::BAD_REQUEST, PerformFailure::Rejected { code: SERVER_ERROR, message, .. }) => {
             tells_no_session(message)
         }
-        // Python's answers have an id of their own, so only the excerpt is known.
+        // Answers of Python servers have an id of their own, so only the excerpt is known.
         (StatusCode::BAD_REQUEST, PerformFailure::HttpStatus { excerpt, .. }) => tells_no_session(excerpt),
         (StatusCode::BAD_REQUEST, PerformFailure::Rejected { code, .. }) => is_modern(*code),
         _ => false,
@@ -84,7 +84,7 @@ fn ends_modern_agreement(status: StatusCode, failure: &PerformFailure) -> bool {
     let refuses = matches!(status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::UNPROCESSABLE_ENTITY);
     let about_the_request = match failure {
         PerformFailure::Rejected { code: code::UNSUPPORTED_PROTOCOL_VERSION, data, .. } => {
-            // Only a server that says which versions it speaks can be told to have given ours up.
+            // Only a server that lists its versions can show that it no longer speaks ours.
             supported(data.as_deref()).is_none_or(|versions| versions.contains(&ProtocolVersion::NEWEST))
         }
         PerformFailure::Rejected {
