@@ -91,7 +91,7 @@ impl MessageTranslator {
 
     /// A message as the requester may get it; none if it may not. A question is none too, because it has to pass the rules of questions
     /// first.
-    pub(crate) fn translate(&self, message: ServerRemark) -> Option<ClientMessage> {
+    pub(crate) fn translate(&self, message: ServerMessage) -> Option<ClientMessage> {
         match message {
             ServerMessage::Progress(params) => legible_json(&params).map(ClientMessage::Progress),
             ServerMessage::LogMessage(line) => self.log_line(&line).map(ClientMessage::LogMessage),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     /// What a requester of that era receives of a message.
-    fn heard(requester_era: Era, level: Option<LogLevel>, message: ServerRemark) -> Option<String> {
+    fn heard(requester_era: Era, level: Option<LogLevel>, message: ServerMessage) -> Option<String> {
         let (sink, mut messages) = mpsc::channel(1);
         let message_translator = message_translator(requester_era);
         message_translator.send(&MessageSubscriber { sink: Some(sink), level }, message_translator.translate(message)?);

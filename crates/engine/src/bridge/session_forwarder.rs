@@ -21,8 +21,8 @@ pub(crate) struct SessionForwarder {
 
 impl SessionForwarder {
     /// Asks the client, or tells the server why not. No call is running whose record could name the question, so only the log does.
-    fn ask(&self, ask: ServerAsk) -> bool {
-        let ServerAsk { method, params, reply } = ask;
+    fn ask(&self, ask: UpstreamQuestion) -> bool {
+        let UpstreamQuestion { method, params, reply } = ask;
         let params = self.message_translator.translate_params(params);
         match self.rules.check(ServerQuestion { method, params }, &mut Vec::new()) {
             Ok(question) => {
