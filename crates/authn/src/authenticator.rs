@@ -268,7 +268,7 @@ impl RequiredAuthn {
 
 impl fmt::Debug for CredentialAuthenticator {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Porter").field("house", &self.mode()).finish_non_exhaustive()
+        formatter.debug_struct("CredentialAuthenticator").field("house", &self.mode()).finish_non_exhaustive()
     }
 }
 
