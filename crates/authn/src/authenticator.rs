@@ -1,4 +1,5 @@
-//! The authenticator: checks a credential on the present terms and says who it is. What the client is told about it is [`crate::challenges`]'s.
+//! The authenticator: checks a credential against the current settings and says whose it is. `challenges` decides what
+//! the client is told about it.
 
 use std::{
     fmt,
@@ -30,17 +31,17 @@ use crate::{
     settings::{AuthnSettings, RequiredAuthnSettings},
 };
 
-/// Tokens whose verification is remembered.
+/// Tokens whose verification is cached.
 const TOKENS_MAX: usize = 4_096;
-/// Keys whose stored form is remembered, and for how long. That one was revoked is asked every time.
+/// Keys whose stored form is cached, and for how long. Revocation is read from the store on every request.
 const KEYS_MAX: usize = 1_024;
 const KEY_REMEMBERED_MS: u64 = 10_000;
-/// How long root keys are remembered. For so long a gateway may still make new credentials with a key that was replaced.
+/// How long root keys are cached. For so long a gateway may still make new credentials with a replaced key.
 pub(crate) const ROOTS_REMEMBERED_MS: u64 = 60_000;
-/// How old the remembered root keys may be when a credential of an unknown key comes; older ones are read again.
+/// How old the cached root keys may be when a credential with an unknown key arrives; older ones are read again.
 const ROOTS_AGAIN_MS: u64 = 1_000;
 
-/// Knows who is let in.
+/// Authenticates callers by their credentials.
 pub struct CredentialAuthenticator {
     pub(crate) notebook: Arc<dyn Notebook>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -51,27 +52,27 @@ pub struct CredentialAuthenticator {
     keys: AuthnCache<String, Arc<StoredKey>>,
 }
 
-/// What holds at present.
+/// The mode that the current settings result in.
 #[derive(Debug)]
 pub(crate) enum AuthnMode {
     Local,
     Required(Box<RequiredAuthn>),
 }
 
-/// The terms, and what is kept as long as they hold.
+/// The settings, and what is cached for as long as they apply.
 #[derive(Debug)]
 pub(crate) struct RequiredAuthn {
     pub(crate) settings: RequiredAuthnSettings,
-    /// Where our metadata are.
+    /// The address of our resource metadata.
     pub(crate) metadata: String,
     pub(crate) hostname: Option<Arc<str>>,
-    /// Where our resource is on its host.
+    /// The path of our resource on its host.
     pub(crate) path: String,
     issuers: Vec<Arc<IssuerKeys>>,
     tokens: AuthnCache<[u8; 32], VerifiedToken>,
 }
 
-/// A token that was verified, and with which keys: when its issuer takes those back, it is verified again.
+/// A verified token, and the keys that verified it: if its issuer withdraws them, the token is verified again.
 #[derive(Debug, Clone)]
 struct VerifiedToken {
     issuer: Arc<IssuerKeys>,
@@ -80,22 +81,22 @@ struct VerifiedToken {
     authenticated: Arc<AuthenticatedCaller>,
 }
 
-/// Why somebody is not let in. Each says to the log what it is; nothing of a credential is in it.
+/// Why a caller is not accepted. The log shows this text; it contains nothing of a credential.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthnError {
-    /// The credential is no good.
+    /// The credential is not valid.
     #[error(transparent)]
     Credential(#[from] AuthenticationError),
-    /// It was, and was revoked; or nobody can say.
+    /// The credential was revoked, or revocation cannot be checked.
     #[error(transparent)]
     Revocation(#[from] RevocationCheckError),
-    /// The store that knows does not answer.
-    #[error("the store of credentials does not answer: {0}")]
+    /// The store does not answer.
+    #[error("the credential store does not answer: {0}")]
     Store(#[from] JournalError),
 }
 
 impl CredentialAuthenticator {
-    /// An authenticator on those terms. The error is the system's: there is no way out to issuers.
+    /// An authenticator with these settings. Fails if the HTTP client for issuers cannot be created.
     pub fn new(
         notebook: Arc<dyn Notebook>,
         clock: Arc<dyn Clock>,
@@ -116,12 +117,12 @@ impl CredentialAuthenticator {
         Ok(authenticator)
     }
 
-    /// Whether everybody who comes is the one local principal.
+    /// Whether every caller is the one local principal.
     pub fn is_local(&self) -> bool {
         matches!(*self.mode(), AuthnMode::Local)
     }
 
-    /// Works on other terms from now on. The keys of issuers that stay are kept; what was verified is verified again.
+    /// Uses other settings from now on. The keys of unchanged issuers stay cached; tokens are verified again.
     pub fn replace(&self, terms: AuthnSettings) {
         let before = self.mode();
         let next = match terms {
@@ -170,7 +171,7 @@ impl CredentialAuthenticator {
         Ok(keys)
     }
 
-    /// Verifies an agent's credential. If its key is unknown, the keys are read again, because the key may have been made just now.
+    /// Verifies an agent's credential. If its key is unknown, the root keys are read again, because the key may be new.
     async fn verify_agent_credential(&self, text: &str, now: Timestamp) -> Result<AuthenticatedCaller, AuthnError> {
         let verified = match self.root_keys(ROOTS_REMEMBERED_MS).await?.verify(text, now) {
             Err(CapabilityError::UnknownKey) => self.root_keys(ROOTS_AGAIN_MS).await?.verify(text, now),
@@ -179,7 +180,7 @@ impl CredentialAuthenticator {
         Ok(verified.map_err(AuthenticationError::from)?)
     }
 
-    /// Who it is that shows this `Authorization` header, if the credential in it is good and was not revoked.
+    /// The caller that an `Authorization` header authenticates, if its credential is valid and not revoked.
     pub(crate) async fn authenticate(
         &self,
         mode: &RequiredAuthn,
@@ -230,13 +231,13 @@ impl CredentialAuthenticator {
 }
 
 impl RequiredAuthn {
-    /// Where no keys are taken, neither is what comes from one.
+    /// If API keys are not accepted, neither is a credential that derives from one.
     pub(crate) fn require_keys_accepted(&self, authenticated: &AuthenticatedCaller) -> Result<(), AuthenticationError> {
         let is_of_key = authenticated.lineage().iter().any(CredentialId::is_key);
         if is_of_key && !self.settings.keys { Err(AuthenticationError::ApiKey(KeyError::Unknown)) } else { Ok(()) }
     }
 
-    /// Who it was that showed this before, unless the keys of its issuer are others by now.
+    /// The caller that this token authenticated before, unless its issuer's keys have changed.
     fn recall(&self, digest: &[u8; 32], now: Timestamp) -> Option<Arc<AuthenticatedCaller>> {
         let verified = self.tokens.recall(digest, now)?;
         match verified.issuer.lookup(verified.kid.as_deref()) {
@@ -259,7 +260,7 @@ impl RequiredAuthn {
             IssuerKeysError::UnknownKid => AuthenticationError::AccessToken(TokenError::Key(NoSuchKey::UnknownKid)),
             IssuerKeysError::Unavailable => AuthenticationError::KeysUnavailable,
         })?;
-        // The time may have passed on while the keys were fetched.
+        // Time may have passed while the keys were fetched.
         let authenticated = Arc::new(token.verify(&issuer.settings.issuer, &keys, clock.now())?);
         Ok(VerifiedToken { issuer: Arc::clone(issuer), keys, kid: token.kid().map(str::to_owned), authenticated })
     }
@@ -267,9 +268,9 @@ impl RequiredAuthn {
 
 impl fmt::Debug for CredentialAuthenticator {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("CredentialAuthenticator").field("mode", &self.mode()).finish_non_exhaustive()
+        formatter.debug_struct("CredentialAuthenticator").field("house", &self.mode()).finish_non_exhaustive()
     }
 }
 
-// An authenticator is what doors ask.
+// The doors use this type through the `Authenticator` trait.
 const _: fn(&CredentialAuthenticator) -> &dyn Authenticator = |authenticator| authenticator;

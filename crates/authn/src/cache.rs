@@ -1,5 +1,4 @@
-//! What is remembered for a while so that it need not be looked up or verified again: bounded in number and in time. Nothing that
-//! is remembered here says that a credential is not revoked.
+//! A cache for lookups and verifications, bounded in number and in time. Revocation is never cached here.
 
 use std::{
     collections::HashMap,
@@ -9,7 +8,7 @@ use std::{
 
 use servanda_contract::Timestamp;
 
-/// Things by a key, each until its time is over.
+/// Values by key, each until it expires.
 #[derive(Debug)]
 pub(crate) struct AuthnCache<K, V> {
     kept: Mutex<HashMap<K, (V, Timestamp)>>,
@@ -21,14 +20,14 @@ impl<K: Eq + Hash, V: Clone> AuthnCache<K, V> {
         Self { kept: Mutex::default(), entries_max }
     }
 
-    /// What is remembered under that key, if its time is not over.
+    /// The cached value of a key, if it has not expired.
     pub(crate) fn recall(&self, key: &K, now: Timestamp) -> Option<V> {
         let kept = self.kept();
         kept.get(key).filter(|(_, until)| now < *until).map(|(value, _)| value.clone())
     }
 
-    /// Remembers. When there is no room, what is over is forgotten, and if that is not enough everything: whoever comes again is
-    /// looked up again.
+    /// Caches a value. When the cache is full, expired entries are dropped; if that is not enough, all are, and the
+    /// next request looks its value up again.
     pub(crate) fn remember(&self, key: K, value: V, until: Timestamp, now: Timestamp) {
         let mut kept = self.kept();
         if kept.len() >= self.entries_max {

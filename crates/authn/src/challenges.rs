@@ -1,4 +1,5 @@
-//! The authenticator at the door: what clients are told, with which challenge, and what the metadata of our resource say (RFC 9728).
+//! The authenticator's answers at the door: what clients are told, with which challenge, and the metadata of our
+//! resource (RFC 9728).
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -31,7 +32,8 @@ impl Authenticator for CredentialAuthenticator {
         Box::pin(async move {
             let AuthnMode::Required(mode) = &*mode else { return Err(not_now()) };
             let Some(header) = authorization else { return Err(mode.missing()) };
-            // Not text is not a credential; which of the two it lacks is nobody's to know.
+            // A header that is not text is treated like a malformed credential; the client need not learn the
+            // difference.
             let header = header.to_str().unwrap_or_default();
             self.authenticate(mode, header).await.map_err(|why| mode.rejection(&why))
         })
@@ -40,7 +42,8 @@ impl Authenticator for CredentialAuthenticator {
     fn step_up(&self, authority: &AuthenticatedCaller, scopes_needed: &[String]) -> Option<Challenge> {
         let mode = self.mode();
         let AuthnMode::Required(mode) = &*mode else { return None };
-        // Only an authorization server gives more scopes. Whoever has a key or an agent's credential has to ask a person.
+        // Only an authorization server grants more scopes. A caller with an API key or an agent credential has to ask a
+        // person.
         let CredentialMethod::AccessToken { .. } = authority.method() else { return None };
         let scopes: BTreeSet<Scope> = scopes_needed.iter().filter_map(|scope| Scope::read(scope).ok()).collect();
         Some(Challenge::insufficient(&mode.metadata, &scopes))
@@ -49,7 +52,7 @@ impl Authenticator for CredentialAuthenticator {
     fn is_still_valid<'a>(&'a self, authority: &'a AuthenticatedCaller) -> PortFuture<'a, bool> {
         Box::pin(async move {
             let now = self.clock.now();
-            // Local mode has no end; and nobody stays on as the local principal where there is none any more.
+            // A local caller is valid only in local mode; other callers only outside of it.
             let is_open = match &*self.mode() {
                 AuthnMode::Local => *authority.method() == CredentialMethod::Local,
                 AuthnMode::Required(mode) => {
@@ -59,7 +62,7 @@ impl Authenticator for CredentialAuthenticator {
             if !is_open || now >= authority.rights().expires_at {
                 return false;
             }
-            // Of whom nobody can say, does not stay: a client whose stream ends opens another.
+            // A stream whose credential cannot be checked is closed; its client opens another.
             revocation::require_not_revoked(self.notebook.as_ref(), authority, now).await.is_ok()
         })
     }
@@ -95,7 +98,7 @@ impl RequiredAuthn {
         let challenge = Challenge::missing(&self.metadata, &self.settings.scopes_first);
         AuthRejection::Challenged {
             challenge,
-            message: "a credential is needed".to_owned(),
+            message: "the request needs a credential".to_owned(),
             hint: self.hint(),
             wrong: None,
         }
@@ -125,9 +128,9 @@ impl RequiredAuthn {
 
     fn hint(&self) -> String {
         if self.settings.issuers.is_empty() {
-            return format!("{WHAT_IS_SHOWN}; operators make one with `servanda keys create`");
+            return format!("{WHAT_IS_SHOWN}; operators create an API key with `servanda keys create`");
         }
-        format!("{WHAT_IS_SHOWN}; whose access tokens are taken is at {}", self.metadata)
+        format!("{WHAT_IS_SHOWN}; the accepted token issuers are listed at {}", self.metadata)
     }
 }
 

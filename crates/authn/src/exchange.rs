@@ -1,5 +1,5 @@
-//! `/oauth/token`: a user's credential becomes an agent's (RFC 8693). What is given is `servanda_authority::exchange`'s to decide; here
-//! the two credentials are checked like any that come to the door, and the third is made.
+//! `/oauth/token`: exchanges a user's credential for an agent's (RFC 8693). `servanda_authority::exchange` decides what
+//! is granted; this module checks the two presented credentials like any others, and creates the third.
 
 use bytes::Bytes;
 use servanda_authority::{
@@ -15,11 +15,11 @@ use crate::{
     revocation::RevocationCheckError,
 };
 
-/// How long an agent's credential is good if nobody says: an hour.
+/// The default lifetime of an agent's credential: an hour.
 pub(crate) const LIFETIME_MS_DEFAULT: u64 = 3_600_000;
 
 impl CredentialAuthenticator {
-    /// Answers a form.
+    /// Answers a token request.
     pub(crate) async fn answer_exchange(&self, mode: &RequiredAuthn, form: &[u8]) -> TokenExchangeResponse {
         match self.exchange_form(mode, form).await {
             Ok(body) => TokenExchangeResponse { status: 200, body, wrong_credential: None },
@@ -51,12 +51,12 @@ impl CredentialAuthenticator {
             self.root_keys(crate::authenticator::ROOTS_REMEMBERED_MS).await.map_err(|_| ExchangeError::Later)?;
         let made = roots.delegate(&subject, delegation, now)?;
         let (credential, user, tenant) = (&made.credential, subject.principal(), subject.tenant());
-        tracing::info!(%credential, tenant, user, "a credential was handed on to an agent");
+        tracing::info!(%credential, tenant, user, "a credential was delegated to an agent");
         let answer = ExchangeAnswer::for_credential(&made, now).ok_or(ExchangeError::Later)?;
         serde_json::to_vec(&answer).map(Bytes::from).map_err(|_| ExchangeError::Later)
     }
 
-    /// Whose token it is: the same checks as at the door, revocation included.
+    /// Authenticates a token with the same checks as at the door, revocation included.
     async fn authenticate_token(
         &self,
         mode: &RequiredAuthn,
@@ -66,7 +66,7 @@ impl CredentialAuthenticator {
         let Some(text) = token.as_text() else { return Err(otherwise) };
         let header = zeroize::Zeroizing::new(format!("Bearer {text}"));
         self.authenticate(mode, &header).await.map_err(|why| {
-            tracing::info!(%why, "a token that was to be exchanged is not taken");
+            tracing::info!(%why, "a token in an exchange was not accepted");
             match why {
                 AuthnError::Credential(why) if !why.is_temporary() => otherwise,
                 AuthnError::Revocation(RevocationCheckError::Revoked(_)) => otherwise,

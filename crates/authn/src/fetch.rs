@@ -1,5 +1,6 @@
-//! Gets an issuer's keys: by its metadata (`OpenID` Connect Discovery, RFC 8414), or from where the operator says they are. Bounded in
-//! time and size; redirects are not followed, because who an issuer is must not be up to whoever answers.
+//! Fetches an issuer's keys: from its metadata (`OpenID` Connect Discovery, RFC 8414), or from the address that the
+//! operator configured. Bounded in time and size. Redirects are not followed, because the answering host must not
+//! decide who the issuer is.
 
 use std::time::Duration;
 
@@ -10,39 +11,39 @@ use servanda_contract::json::{JsonLimits, decode};
 
 use crate::settings::fetchable_url;
 
-/// One request, connecting included.
+/// The time limit of one request, connecting included.
 const REQUEST_MS_MAX: u64 = 4_000;
-/// Bytes of an issuer's metadata.
+/// The longest metadata of an issuer, in bytes.
 const METADATA_BYTES_MAX: usize = 256 << 10;
 const METADATA_DEPTH_MAX: usize = 16;
 
-/// Why there are no keys.
+/// Why the keys of an issuer cannot be fetched.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchError {
-    #[error("it cannot be reached: {0}")]
+    #[error("the issuer cannot be reached: {0}")]
     Unreachable(String),
-    #[error("it answered with status {0}")]
+    #[error("the issuer answered with status {0}")]
     Status(u16),
-    #[error("it answered with more than {0} bytes")]
+    #[error("the issuer answered with more than {0} bytes")]
     TooLong(usize),
-    #[error("its metadata cannot be read or is another issuer's")]
+    #[error("the issuer's metadata cannot be read or belongs to another issuer")]
     Metadata,
-    #[error("its keys are at an address that is not used: {0}")]
+    #[error("the issuer's keys are at an address that is not allowed: {0}")]
     Address(&'static str),
     #[error(transparent)]
     Keys(#[from] KeySetError),
-    #[error("it took too long")]
+    #[error("fetching the issuer's keys took too long")]
     TooSlow,
 }
 
-/// What is looked at in an issuer's metadata.
+/// The members of an issuer's metadata that are used.
 #[derive(Deserialize)]
 struct Metadata {
     issuer: String,
     jwks_uri: String,
 }
 
-/// The way out.
+/// The HTTP client for issuers.
 #[derive(Debug, Clone)]
 pub(crate) struct Fetcher(Client);
 
@@ -59,21 +60,22 @@ impl Fetcher {
         Ok(Self(client))
     }
 
-    /// The keys of an issuer.
+    /// Fetches the keys of an issuer.
     pub(crate) async fn key_set(&self, issuer: &str, jwks_uri: Option<&str>) -> Result<KeySet, FetchError> {
         let address = match jwks_uri {
             Some(address) => address.to_owned(),
             None => self.discover(issuer).await?,
         };
-        // Who is elsewhere does not get to say what is asked on this machine.
+        // A remote issuer must not make this gateway send requests to its own machine.
         if jwks_uri.is_none() && issuer.starts_with("https:") && !address.starts_with("https:") {
-            return Err(FetchError::Address("an issuer over TLS has its keys over TLS"));
+            return Err(FetchError::Address("an `https` issuer must have its keys at an `https` address"));
         }
         let address = fetchable_url(&address).map_err(FetchError::Address)?;
         Ok(KeySet::read(&self.get(address, SET_BYTES_MAX).await?)?)
     }
 
-    /// Where an issuer says its keys are. The first metadata that there are have the say: one that is wrong is not helped by another.
+    /// The address of an issuer's keys, from its metadata. The first metadata document that exists decides; if it is
+    /// wrong, no other is tried.
     async fn discover(&self, issuer: &str) -> Result<String, FetchError> {
         let mut last = FetchError::Metadata;
         for address in metadata_addresses(issuer) {
@@ -104,13 +106,14 @@ impl Fetcher {
     }
 }
 
-/// Whether an issuer's keys can be had, for whoever looks what is wrong.
+/// Checks whether an issuer's keys can be fetched, for diagnosis.
 pub async fn check_issuer(issuer: &str, jwks_uri: Option<&str>) -> Result<(), String> {
     let fetcher = Fetcher::new().map_err(|error| error.to_string())?;
     fetcher.key_set(issuer, jwks_uri).await.map(drop).map_err(|error| error.to_string())
 }
 
-/// Where the metadata of an issuer can be: `OpenID` Connect puts its name behind the issuer's path, RFC 8414 before it.
+/// The addresses where an issuer's metadata may be: `OpenID` Connect puts the well-known name behind the issuer's path,
+/// RFC 8414 before it.
 pub(crate) fn metadata_addresses(issuer: &str) -> Vec<String> {
     let issuer = issuer.strip_suffix('/').unwrap_or(issuer);
     let openid = format!("{issuer}/.well-known/openid-configuration");
@@ -123,13 +126,13 @@ fn read_metadata(bytes: &[u8], issuer: &str) -> Result<String, FetchError> {
     let limits = JsonLimits { bytes_max: METADATA_BYTES_MAX, depth_max: METADATA_DEPTH_MAX };
     let value = decode(bytes, limits).map_err(|_| FetchError::Metadata)?;
     let metadata: Metadata = serde_json::from_value(value).map_err(|_| FetchError::Metadata)?;
-    // RFC 8414 §3.3: metadata that name somebody else are somebody else's.
+    // RFC 8414 §3.3: metadata that name another issuer must not be used.
     if metadata.issuer == issuer { Ok(metadata.jwks_uri) } else { Err(FetchError::Metadata) }
 }
 
 fn unreachable(error: &reqwest::Error) -> FetchError {
     let mut source = std::error::Error::source(error);
-    let mut why = if error.is_timeout() { "it timed out".to_owned() } else { "the request failed".to_owned() };
+    let mut why = if error.is_timeout() { "the request timed out".to_owned() } else { "the request failed".to_owned() };
     while let Some(cause) = source {
         why = cause.to_string();
         source = cause.source();

@@ -1,4 +1,5 @@
-//! The keys of one issuer, kept and fetched as `servanda_authority::key_cache` says: one fetch at a time, whoever asks.
+//! The keys of one issuer, cached and fetched as `servanda_authority::key_cache` decides: one fetch at a time for all
+//! callers.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -17,26 +18,26 @@ use crate::{
     settings::IssuerSettings,
 };
 
-/// Looks at the keys while one waits: before a fetch, after it, and after one that somebody else had begun.
+/// How often a waiting caller looks the keys up: before a fetch, after it, and after one that another caller had begun.
 const LOOKS_MAX: usize = 3;
 
-/// An issuer with what is known of its keys.
+/// An issuer and its cached keys.
 #[derive(Debug)]
 pub(crate) struct IssuerKeys {
     pub(crate) settings: IssuerSettings,
     cache: Mutex<KeyCache>,
-    /// Counts the fetches that ended.
+    /// Counts the finished fetches.
     ended: watch::Sender<u64>,
     fetcher: Fetcher,
     clock: Arc<dyn Clock>,
 }
 
-/// There are no keys to check a token with.
+/// Why there are no keys to verify a token with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IssuerKeysError {
     /// The issuer has no such key.
     UnknownKid,
-    /// They cannot be had at present.
+    /// The keys cannot be fetched at present.
     Unavailable,
 }
 
@@ -45,18 +46,19 @@ impl IssuerKeys {
         Self { settings: terms, cache: Mutex::default(), ended: watch::Sender::new(0), fetcher, clock }
     }
 
-    /// The same on other terms, with the keys that are known already; they are another's if the issuer or its address is another.
+    /// The same issuer with other settings. The known keys are kept only if the issuer and its key address are
+    /// unchanged.
     pub(crate) fn with_settings(&self, terms: IssuerSettings) -> Self {
         let same = self.settings.issuer.issuer == terms.issuer.issuer && self.settings.jwks_uri == terms.jwks_uri;
         let cache = if same { self.cache().clone() } else { KeyCache::default() };
-        // A fetch that is under way tells the former, not the next.
+        // A fetch in progress reports to the old value, not to this one.
         let (cache, _) = step(cache, &terms.cache, KeyCacheEvent::FetchFailed, self.clock.now());
         let next = Self::new(terms, self.fetcher.clone(), Arc::clone(&self.clock));
         *next.cache() = cache;
         next
     }
 
-    /// The set that has that key, fetched first if it has to be. Cancel safe: a fetch that was begun goes on.
+    /// The key set that contains this key, fetched first if necessary. Cancel safe: a fetch that was begun goes on.
     pub(crate) async fn find(self: &Arc<Self>, kid: Option<&str>) -> Result<Arc<KeySet>, IssuerKeysError> {
         let mut ended = self.ended.subscribe();
         for _ in 0..LOOKS_MAX {
@@ -75,7 +77,7 @@ impl IssuerKeys {
         Err(IssuerKeysError::Unavailable)
     }
 
-    /// What is known at once; what is due is begun.
+    /// What is known at once; a fetch that is due is started.
     pub(crate) fn lookup(self: &Arc<Self>, kid: Option<&str>) -> IssuerKeyLookup {
         let now = self.clock.now();
         let terms = &self.settings.cache;
@@ -99,12 +101,12 @@ impl IssuerKeys {
             Ok(keys) => {
                 for left_out in keys.left_out() {
                     let (index, why) = (left_out.index, left_out.reason);
-                    tracing::info!(issuer = issuer.issuer, index, %why, "a key of an issuer is not used");
+                    tracing::info!(issuer = issuer.issuer, index, %why, "an issuer's key is ignored");
                 }
                 KeyCacheEvent::Fetched(keys)
             }
             Err(error) => {
-                tracing::warn!(issuer = issuer.issuer, %error, "the keys of an issuer could not be fetched");
+                tracing::warn!(issuer = issuer.issuer, %error, "an issuer's keys could not be fetched");
                 KeyCacheEvent::FetchFailed
             }
         };

@@ -1,5 +1,4 @@
-//! API keys in the notebook: what is kept of each is by its id. Making, listing and revoking are the operator's; looking one up is the
-//! door's.
+//! API keys in the notebook, stored by id. Operators create, list and revoke them; the door looks them up.
 
 use servanda_authority::{
     CredentialId,
@@ -12,24 +11,24 @@ use crate::revocation::{self, Revocation};
 
 /// Keys that are read from the store at once.
 const PAGE: u32 = 500;
-/// How long a key that has ended is still listed.
+/// How long an expired key is still listed.
 const SHOWN_AFTER_END_MS: u64 = 30 * 86_400_000;
 
-/// Why a key was not made, found or revoked.
+/// Why a key was not created, found or revoked.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiKeyStoreError {
-    /// The terms.
+    /// The specification is invalid.
     #[error(transparent)]
     NotMade(#[from] ApiKeyCreationError),
-    /// The store.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] JournalError),
-    /// There is none.
+    /// No key has that id.
     #[error("there is no such API key")]
     NoSuchKey,
 }
 
-/// Makes a key and keeps what is to be kept of it. The text is shown once, by whoever asked.
+/// Creates a key and stores its verifier. The caller shows the key's text once.
 pub async fn make(
     notebook: &dyn Notebook,
     terms: ApiKeySpec,
@@ -40,7 +39,7 @@ pub async fn make(
     Ok(made)
 }
 
-/// What is kept of a key, if there is one of that id.
+/// The stored form of a key, if one has that id.
 pub async fn find(notebook: &dyn Notebook, id: &str, now: Timestamp) -> Result<Option<StoredKey>, JournalError> {
     Ok(notebook.read(NoteKind::ApiKey, id, now).await?.and_then(|note| read(&note)))
 }
@@ -64,7 +63,7 @@ pub async fn revoke(
     now: Timestamp,
 ) -> Result<(StoredKey, Revocation), ApiKeyStoreError> {
     let mut key = find(notebook, id, now).await?.ok_or(ApiKeyStoreError::NoSuchKey)?;
-    // The note of the revocation first: it is what counts.
+    // The revocation is written first, because it is what counts.
     let revocation = mark_revoked(notebook, &key.credential(), by, now).await?;
     if key.revoked_at.is_none() {
         key.revoked_at = Some(revocation.at);
@@ -93,8 +92,8 @@ fn read(note: &Note) -> Option<StoredKey> {
     match serde_json::from_str(&note.value) {
         Ok(key) => Some(key),
         Err(error) => {
-            // Fail closed: a key that cannot be read lets nobody in.
-            tracing::warn!(key = note.key, %error, "what is kept of an API key cannot be read");
+            // Fail closed: a key that cannot be read authenticates no caller.
+            tracing::warn!(key = note.key, %error, "a stored API key cannot be read");
             None
         }
     }

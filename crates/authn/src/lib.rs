@@ -1,10 +1,9 @@
-//! Who is let in at the HTTP door, once somebody has to be known: API keys by what the notebook keeps of them, access tokens by the
-//! keys of their issuers, agent credentials by our root keys; and whether any of them was revoked, which is asked of the store every
-//! time.
+//! Authentication at the HTTP door: API keys by their stored form, access tokens by their issuers' keys, agent
+//! credentials by our root keys. Revocation is read from the store on every request.
 //!
-//! The checks themselves are `servanda-authority`'s, which knows no socket and no store. This is the shell around them: it looks up,
-//! fetches, keeps for a while, and tells what it found. Nothing of a credential is ever logged or repeated in an error; a credential
-//! is named by the id it is revoked by.
+//! `servanda-authority` does the checks themselves; it knows no socket and no store. This crate is the shell around it:
+//! it looks up, fetches, caches, and reports. No part of a credential is ever logged or repeated in an error; a
+//! credential is named by the id it is revoked by.
 
 mod authenticator;
 mod cache;

@@ -1,32 +1,33 @@
-//! What was revoked: a note for each credential that was, by the id it is known by, kept for good. Whoever shares the store sees it at
-//! once; nothing here remembers that a credential was good.
+//! Revoked credentials: one note for each, by the credential's id, kept forever. Every gateway that shares the store
+//! sees it at once; nothing here caches that a credential was valid.
 
 use serde::{Deserialize, Serialize};
 use servanda_authority::{AuthenticatedCaller, CredentialId, CredentialMethod};
 use servanda_contract::Timestamp;
 use servanda_effects::{JournalError, Note, NoteKind, Notebook};
 
-/// That a credential was revoked, when, and by whom.
+/// A record of a revocation: when, and by whom.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revocation {
-    /// When.
+    /// When it was revoked.
     pub at: Timestamp,
-    /// Who, as the system knows them.
+    /// Who revoked it: the user name on that system.
     pub by: String,
 }
 
-/// Why somebody may not stay.
+/// Why a caller is no longer accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum RevocationCheckError {
-    /// The credential, or one it comes from.
+    /// The credential, or one that it derives from, was revoked.
     #[error("the credential `{0}` was revoked")]
     Revoked(CredentialId),
-    /// The store does not say.
-    #[error("whether the credential `{0}` was revoked cannot be found out: {1}")]
+    /// The store does not answer.
+    #[error("the revocation of the credential `{0}` cannot be checked: {1}")]
     Unknown(CredentialId, JournalError),
 }
 
-/// Revokes a credential, and with it all that come from it. Returns what is on record afterwards: an earlier revocation stays as it is.
+/// Revokes a credential, and with it all that derive from it. Returns the recorded revocation: an earlier one stays as
+/// it is.
 pub async fn revoke(
     notebook: &dyn Notebook,
     credential: &CredentialId,
@@ -35,11 +36,11 @@ pub async fn revoke(
     let value = serde_json::to_string(revocation).map_err(|error| JournalError::new(error.to_string()))?;
     let key = credential.as_str().to_owned();
     let kept = notebook.write_first(Note { kind: NoteKind::Revoked, key, value, expires_at: None }).await?;
-    // Whatever stands there, that it stands there revokes.
+    // A note that cannot be read still revokes the credential.
     Ok(serde_json::from_str(&kept.value).unwrap_or_else(|_| revocation.clone()))
 }
 
-/// Whether a credential was revoked.
+/// The revocation of a credential, if it was revoked.
 pub async fn find(
     notebook: &dyn Notebook,
     credential: &CredentialId,
@@ -48,7 +49,7 @@ pub async fn find(
     notebook.read(NoteKind::Revoked, credential.as_str(), now).await
 }
 
-/// Whether none of the credentials that somebody came with was revoked.
+/// Checks that neither the caller's credential nor any that it derives from was revoked.
 pub async fn require_not_revoked(
     notebook: &dyn Notebook,
     authenticated: &AuthenticatedCaller,

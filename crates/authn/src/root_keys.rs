@@ -1,6 +1,6 @@
-//! The root keys of agent credentials. They are kept sealed in the notebook, and every gateway that shares the notebook and the sealing
-//! key has the same ones. The newest key makes new credentials. A replaced key is accepted until every credential that it made has
-//! expired.
+//! The root keys of agent credentials. They are stored sealed in the notebook, and every gateway that shares the
+//! notebook and the sealing key has the same ones. The newest key signs new credentials. A replaced key is accepted
+//! until every credential that it signed has expired.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -18,19 +18,19 @@ use zeroize::Zeroizing;
 /// The purpose of the sealing key of root keys.
 pub const ROOTS_PURPOSE: &str = "servanda/agent-credential-roots/v1";
 
-/// The beginning of the places of root keys in the notebook; the number of the key follows.
+/// The prefix of root keys in the notebook; the number of the key follows.
 const PLACE: &str = "agent-credential/sealed/";
-/// The place where earlier versions kept the only root key, in clear.
+/// Where earlier versions stored the only root key, unencrypted.
 const CLEAR_PLACE: &str = "agent-credential/roots";
 const KEY_BYTES: usize = 32;
-/// How many root keys there may be. The notebook forgets a key a day and a few minutes after it was replaced.
+/// How many root keys there may be. The notebook drops a key a day and a few minutes after it was replaced.
 const ROOTS_MAX: u32 = 64;
 /// A replaced key is kept so much longer than its last credential lives, because clocks differ.
 const GRACE_MS: u64 = 600_000;
 
-/// Gives the key that root keys are sealed with. It is asked for only when it is needed, because most gateways have no agents to let in.
+/// Provides the key that seals root keys. It is requested only when needed, because most gateways have no agents.
 pub trait SealingKeySource: Send + Sync + fmt::Debug {
-    /// The key, or why there is none, in words for the operator.
+    /// The key, or the reason why there is none, in words for the operator.
     fn roots_key(&self) -> Result<SealingKey, String>;
 }
 
@@ -41,7 +41,7 @@ pub struct RootKeyStore {
     sealing: Arc<dyn SealingKeySource>,
 }
 
-/// A root key as it is kept.
+/// A root key as it is stored.
 #[derive(Debug, Serialize, Deserialize)]
 struct SealedRootKey {
     sealed: String,
@@ -53,7 +53,8 @@ impl RootKeyStore {
         Self { notebook, sealing }
     }
 
-    /// The root keys. If there are none yet, one is made. If two processes make one at the same time, one of them wins.
+    /// The root keys. If there are none yet, one is created. If two processes create one at the same time, one of them
+    /// wins.
     pub async fn read(&self, now: Timestamp) -> Result<RootKeys, JournalError> {
         let sealing = self.sealing.roots_key().map_err(JournalError::new)?;
         self.seal_clear_key(&sealing, now).await?;
@@ -73,21 +74,23 @@ impl RootKeyStore {
         RootKeys::new(&newest.to_string(), keys).map_err(|_| not_a_key())
     }
 
-    /// Makes another root key, with which new credentials are made from now on, and returns its id. Credentials of the other keys stay good
-    /// until they expire.
+    /// Creates another root key, which signs new credentials from now on, and returns its id. Credentials of the other
+    /// keys stay valid until they expire.
     pub async fn rotate(&self, now: Timestamp) -> Result<String, JournalError> {
         self.read(now).await?;
         let sealing = self.sealing.roots_key().map_err(JournalError::new)?;
         let notes = self.notes(now).await?;
         if notes.len() >= ROOTS_MAX as usize {
             return Err(JournalError::new(format!(
-                "{ROOTS_MAX} root keys may still have good credentials: rotate again when the oldest has ended, within a day"
+                "{ROOTS_MAX} root keys may still have valid credentials: rotate again when the oldest has expired, within a day"
             )));
         }
         let newest = notes.last().map_or(0, |(number, _)| *number);
         let made = self.write_first(&sealing, newest + 1, &fresh()?).await?;
         if !made {
-            return Err(JournalError::new("another process rotated the root keys at the same time"));
+            return Err(JournalError::new(
+                "another process rotated the root keys at the same time; a new key already exists",
+            ));
         }
         let ends_at = Timestamp::from_unix_ms(now.unix_ms() + AGENT_LIFETIME_MS_MAX + GRACE_MS);
         for (_, note) in notes.into_iter().filter(|(_, note)| note.expires_at.is_none()) {
@@ -96,7 +99,8 @@ impl RootKeyStore {
         Ok((newest + 1).to_string())
     }
 
-    /// Seals the root key that an earlier version kept in clear. Users who could read the ledger until now may have it.
+    /// Seals the root key that an earlier version stored unencrypted. Users who could read the ledger until now may
+    /// have it.
     async fn seal_clear_key(&self, sealing: &SealingKey, now: Timestamp) -> Result<(), JournalError> {
         let Some(clear) = self.notebook.read(NoteKind::Secret, CLEAR_PLACE, now).await? else { return Ok(()) };
         let value = Zeroizing::new(clear.value);
@@ -105,7 +109,7 @@ impl RootKeyStore {
         self.write_first(sealing, 1, &key).await?;
         self.notebook.erase(NoteKind::Secret, CLEAR_PLACE).await?;
         tracing::warn!(
-            "the root key of agent credentials was kept in clear and is sealed now; users who could read the ledger may have it: \
+            "the root key of agent credentials was stored unencrypted and is sealed now; users who could read the ledger may have it: \
              `servanda keys rotate` makes another"
         );
         Ok(())
@@ -120,9 +124,9 @@ impl RootKeyStore {
         Ok(numbered.collect())
     }
 
-    /// Writes a root key unless its place is taken. True if this key is the one that is kept.
+    /// Writes a root key unless its number is taken. True if this key is the stored one.
     async fn write_first(&self, sealing: &SealingKey, number: u64, key: &Secret) -> Result<bool, JournalError> {
-        // With leading zeros, so that the places sort like the numbers.
+        // With leading zeros, so that the names sort like the numbers.
         let place = format!("{PLACE}{number:08}");
         let sealed = sealing.seal(&place, key.expose()).map_err(|_| not_a_key())?;
         let value =
@@ -137,7 +141,7 @@ fn fresh() -> Result<Secret, JournalError> {
 }
 
 fn not_a_key() -> JournalError {
-    JournalError::new("the kept root key is not a key")
+    JournalError::new("the stored root key is malformed")
 }
 
 fn sealed_with_another_key() -> JournalError {

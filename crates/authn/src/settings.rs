@@ -1,12 +1,13 @@
-//! On which terms people are let in: what a configuration comes to. It is replaced as a whole when the configuration changes.
+//! How callers authenticate, as the configuration says. The settings are replaced as a whole when the configuration
+//! changes.
 
 use std::{collections::BTreeSet, net::IpAddr};
 
 use reqwest::Url;
 use servanda_authority::{key_cache::KeyCachePolicy, rights::Scope, token::Issuer};
 
-/// How long an issuer's keys are used: fetched again after ten minutes, used for six hours if the issuer is away meanwhile, and
-/// fetched for an unknown key id at most every five seconds.
+/// How long an issuer's keys are used: fetched again after ten minutes, used for six hours if the issuer is unreachable
+/// meanwhile, and fetched for an unknown key id at most every five seconds.
 pub const KEY_CACHE_POLICY: KeyCachePolicy = KeyCachePolicy {
     fresh_ms_max: 600_000,
     stale_ms_max: 6 * 3_600_000,
@@ -14,43 +15,44 @@ pub const KEY_CACHE_POLICY: KeyCachePolicy = KeyCachePolicy {
     fetch_ms_max: 10_000,
 };
 
-/// Who has to show what.
+/// Whether callers need a credential.
 #[derive(Debug, Clone)]
 pub enum AuthnSettings {
-    /// Nobody anything: whoever reaches the door is the one local principal. For loopback only, which whoever binds it makes sure of.
+    /// No credential: every caller is the one local principal. For loopback only; the code that binds the socket
+    /// ensures that.
     Local,
-    /// Everybody a credential.
+    /// Every caller needs a credential.
     Required(Box<RequiredAuthnSettings>),
 }
 
-/// Which credentials are taken.
+/// Which credentials are accepted.
 #[derive(Debug, Clone)]
 pub struct RequiredAuthnSettings {
-    /// Our resource identifier: the address that clients know us by.
+    /// Our resource identifier: the address that clients use.
     pub resource: String,
-    /// Whether API keys are.
+    /// Whether API keys are accepted.
     pub keys: bool,
-    /// Whose access tokens are.
+    /// The issuers whose access tokens are accepted.
     pub issuers: Vec<IssuerSettings>,
-    /// Every scope that some tool needs.
+    /// Every scope that any tool needs.
     pub scopes_supported: BTreeSet<Scope>,
-    /// What somebody without a credential is told to ask for first.
+    /// The scopes that a caller without a credential is told to request first.
     pub scopes_first: BTreeSet<Scope>,
 }
 
-/// An issuer and where its keys are.
+/// An issuer and the address of its keys.
 #[derive(Debug, Clone)]
 pub struct IssuerSettings {
-    /// Whose tokens, and what they are worth here.
+    /// The issuer, and the rights that its tokens give here.
     pub issuer: Issuer,
-    /// Where its keys are; found by its metadata if not said.
+    /// The address of its keys; found through its metadata if absent.
     pub jwks_uri: Option<String>,
-    /// How long they are used.
+    /// How long its keys are used.
     pub cache: KeyCachePolicy,
 }
 
-/// The address, if keys may be fetched from it: over TLS, or on this machine, without a password in it. The error says why not and
-/// does not repeat it.
+/// Parses an address from which keys may be fetched: over TLS, or on this machine, and without a password in it. The
+/// error says why not and does not repeat the address.
 pub fn fetchable_url(text: &str) -> Result<Url, &'static str> {
     let url = Url::parse(text).map_err(|_| "it is not a URL")?;
     if !url.username().is_empty() || url.password().is_some() {

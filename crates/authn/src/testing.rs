@@ -1,4 +1,4 @@
-//! For tests: a clock that is set by hand, a store that can be away, and an issuer on loopback that counts what it is asked.
+//! For tests: a clock that the test sets, a store that can fail, and an issuer on loopback that counts its requests.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -51,7 +51,7 @@ impl Clock for AuthnTestClock {
     }
 }
 
-/// A notebook that is away when told to be.
+/// A notebook that fails when told to.
 #[derive(Debug, Default)]
 pub(crate) struct AuthnTestNotebook {
     notes: InMemoryNotebook,
@@ -102,7 +102,7 @@ impl Notebook for AuthnTestNotebook {
     }
 }
 
-/// A sealing key of that byte.
+/// A sealing key made of that byte.
 #[derive(Debug)]
 pub(crate) struct FixedSeal(pub(crate) u8);
 
@@ -112,7 +112,7 @@ impl SealingKeySource for FixedSeal {
     }
 }
 
-/// An authenticator with everything around it in hand.
+/// An authenticator with everything that it depends on.
 pub(crate) struct AuthnFixture {
     pub(crate) authenticator: CredentialAuthenticator,
     pub(crate) store: Arc<AuthnTestNotebook>,
@@ -128,7 +128,7 @@ impl AuthnFixture {
         Self { authenticator, store, clock }
     }
 
-    /// Another gateway of the same store, with the sealing key of that byte.
+    /// Another gateway on the same store, with the sealing key of that byte.
     pub(crate) fn beside(&self, byte: u8) -> Self {
         let (store, clock) = (self.store.clone(), self.clock.clone());
         let authenticator =
@@ -137,7 +137,7 @@ impl AuthnFixture {
         Self { authenticator, store, clock }
     }
 
-    /// A key of that tenant's principal with these scopes.
+    /// Creates a key for that tenant's principal with these scopes.
     pub(crate) async fn key(&self, tenant: &str, principal: &str, scopes: &[&str]) -> (String, String) {
         let now = self.clock.now();
         let terms = ApiKeySpec {
@@ -157,7 +157,7 @@ impl AuthnFixture {
         self.authenticator.admit(Some(&header)).await
     }
 
-    /// What the challenge says to whoever shows that.
+    /// The message for a credential that is refused.
     pub(crate) async fn told(&self, credential: &str) -> String {
         match self.admit(credential).await {
             Ok(who) => panic!("{} was let in", who.principal()),
@@ -181,10 +181,10 @@ pub(crate) fn terms(issuers: Vec<IssuerSettings>) -> AuthnSettings {
     }))
 }
 
-/// What it answers, by path.
+/// Its answers, by path.
 type TestIssuerAnswers = Arc<Mutex<BTreeMap<String, (u16, String)>>>;
 
-/// An authorization server, as far as one that only checks tokens sees of it.
+/// An authorization server, as far as a verifier of tokens sees it.
 pub(crate) struct TestIssuer {
     pub(crate) url: String,
     key: Ed25519KeyPair,
@@ -193,7 +193,7 @@ pub(crate) struct TestIssuer {
 }
 
 impl TestIssuer {
-    /// One that publishes one key under this id.
+    /// An issuer that publishes one key under this id.
     pub(crate) async fn start(kid: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -246,7 +246,7 @@ impl TestIssuer {
         self.asked.lock().unwrap().iter().filter(|path| *path == "/keys").count()
     }
 
-    /// A token with claims in order but for these changes.
+    /// A valid token with these changes to its claims.
     pub(crate) fn token(&self, kid: &str, changes: &Value) -> String {
         let mut claims = json!({
             "iss": self.url, "aud": RESOURCE, "sub": "ada", "exp": NOW_MS / 1000 + 100_000, "scope": "a:read",

@@ -1,4 +1,4 @@
-//! Who is let in, who is not, and what is asked of whom meanwhile.
+//! Which callers are accepted and refused, and what the authenticator asks of the store and of issuers meanwhile.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -38,7 +38,7 @@ async fn a_key_lets_its_holder_in_until_it_ends() {
     assert_eq!(fixture.told(&key).await, "the credential has expired");
 }
 
-/// The stored form of a key is remembered for a while; that it was revoked is not overlooked for a moment.
+/// The stored form of a key is cached for a while; its revocation still takes effect at once.
 #[tokio::test]
 async fn t11_a_revoked_key_is_refused_at_once_though_it_is_remembered() {
     let fixture = AuthnFixture::new(Vec::new());
@@ -51,13 +51,13 @@ async fn t11_a_revoked_key_is_refused_at_once_though_it_is_remembered() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_lets_nobody_in_and_says_later() {
+async fn a_store_that_is_away_rejects_every_caller_and_says_later() {
     let fixture = AuthnFixture::new(Vec::new());
     let (_, key) = fixture.key("acme", "ada", &[]).await;
     let who = fixture.admit(&key).await.unwrap();
     assert!(fixture.authenticator.is_still_valid(&who).await);
     fixture.store.away.store(true, Ordering::SeqCst);
-    assert!(fixture.told(&key).await.starts_with("later:"), "remembered, but nobody can say whether it was revoked");
+    assert!(fixture.told(&key).await.starts_with("later:"), "cached, but its revocation cannot be checked");
     assert!(!fixture.authenticator.is_still_valid(&who).await);
 }
 
@@ -71,11 +71,11 @@ async fn keys_are_taken_only_where_the_terms_say_so() {
     fixture.authenticator.replace(AuthnSettings::Required(without));
     assert_eq!(fixture.told(&key).await, "the credential is not valid here");
     fixture.authenticator.replace(AuthnSettings::Local);
-    assert_eq!(fixture.admit(&key).await.unwrap().method(), &CredentialMethod::Local, "in local mode nobody is asked");
+    assert_eq!(fixture.admit(&key).await.unwrap().method(), &CredentialMethod::Local, "local mode needs no credential");
 }
 
 #[tokio::test]
-async fn whoever_comes_without_a_credential_is_told_where_to_get_one() {
+async fn a_caller_without_a_credential_is_told_where_to_get_one() {
     let fixture = AuthnFixture::new(Vec::new());
     let Err(AuthRejection::Challenged { challenge, .. }) = fixture.authenticator.admit(None).await else {
         panic!("let in")
@@ -128,7 +128,7 @@ async fn t8_tokens_for_others_and_of_others_are_refused() {
 }
 
 #[tokio::test]
-async fn a_key_that_nobody_knows_is_looked_for_once_per_while() {
+async fn an_unknown_key_is_fetched_at_most_once_per_interval() {
     let issuer = TestIssuer::start("one").await;
     let fixture = AuthnFixture::new(vec![issuer.terms()]);
     fixture.admit(&issuer.token("one", &json!({}))).await.unwrap();
@@ -143,7 +143,7 @@ async fn a_key_that_nobody_knows_is_looked_for_once_per_while() {
         let made_up = issuer.token(&format!("made-up-{number}"), &json!({}));
         assert_eq!(fixture.told(&made_up).await, "the access token is not valid here");
     }
-    assert_eq!(issuer.asked_for_keys(), 2, "whoever sends how many of them");
+    assert_eq!(issuer.asked_for_keys(), 2, "however many unknown key ids arrive");
 }
 
 #[tokio::test]
@@ -164,7 +164,7 @@ async fn keys_are_used_while_the_issuer_is_away_and_not_for_ever() {
     );
 }
 
-/// What was verified is believed as long as the keys it was verified with are the issuer's.
+/// A verified token is accepted as long as the keys that verified it are still the issuer's.
 #[tokio::test]
 async fn a_key_that_its_issuer_took_back_verifies_nothing_any_more() {
     let issuer = TestIssuer::start("one").await;
@@ -173,7 +173,7 @@ async fn a_key_that_its_issuer_took_back_verifies_nothing_any_more() {
     fixture.admit(&token).await.unwrap();
     issuer.publish(&["two"]);
     fixture.clock.pass_ms(KEY_CACHE_POLICY.fresh_ms_max);
-    // The first to ask has them fetched and is still let in by the old ones; once they are there, nobody is.
+    // The first request starts the fetch and may still be accepted with the old keys; after the fetch, none is.
     let _ = fixture.admit(&token).await;
     fixture.admit(&issuer.token("two", &json!({ "jti": "t-2" }))).await.unwrap();
     assert_eq!(fixture.told(&token).await, "the access token is not valid here");
@@ -211,7 +211,7 @@ async fn an_issuer_is_who_its_metadata_say_and_leads_nowhere_else() {
         assert!(fixture.told(&token).await.starts_with("later:"), "{status} {body}");
     }
     assert_eq!(issuer.asked_for_keys(), 0);
-    // RFC 8414 where there is no OpenID Connect; and where the operator says, nobody is asked.
+    // RFC 8414 is used if there is no OpenID Connect; with a configured key address, no metadata is fetched.
     issuer.answer(well_known, 404, "");
     issuer.answer(
         "/.well-known/oauth-authorization-server",
@@ -294,7 +294,7 @@ async fn a_users_credential_becomes_an_agents_and_goes_with_it() {
     assert_eq!((who.principal(), who.actors()[0].name(), who.actors()[0].is_proven()), ("ada", "planner", true));
     assert!(who.groups().contains("staff"), "the user's");
     assert!(fixture.authenticator.step_up(&who, &["a:write".to_owned()]).is_none(), "no issuer could widen it");
-    // The agent's own key is gone, and with it what it acted by.
+    // The agent's own key is revoked, and with it the credential that it acted with.
     keys::revoke(fixture.store.as_ref(), &agent_id, "test", fixture.clock.now()).await.unwrap();
     assert_eq!(fixture.told(credential).await, "the credential was revoked");
 }
@@ -354,7 +354,7 @@ async fn t11_revoking_one_revokes_what_comes_from_it_and_nothing_else() {
     assert_eq!(fixture.told(&made[1]).await, "the credential has expired");
 }
 
-/// A gateway that shares the store takes what another gave out.
+/// A gateway that shares the store accepts the credentials that another one issued.
 #[tokio::test]
 async fn gateways_that_share_a_store_share_their_root_keys() {
     let fixture = AuthnFixture::new(Vec::new());
@@ -366,7 +366,7 @@ async fn gateways_that_share_a_store_share_their_root_keys() {
     assert_eq!(stranger.told(answer["access_token"].as_str().unwrap()).await, "the credential is not valid here");
 }
 
-/// The store alone does not reveal the root keys. A gateway with another sealing key says so, and lets no agent in.
+/// The store alone does not reveal the root keys. A gateway with another sealing key says so, and accepts no agent.
 #[tokio::test]
 async fn root_keys_are_sealed_at_rest() {
     let fixture = AuthnFixture::new(Vec::new());
@@ -385,7 +385,7 @@ async fn root_keys_are_sealed_at_rest() {
     assert!(fixture.beside(8).admit(credential).await.is_err());
 }
 
-/// A root key of an earlier version is sealed when it is first read, and the credentials that it made stay good.
+/// A root key of an earlier version is sealed when it is first read, and the credentials that it signed stay valid.
 #[tokio::test]
 async fn a_root_key_that_was_kept_in_clear_is_sealed() {
     let fixture = AuthnFixture::new(Vec::new());
@@ -404,7 +404,8 @@ async fn a_root_key_that_was_kept_in_clear_is_sealed() {
     assert!(!notes[0].value.contains("QUJD") && notes[0].key.ends_with("/00000001"), "{notes:?}");
 }
 
-/// Credentials that were made before stay good until they expire. Later ones are made with the new key, by running gateways too.
+/// Existing credentials stay valid until they expire. Later ones are signed with the new key, also by gateways that
+/// were already running.
 #[tokio::test]
 async fn root_keys_rotate() {
     let fixture = AuthnFixture::new(Vec::new());
@@ -423,10 +424,10 @@ async fn root_keys_rotate() {
     assert_eq!(book.rotate(fixture.clock.now()).await.unwrap(), "3");
     fixture.clock.pass_ms(2 * 86_400_000);
     let left = fixture.store.list(NoteKind::Secret, "", 10, fixture.clock.now()).await.unwrap();
-    assert_eq!(left.len(), 1, "what was replaced is forgotten when nothing that it made can be good: {left:?}");
+    assert_eq!(left.len(), 1, "a replaced key is dropped when all of its credentials have expired: {left:?}");
 }
 
-/// More keys than are read would make the newest unknown.
+/// With more keys than are read at once, the newest would be unknown.
 #[tokio::test]
 async fn root_keys_are_limited_in_number_until_the_oldest_end() {
     let fixture = AuthnFixture::new(Vec::new());
@@ -435,7 +436,7 @@ async fn root_keys_are_limited_in_number_until_the_oldest_end() {
         assert_eq!(book.rotate(fixture.clock.now()).await.unwrap(), number.to_string());
     }
     let refused = book.rotate(fixture.clock.now()).await.unwrap_err().to_string();
-    assert!(refused.contains("rotate again when the oldest has ended"), "{refused}");
+    assert!(refused.contains("rotate again when the oldest has expired"), "{refused}");
     fixture.clock.pass_ms(2 * 86_400_000);
     assert_eq!(book.rotate(fixture.clock.now()).await.unwrap(), "65");
 }

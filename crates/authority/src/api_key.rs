@@ -1,6 +1,6 @@
-//! API keys: `svk_<id>_<secret>`, shown once, kept as a hash, ending by themselves and revocable.
+//! API keys: `svk_<id>_<secret>`, shown once, stored as a hash, expiring and revocable.
 //!
-//! Where keys are kept is the shell's business: it reads the id, looks it up, and lets what it found decide.
+//! The shell stores the keys: it reads the id, looks it up, and calls [`StoredKey::authenticate`] on what it found.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -18,9 +18,9 @@ use crate::{
     secret::NoRandomness,
 };
 
-/// By which secret scanners know one.
+/// The prefix by which secret scanners recognise a key.
 pub const PREFIX: &str = "svk_";
-/// How long a key may be good: a year and a day.
+/// The longest lifetime of a key: a year and a day.
 pub const KEY_LIFETIME_MS_MAX: u64 = 366 * 86_400_000;
 
 const VERSION: u32 = 1;
@@ -30,111 +30,111 @@ const DOMAIN: &[u8] = b"servanda/api-key/v1\0";
 /// Characters by which a person recognises a key: 24 of its 256 bits.
 const RECOGNISED_CHARS: usize = 4;
 
-/// What a new key is to be.
+/// The specification of a new key.
 #[derive(Debug, Clone)]
 pub struct ApiKeySpec {
-    /// Whose tenant.
+    /// The tenant.
     pub tenant: String,
-    /// Who it stands for.
+    /// The principal that the key authenticates.
     pub principal: String,
-    /// The groups they are in.
+    /// The principal's groups.
     pub groups: BTreeSet<String>,
-    /// What it is for, in the words of whoever makes it.
+    /// What the key is for, in the words of its creator.
     pub label: String,
-    /// What it may do.
+    /// What the key may do.
     pub rights: Rights,
-    /// When it ends.
+    /// When the key expires.
     pub expires_at: Timestamp,
 }
 
-/// A new key: what is kept, and what is shown once.
+/// A new key: the stored form, and the text that is shown once.
 #[derive(Debug)]
 pub struct CreatedApiKey {
-    /// To keep.
+    /// To be stored.
     pub stored: StoredKey,
-    /// To show once, and never to keep.
+    /// To be shown once, and never stored.
     pub text: Secret,
 }
 
-/// What is kept of a key. None of it lets anybody in.
+/// The stored form of a key. None of it authenticates a caller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoredKey {
     version: u32,
-    /// By which it is looked up.
+    /// The key is looked up by this id.
     pub id: String,
     secret_digest: Digest,
-    /// Whose tenant.
+    /// The tenant.
     pub tenant: String,
-    /// Who it stands for.
+    /// The principal that the key authenticates.
     pub principal: String,
-    /// The groups they are in.
+    /// The principal's groups.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub groups: BTreeSet<String>,
-    /// What it is for.
+    /// What the key is for.
     pub label: String,
     /// Its last characters, for people.
     pub ends_with: String,
     /// What it may do.
     pub rights: Rights,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// When it ends.
+    /// When it expires.
     pub expires_at: Timestamp,
     /// When it was revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<Timestamp>,
 }
 
-/// A key as somebody presented it.
+/// A key as a caller presented it.
 pub struct PresentedKey {
     id: String,
     secret: Zeroizing<Vec<u8>>,
 }
 
-/// Why no key was made.
+/// Why no key was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ApiKeyCreationError {
     /// Only local mode has all scopes.
-    #[error("a key needs its scopes by name; only local mode has all of them")]
+    #[error("name the key's scopes; only local mode has all of them")]
     AllScopes,
-    /// In the past, or too far away.
-    #[error("a key ends after now and within 366 days")]
+    /// The end is in the past, or too far away.
+    #[error("a key must expire in the future and within 366 days")]
     Lifetime,
-    /// Tenant, principal or label.
+    /// The tenant, principal, label or a group is not a valid name.
     #[error(
-        "tenant, principal, label and groups are 1 to {NAME_BYTES_MAX} bytes without control characters, and a tenant has no slash"
+        "tenant, principal, label and groups must be 1 to {NAME_BYTES_MAX} bytes without control characters, and a tenant has no slash"
     )]
     Name,
-    /// Too many.
+    /// Too many groups.
     #[error("more than {GROUPS_MAX} groups")]
     Groups,
-    /// The system's fault.
+    /// The operating system provides no randomness.
     #[error(transparent)]
     Randomness(#[from] NoRandomness),
 }
 
-/// Why a key lets nobody in. What the caller is told is less: see [`crate::bearer::AuthenticationError`].
+/// Why a key does not authenticate its caller. The caller is told less: see [`crate::bearer::AuthenticationError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// Not of the form of a key.
+    /// The text does not have the form of a key.
     #[error("not of the form of an API key")]
     Malformed,
-    /// No such key, or not its secret: nobody learns which.
+    /// No such key, or the wrong secret: the caller does not learn which.
     #[error("no such API key")]
     Unknown,
-    /// Its time is over.
+    /// The key has expired.
     #[error("the API key has expired")]
     Expired,
-    /// It was taken back.
+    /// The key was revoked.
     #[error("the API key was revoked")]
     Revoked,
-    /// Kept by a version of this program that is not ours.
-    #[error("the API key is kept in a form this version does not know")]
+    /// The key was stored by another version of this program.
+    #[error("the API key is stored in a form that this version does not know")]
     Version,
 }
 
-/// Makes a key.
+/// Creates a key.
 pub fn make(terms: ApiKeySpec, now: Timestamp) -> Result<CreatedApiKey, ApiKeyCreationError> {
     let ApiKeySpec { tenant, principal, groups, label, rights, expires_at } = terms;
     if rights.scopes == Scopes::All {
@@ -173,12 +173,12 @@ pub fn make(terms: ApiKeySpec, now: Timestamp) -> Result<CreatedApiKey, ApiKeyCr
 }
 
 impl PresentedKey {
-    /// Reads a key. Nothing of it is in the error.
+    /// Parses a key. The error contains nothing of it.
     pub fn read(text: &str) -> Result<Self, KeyError> {
         let (id, secret) =
             text.strip_prefix(PREFIX).and_then(|rest| rest.split_once('_')).ok_or(KeyError::Malformed)?;
         let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        // The length first: nothing is decoded that could not be a key.
+        // The length is checked first: nothing is decoded that could not be a key.
         let secret_chars = (SECRET_BYTES * 4).div_ceil(3);
         if id.len() != ID_BYTES * 2 || !id.bytes().all(is_hex) || secret.len() != secret_chars {
             return Err(KeyError::Malformed);
@@ -187,14 +187,14 @@ impl PresentedKey {
         Ok(Self { id: id.to_owned(), secret })
     }
 
-    /// By which it is looked up.
+    /// The id by which the key is looked up.
     pub fn id(&self) -> &str {
         &self.id
     }
 }
 
 impl StoredKey {
-    /// Lets the presenter in, if the key is this one and still good.
+    /// Authenticates the presenter, if the key matches and is still valid.
     pub fn authenticate(&self, presented: &PresentedKey, now: Timestamp) -> Result<AuthenticatedCaller, KeyError> {
         if self.version != VERSION {
             return Err(KeyError::Version);
@@ -207,8 +207,8 @@ impl StoredKey {
         self.authenticate_as(CredentialMethod::ApiKey, now)
     }
 
-    /// Lets the operator act for the holder of the key, who is not there: to try out what the key may do. What comes of it is on record
-    /// as the operator's word. The caller has to be the one who owns the store of keys.
+    /// Lets the operator act for the absent holder of the key, to try out what the key may do. Records show it as the
+    /// operator's word. Only the owner of the key store may call this.
     pub fn authenticate_for_operator(&self, now: Timestamp) -> Result<AuthenticatedCaller, KeyError> {
         if self.version != VERSION {
             return Err(KeyError::Version);
@@ -216,7 +216,7 @@ impl StoredKey {
         self.authenticate_as(CredentialMethod::Operator, now)
     }
 
-    /// Who holds it, if it is still good.
+    /// The holder of the key, if it is still valid.
     fn authenticate_as(&self, method: CredentialMethod, now: Timestamp) -> Result<AuthenticatedCaller, KeyError> {
         if self.revoked_at.is_some() {
             return Err(KeyError::Revoked);
@@ -237,14 +237,14 @@ impl StoredKey {
         .into())
     }
 
-    /// What it is recorded and revoked by.
+    /// The id by which it is recorded and revoked.
     pub fn credential(&self) -> CredentialId {
         CredentialId::new("key", &self.id)
     }
 }
 
 /// A fast hash is right here: the secret has 256 random bits, and no hash, slow or fast, is inverted by guessing those.
-/// Slow ones are for what people think up.
+/// Slow hashes are for passwords that people choose.
 fn digest_of(id: &str, secret: &[u8]) -> Digest {
     let hash = Sha256::new().chain_update(DOMAIN).chain_update(id.as_bytes()).chain_update(b"\0").chain_update(secret);
     Digest::from(<[u8; 32]>::from(hash.finalize()))

@@ -1,7 +1,8 @@
-//! The `Authorization` header: which kind of credential is presented, and what its bearer is told if it is no good.
+//! The `Authorization` header: which kind of credential it presents, and what its bearer is told if the credential is
+//! not valid.
 //!
-//! A credential comes in this header and nowhere else: not in an address, where it would be logged, and not in a form. The
-//! kind decides who checks it; no kind is tried after another.
+//! A credential comes in this header and nowhere else: not in an address, where it would be logged, and not in a form.
+//! The kind decides which check applies; no kind is tried after another.
 
 use std::fmt;
 
@@ -11,7 +12,7 @@ use crate::{
     token::{TOKEN_BYTES_MAX, TokenError, UnverifiedToken},
 };
 
-/// Bytes of the header that are looked at: a credential and its scheme.
+/// Bytes of the header that are read: a credential and its scheme.
 const HEADER_BYTES_MAX: usize =
     if TOKEN_BYTES_MAX > CREDENTIAL_BYTES_MAX { TOKEN_BYTES_MAX } else { CREDENTIAL_BYTES_MAX } + 16;
 
@@ -25,31 +26,31 @@ pub enum Bearer<'a> {
     AccessToken(UnverifiedToken<'a>),
 }
 
-/// Why somebody is not known. Each says to the log what it is; the caller is told less.
+/// Why a caller is not authenticated. The log shows this text; the caller is told less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AuthenticationError {
     /// The header is not `Bearer` and a credential.
     #[error("the header is not `Bearer` and one credential")]
     Header,
-    /// An API key.
+    /// The API key is not valid.
     #[error("API key: {0}")]
     ApiKey(#[from] KeyError),
-    /// An agent credential.
+    /// The agent credential is not valid.
     #[error("agent credential: {0}")]
     AgentCredential(#[from] CapabilityError),
-    /// An access token.
+    /// The access token is not valid.
     #[error("access token: {0}")]
     AccessToken(#[from] TokenError),
-    /// An access token of somebody whose tokens are not taken.
-    #[error("the access token is of an issuer that is not configured")]
+    /// The access token's issuer is not configured.
+    #[error("the access token's issuer is not configured")]
     UnknownIssuer,
-    /// The issuer's keys are not to be had at present.
-    #[error("the keys of the access token's issuer are not to be had")]
+    /// The issuer's keys cannot be fetched at present.
+    #[error("the keys of the access token's issuer cannot be fetched")]
     KeysUnavailable,
 }
 
 impl<'a> Bearer<'a> {
-    /// Reads a header's value.
+    /// Parses a header's value.
     pub fn read(header: &'a str) -> Result<Self, AuthenticationError> {
         let (scheme, credential) = Some(header)
             .filter(|header| header.len() <= HEADER_BYTES_MAX)
@@ -71,8 +72,8 @@ impl<'a> Bearer<'a> {
 }
 
 impl AuthenticationError {
-    /// What the caller is told: enough for an honest client to get a better credential, and nothing that tells a forger how
-    /// far one came.
+    /// What the caller is told: enough for an honest client to get a better credential, and nothing that tells a forger
+    /// which checks it passed.
     pub const fn client_message(&self) -> &'static str {
         match self {
             Self::AccessToken(error) => error.client_message(),
@@ -80,13 +81,13 @@ impl AuthenticationError {
                 "the credential has expired"
             }
             Self::ApiKey(KeyError::Revoked) => "the credential was revoked",
-            Self::Header => "the header has to be `Authorization: Bearer`, and one credential behind it",
+            Self::Header => "the header must be `Authorization: Bearer` followed by one credential",
             Self::KeysUnavailable => "the access token cannot be checked at present; try again later",
             _ => "the credential is not valid here",
         }
     }
 
-    /// Whether the same credential may be good later: it is then no challenge that is called for, but patience.
+    /// Whether the same credential may be valid later: then the caller should retry, and gets no challenge.
     pub const fn is_temporary(&self) -> bool {
         matches!(self, Self::KeysUnavailable)
     }

@@ -1,7 +1,7 @@
-//! Who is calling, once it is known: the user, the agents between the user and us, and what they may.
+//! The authenticated caller: the user, the agents between the user and us, and their rights.
 //!
-//! An [`Authenticated`] is evidence. It is made only by this crate's own checks of a credential, never from a name
-//! somebody sent; and before a call is dispatched it is checked again, because rights can be taken back meanwhile.
+//! An [`AuthenticatedCaller`] is evidence. Only this crate's own checks of a credential create one, never a name that a
+//! caller sent. It is checked again before a call is dispatched, because rights can be revoked meanwhile.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,14 +16,14 @@ use crate::{
     rights::{Rights, RightsDimension},
 };
 
-/// Agents between the user and us, at most.
+/// The most agents between the user and us.
 pub const ACTORS_MAX: usize = 8;
-/// Bytes of a name: of a tenant, a principal or an actor.
+/// Bytes of the name of a tenant, a principal or an actor.
 pub const NAME_BYTES_MAX: usize = 256;
-/// Groups one user may be in, as far as we are told.
+/// The most groups of one user.
 pub const GROUPS_MAX: usize = 256;
 
-/// Somebody whose credential was checked.
+/// A caller whose credential was checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthenticatedCaller {
     tenant: String,
@@ -32,24 +32,24 @@ pub struct AuthenticatedCaller {
     actors: Vec<Actor>,
     lineage: Vec<CredentialId>,
     rights: Rights,
-    /// The credential's own first, then those of what it comes from.
+    /// The credential's own budget first, then those of the credentials that it derives from.
     budgets: Vec<CredentialBudget>,
     method: CredentialMethod,
 }
 
-/// How much may be drawn under one credential, and under everything that comes from it, together. Where a credential is handed
-/// on, what the next one draws is drawn here too: to hand it on often is no way to have more of it.
+/// How much may be spent under one credential and everything that derives from it, together. What a delegated
+/// credential spends is also spent here: delegating often does not multiply the budget.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CredentialBudget {
-    /// Under which.
+    /// The credential.
     pub credential: CredentialId,
-    /// How much; what is absent is not limited by it.
+    /// The limits; an absent dimension is not limited by it.
     pub limits: BTreeMap<RightsDimension, u64>,
 }
 
-/// One who acts for somebody else. Whose word that is makes a difference: a holder who hands a credential on may call the
-/// next one whatever they like, so a rule about an agent by name goes by those that are proven, or by the whole chain.
+/// An agent that acts for a user. It matters who says so: the holder of a credential may give the next agent any name,
+/// so a rule about an agent by name must use proven names, or the whole chain.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Actor {
@@ -57,53 +57,56 @@ pub struct Actor {
     proven: bool,
 }
 
-/// What a credential is revoked and recorded by. It is never the credential, nor anything it could be made from.
+/// The id by which a credential is revoked and recorded. It is never the credential, nor anything it could be made
+/// from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CredentialId(String);
 
-/// How a credential stands, by whoever keeps track of revocations.
+/// The revocation status of a credential, as the store of revocations reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RevocationStatus {
     /// Not revoked.
     Good,
     /// Revoked.
     Revoked,
-    /// Nobody can say at present.
+    /// The store cannot say at present.
     Unknown,
 }
 
-/// An [`Authenticated`] that is still good at the moment of dispatch.
+/// An [`AuthenticatedCaller`] that is still valid at the moment of dispatch.
 #[derive(Debug, Clone, Copy)]
 pub struct RecheckedCaller<'a>(&'a AuthenticatedCaller);
 
-/// Why a credential that was good is not any more.
+/// Why a credential that was valid is not valid any more.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecheckError {
-    /// Its time is over.
+    /// It has expired.
     #[error("the credential expired at {0}")]
     Expired(Timestamp),
-    /// It was revoked, or one that it comes from.
+    /// It was revoked, or one that it derives from.
     #[error("the credential `{0}` was revoked")]
     Revoked(CredentialId),
-    /// It could not be found out; that is a refusal too.
-    #[error("whether the credential `{0}` was revoked cannot be found out at present")]
+    /// Its revocation cannot be checked; that is a refusal too.
+    #[error("the revocation of the credential `{0}` cannot be checked at present")]
     Unknown(CredentialId),
 }
 
-/// Text that is no name of a tenant, principal or actor. It does not repeat it.
+/// The text is not a valid name of a tenant, principal or actor. The error does not repeat it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a name is 1 to {NAME_BYTES_MAX} bytes without control characters, and a tenant's has no slash")]
+#[error(
+    "a name must be 1 to {NAME_BYTES_MAX} bytes without control characters, and a tenant's name must not have a slash"
+)]
 pub struct InvalidCallerName(());
 
-/// What a check found out; only checks can make an [`Authenticated`] of it.
+/// The result of a check. Only checks can turn it into an [`AuthenticatedCaller`].
 pub(crate) struct VerifiedCredential {
     pub(crate) tenant: String,
     pub(crate) principal: String,
     pub(crate) groups: BTreeSet<String>,
-    /// The one who acts now first.
+    /// The acting agent first.
     pub(crate) actors: Vec<Actor>,
-    /// The credential itself first, then what it comes from.
+    /// The credential itself first, then those it derives from.
     pub(crate) lineage: Vec<CredentialId>,
     pub(crate) rights: Rights,
     pub(crate) method: CredentialMethod,
@@ -123,7 +126,7 @@ impl AuthenticatedCaller {
         })
     }
 
-    /// As records have it: the user, whoever acts for them, and by which credential.
+    /// The caller in the form of records: the user, the agents that act for the user, and the credential.
     pub fn caller(&self) -> Caller {
         let acting = |actor: &Actor| CallerActor { name: actor.name.clone(), proven: actor.proven };
         let credential = match self.method {
@@ -140,7 +143,7 @@ impl AuthenticatedCaller {
         }
     }
 
-    /// The tenant all of it belongs to.
+    /// The tenant that everything belongs to.
     pub fn tenant(&self) -> &str {
         &self.tenant
     }
@@ -150,12 +153,12 @@ impl AuthenticatedCaller {
         &self.principal
     }
 
-    /// The groups that the user is in, by the word of whoever vouches for the user.
+    /// The user's groups, as the issuer or the key says.
     pub fn groups(&self) -> &BTreeSet<String> {
         &self.groups
     }
 
-    /// Who acts for the user: the one who acts now first (RFC 8693 `act`, outermost first).
+    /// The agents that act for the user: the acting one first (RFC 8693 `act`, outermost first).
     pub fn actors(&self) -> &[Actor] {
         &self.actors
     }
@@ -166,23 +169,23 @@ impl AuthenticatedCaller {
         self.lineage.first().unwrap_or(const { &CredentialId(String::new()) })
     }
 
-    /// The credential, and those it comes from: revoking any of them revokes it.
+    /// The credential, and those it derives from: revoking any of them revokes it.
     pub fn lineage(&self) -> &[CredentialId] {
         &self.lineage
     }
 
-    /// What it lets its holder do.
+    /// The rights of its holder.
     pub fn rights(&self) -> &Rights {
         &self.rights
     }
 
-    /// What is counted against whom: the credential's own budget first, then those of the credentials it comes from. One that
-    /// has the same as what it comes from has none of its own.
+    /// The budgets that a call is charged to: the credential's own first, then those of the credentials that it derives
+    /// from. A credential with the same limits as its parent has no budget of its own.
     pub fn budgets(&self) -> &[CredentialBudget] {
         &self.budgets
     }
 
-    /// The same under the budgets of what it comes from, the nearest first.
+    /// The same caller, also charged to the budgets of its ancestors, the nearest first.
     pub(crate) fn with_ancestor_budgets(mut self, ancestors: Vec<CredentialBudget>) -> Self {
         let nearest = ancestors.first().map(|ancestor| &ancestor.limits);
         self.budgets.retain(|own| Some(&own.limits) != nearest);
@@ -190,12 +193,12 @@ impl AuthenticatedCaller {
         self
     }
 
-    /// How it was found out.
+    /// How the caller was authenticated.
     pub fn method(&self) -> &CredentialMethod {
         &self.method
     }
 
-    /// Looks again, at the moment of dispatch: at the time, and at how each credential of the lineage stands.
+    /// Checks again at the moment of dispatch: the time, and the revocation of each credential in the lineage.
     pub fn recheck(
         &self,
         now: Timestamp,
@@ -221,7 +224,7 @@ impl From<VerifiedCredential> for AuthenticatedCaller {
         if lineage.is_empty() {
             lineage.push(CredentialId(String::new()));
         }
-        // The top is the identity of narrowing, but for numbers that were written larger than there are.
+        // Narrowing by the top changes nothing, except for numbers that are larger than allowed.
         let rights = rights.narrowed_by(&Rights::unlimited());
         let own = |credential: &CredentialId| CredentialBudget {
             credential: credential.clone(),
@@ -233,19 +236,19 @@ impl From<VerifiedCredential> for AuthenticatedCaller {
 }
 
 impl<'a> RecheckedCaller<'a> {
-    /// Who it is.
+    /// The caller.
     pub fn authenticated(self) -> &'a AuthenticatedCaller {
         self.0
     }
 }
 
 impl Actor {
-    /// An actor of that name, by the word of whoever hands the credential on.
+    /// An agent with a name that only the delegating holder gave it.
     pub fn named(name: &str) -> Result<Self, InvalidCallerName> {
         checked_name(name).map(|name| Self { name, proven: false })
     }
 
-    /// One that showed a credential of its own, or that an issuer vouches for.
+    /// An agent that showed a credential of its own, or that an issuer vouches for.
     pub(crate) fn proven(name: &str) -> Result<Self, InvalidCallerName> {
         checked_name(name).map(|name| Self { name, proven: true })
     }
@@ -255,7 +258,7 @@ impl Actor {
         self.proven
     }
 
-    /// What it is called.
+    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -270,7 +273,7 @@ impl CredentialId {
         Self(format!("{kind}:{id}"))
     }
 
-    /// What somebody names to have it revoked. None if no credential of ours is known by anything like it.
+    /// Parses the id that an operator names to revoke a credential. `None` if it has the form of no credential id.
     pub fn read(text: &str) -> Option<Self> {
         let (kind, id) = text.split_once(':')?;
         let chars = match kind {
@@ -293,18 +296,18 @@ impl CredentialId {
     }
 }
 
-/// The name of a tenant, if it is one. Users are named `tenant/user` in policies, so that it has no slash.
+/// Checks the name of a tenant. Policies name users `tenant/user`, so a tenant has no slash.
 pub fn checked_tenant(name: &str) -> Result<String, InvalidCallerName> {
     if name.contains('/') { Err(InvalidCallerName(())) } else { checked_name(name) }
 }
 
-/// The name, if it is one.
+/// Checks a name.
 pub fn checked_name(name: &str) -> Result<String, InvalidCallerName> {
     let good = (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.chars().any(char::is_control);
     if good { Ok(name.to_owned()) } else { Err(InvalidCallerName(())) }
 }
 
-/// The groups, if each is a name and there are not too many.
+/// Checks that each group is a name and that there are not too many.
 pub(crate) fn checked_groups<'a>(
     groups: impl IntoIterator<Item = &'a str>,
 ) -> Result<BTreeSet<String>, InvalidCallerName> {

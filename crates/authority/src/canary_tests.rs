@@ -1,5 +1,5 @@
-//! T25: whatever is printed or said about credentials, nothing of them is in it. Every type that has seen one is printed here,
-//! and every error that one has caused.
+//! T25: nothing of a credential is in any text that is printed or sent about it. Every type that has seen one is
+//! printed here, and every error that one has caused.
 
 use std::{collections::BTreeMap, fmt::Debug};
 
@@ -23,7 +23,7 @@ use crate::{
 
 const CANARY: &str = "canary-7f3a9b";
 
-/// What must not be said: the canary, and every stretch of the credential that is long enough to be of use.
+/// What must not be printed: the canary, and every stretch of the credential that is long enough to be useful.
 fn assert_silent(said: &impl Debug, credential: &str) {
     let text = format!("{said:?} {said:#?}");
     assert!(!text.contains(CANARY), "the canary is in {text}");
@@ -33,7 +33,7 @@ fn assert_silent(said: &impl Debug, credential: &str) {
     }
 }
 
-/// The error and all its sources, as a log would have them.
+/// The error and all its sources, as a log would show them.
 fn chain(error: &dyn std::error::Error) -> String {
     let errors = std::iter::successors(Some(error), |error| error.source());
     errors.map(|error| format!("{error} {error:?}")).collect::<Vec<_>>().join(" ")

@@ -1,11 +1,11 @@
-//! The agent credential: what a user's right becomes in an agent's hands. A chain of codes, so that whoever holds one can
-//! narrow it offline and nobody can take a narrowing back out:
+//! The agent credential: a user's rights, delegated to an agent. It is a chain of codes, so every holder can narrow it
+//! offline and no holder can remove a narrowing:
 //!
-//! `sva1.<root>.<caveat>….<tag>`, where the first tag is a code over the root under our key and each next one a code over
-//! the caveat under the tag before. Every part is base64url of JSON; only the last tag travels.
+//! `sva1.<root>.<caveat>….<tag>`, where the first tag is a code over the root under our key and each next one a code
+//! over the caveat under the tag before. Every part is base64url of JSON; only the last tag travels.
 //!
-//! Codes are over the parts as they arrived, never over what they were read into. That a credential was revoked is asked by
-//! its lineage elsewhere; only who has the root key can verify one, so this is a credential for us and nobody else.
+//! Codes are computed over the parts as they arrived, never over their parsed form. Revocation is checked elsewhere, by
+//! the lineage. Only a holder of the root key can verify a credential, so it is useful at this gateway only.
 
 mod document;
 
@@ -27,126 +27,130 @@ use crate::{
 use document::CredentialRoot;
 pub use document::{Caveat, LINEAGE_MAX};
 
-/// By which one is known, with its version.
+/// The prefix of an agent credential, with its version.
 pub const PREFIX: &str = "sva1.";
 /// Bytes of a credential, narrowings included: it travels in a header.
 pub const CREDENTIAL_BYTES_MAX: usize = 12 << 10;
-/// Narrowings that are followed.
+/// The most narrowings of one credential.
 pub const CAVEATS_MAX: usize = 16;
-/// How long one may be good, at most: a day.
+/// The longest lifetime: a day.
 pub const AGENT_LIFETIME_MS_MAX: u64 = 86_400_000;
 
 const ID_BYTES: usize = 16;
 const TAG_BYTES: usize = 32;
-/// Bytes that a root key has at the least.
+/// The shortest root key, in bytes.
 pub const ROOT_KEY_BYTES_MIN: usize = 32;
 const KEY_ID_BYTES_MAX: usize = 64;
 const ROOT_DOMAIN: &[u8] = b"servanda/agent-credential/root-key/v1\0";
 
-/// The keys that credentials are rooted in, by id. New ones are made with the current; the others are still believed.
+/// The root keys, by id. The current one signs new credentials; the others are still accepted.
 #[derive(Debug, Clone)]
 pub struct RootKeys {
     current: String,
     keys: BTreeMap<String, Secret>,
 }
 
-/// What an agent gets.
+/// A new credential for an agent.
 #[derive(Debug)]
 pub struct AgentCredential {
     /// The bearer text.
     pub text: Secret,
-    /// What it is recorded and revoked by.
+    /// The id by which it is recorded and revoked.
     pub credential: CredentialId,
     /// What it allows.
     pub rights: Rights,
 }
 
-/// What is to be delegated to whom.
+/// What is delegated, and to whom.
 #[derive(Debug, Clone)]
 pub struct Delegation {
     /// The agent.
     pub actor: Actor,
     /// The agent's own credential, if it showed one: revoking that revokes the delegation too.
     pub actor_lineage: Vec<CredentialId>,
-    /// What the agent's own credential may draw: what it draws for others is drawn there too.
+    /// The budgets of the agent's own credential: what it spends for others is charged there too.
     pub actor_budgets: Vec<CredentialBudget>,
-    /// What is taken away.
+    /// What is removed from the user's rights.
     pub narrowing: Narrowing,
-    /// How long it is good, at most.
+    /// The longest lifetime.
     pub lifetime_ms: u64,
 }
 
-/// Whose right it is, where nobody shows a credential: by the word of whoever keeps the root keys, the operator.
+/// The user whose rights are delegated without a credential of the user's: on the word of the operator, who holds the
+/// root keys.
 #[derive(Debug, Clone)]
 pub struct DelegatingUser {
-    /// Whose tenant.
+    /// The tenant.
     pub tenant: String,
     /// The user.
     pub principal: String,
-    /// The groups they are in.
+    /// The user's groups.
     pub groups: BTreeSet<String>,
-    /// What they may do: scopes by name.
+    /// The user's rights, with scopes by name.
     pub rights: Rights,
 }
 
 /// Why nothing was delegated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DelegationError {
-    /// Handed on often enough.
+    /// The credential may not be delegated any further.
     #[error(transparent)]
     Depth(#[from] DepthExhausted),
-    /// More hands than are followed.
+    /// The chain is longer than allowed.
     #[error("the chain of actors or of credentials is too long")]
     ChainTooLong,
-    /// Over already, or would be at once.
-    #[error("nothing is left of the lifetime")]
+    /// The lifetime is over, or would be at once.
+    #[error("no lifetime is left")]
     Lifetime,
     /// Too many patterns and scopes for a header.
     #[error("the credential would have more than {CREDENTIAL_BYTES_MAX} bytes, or its lists too many members")]
     TooLarge,
     /// Only local mode has all scopes.
-    #[error("the scopes have to be named; only local mode has all of them")]
+    #[error("name the scopes; only local mode has all of them")]
     AllScopes,
-    /// Tenant, principal or a group.
-    #[error("tenant, principal and groups are names without control characters, and a tenant has no slash")]
+    /// The tenant, principal or a group is not a valid name.
+    #[error(
+        "tenant, principal and groups must be names without control characters, and a tenant must not have a slash"
+    )]
     Name,
-    /// The system's fault.
+    /// The operating system provides no randomness.
     #[error(transparent)]
     Randomness(#[from] NoRandomness),
 }
 
-/// Why a credential is not taken, or cannot be narrowed. Nothing of it is in the error.
+/// Why a credential is not accepted, or cannot be narrowed. The error contains nothing of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CapabilityError {
-    /// Not of the form, or not strict JSON in the parts.
+    /// The text does not have the form of a credential, or its parts are not strict JSON.
     #[error("not of the form of an agent credential")]
     Malformed,
-    /// Longer than any, or narrowed more often than is followed.
+    /// It is too long, or narrowed too often.
     #[error("the agent credential has more than {CREDENTIAL_BYTES_MAX} bytes or {CAVEATS_MAX} narrowings")]
     TooLong,
-    /// Its root key is not one of ours, or not any more.
-    #[error("the agent credential is rooted in a key that is not known here")]
+    /// Its root key is not one of ours, or no longer.
+    #[error("the agent credential's root key is not known here")]
     UnknownKey,
-    /// Forged or changed.
-    #[error("the agent credential was not made here, or was changed")]
+    /// It was forged or changed.
+    #[error("the agent credential was not issued here, or was changed")]
     Forged,
-    /// Over.
+    /// It has expired.
     #[error("the agent credential has expired")]
     Expired,
-    /// Handed on more often than it may be.
-    #[error("the agent credential was handed on more often than it may be")]
+    /// It was delegated more often than allowed.
+    #[error("the agent credential was delegated more often than allowed")]
     Depth,
 }
 
-/// Root keys that cannot be used.
+/// The root keys cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "root keys have an id of 1 to {KEY_ID_BYTES_MAX} bytes and {ROOT_KEY_BYTES_MIN} bytes or more, and the current one is among them"
+    "each root key must have an id of 1 to {KEY_ID_BYTES_MAX} bytes and at least {ROOT_KEY_BYTES_MIN} bytes, and the current one \
+     must be among them"
 )]
 pub struct BadRootKeys(());
 
 impl RootKeys {
-    /// Keys, of which the current one is used for what is new.
+    /// Root keys; the current one signs new credentials.
     pub fn new(current: &str, keys: BTreeMap<String, Secret>) -> Result<Self, BadRootKeys> {
         let good = |(id, key): (&String, &Secret)| {
             (1..=KEY_ID_BYTES_MAX).contains(&id.len()) && key.expose().len() >= ROOT_KEY_BYTES_MIN
@@ -157,7 +161,7 @@ impl RootKeys {
         Ok(Self { current: current.to_owned(), keys })
     }
 
-    /// Hands on what somebody has, or less of it. That it is somebody's was checked: an [`Authenticated`] says so.
+    /// Delegates a caller's rights, or a part of them. The [`AuthenticatedCaller`] proves that the caller has them.
     pub fn delegate(
         &self,
         subject: &AuthenticatedCaller,
@@ -186,8 +190,8 @@ impl RootKeys {
         self.issue(root, lifetime_ms, now)
     }
 
-    /// Gives an agent what a user may do, or less of it, without a credential of the user's. Whoever has the root keys may: the
-    /// operator, at the machine.
+    /// Grants an agent a user's rights, or a part of them, without a credential of the user's. Only the holder of the
+    /// root keys can do this: the operator, at the machine.
     pub fn grant(
         &self,
         user: &DelegatingUser,
@@ -231,12 +235,12 @@ impl RootKeys {
         }
         let credential = root.credential();
         let text = self.seal(&root).ok_or(DelegationError::TooLarge)?;
-        // What cannot be read back must not be handed out.
+        // A credential that cannot be read back must not be handed out.
         let made = self.verify(&text, now).map_err(|_| DelegationError::TooLarge)?;
         Ok(AgentCredential { text: Secret::from(text), credential, rights: made.rights().clone() })
     }
 
-    /// Lets the holder in, with what is left after every narrowing.
+    /// Authenticates the holder, with the rights that remain after every narrowing.
     pub fn verify(&self, text: &str, now: Timestamp) -> Result<AuthenticatedCaller, CapabilityError> {
         let parts = CredentialParts::parse(text)?;
         let root = CredentialRoot::read(parts.root)?;
@@ -248,7 +252,7 @@ impl RootKeys {
         for caveat in before {
             tag = next_tag(tag, caveat);
         }
-        // In constant time, and before any caveat is looked into.
+        // In constant time, and before any caveat is parsed.
         next_tag(tag, last).verify_slice(&parts.tag).map_err(|_| CapabilityError::Forged)?;
         root.authenticate(&parts.caveats, now)
     }
@@ -265,8 +269,8 @@ impl RootKeys {
     }
 }
 
-/// Narrows a credential, offline: whoever holds it can, and nobody can undo it. What the caveat allows beyond what the
-/// credential does is of no effect.
+/// Narrows a credential offline: every holder can, and none can undo it. A caveat never adds a right that the
+/// credential does not have.
 pub fn attenuate(text: &str, caveat: &Caveat) -> Result<Secret, CapabilityError> {
     let parts = CredentialParts::parse(text)?;
     let caveat = URL_SAFE_NO_PAD.encode(serde_json::to_vec(caveat).map_err(|_| CapabilityError::Malformed)?);
@@ -277,14 +281,14 @@ pub fn attenuate(text: &str, caveat: &Caveat) -> Result<Secret, CapabilityError>
     Ok(Secret::from(longer))
 }
 
-/// What a credential says that it allows, for its holder to look at. It was not checked, and lets nobody in.
+/// The rights that a credential claims, for its holder to read. They are not verified and authenticate no caller.
 pub fn unverified_rights(text: &str) -> Result<Rights, CapabilityError> {
     let parts = CredentialParts::parse(text)?;
     let root = CredentialRoot::read(parts.root)?;
     narrowed(root.rights, root.actors, &parts.caveats).map(|(rights, _)| rights)
 }
 
-/// Rights and who acts, after every narrowing.
+/// The rights and actors after every narrowing.
 fn narrowed(
     mut rights: Rights,
     mut actors: Vec<Actor>,
@@ -295,7 +299,7 @@ fn narrowed(
         rights = match actor {
             None => rights.narrowed_by(&narrowing.as_rights()),
             Some(name) => {
-                // Whoever wrote it is not us: a name is checked like any other that comes from outside.
+                // A holder wrote this name, so it is checked like any other input.
                 let actor = Actor::named(&name).map_err(|_| CapabilityError::Malformed)?;
                 actors.insert(0, actor);
                 rights.delegated(&narrowing).map_err(|_| CapabilityError::Depth)?
@@ -337,10 +341,10 @@ fn next_tag(tag: HmacSha256, caveat: &str) -> HmacSha256 {
     keyed(&tag.finalize().into_bytes()).chain_update(caveat.as_bytes())
 }
 
-/// A key longer than the hash's block is hashed, a shorter one padded with zeros: that is what HMAC does with one. Written out
-/// because it then cannot fail, and a code under a key of nothing is not to be thought of.
+/// As HMAC does, a key longer than the hash's block is hashed and a shorter one padded with zeros. Written out because
+/// it then cannot fail: no code is ever computed under an empty key.
 fn keyed(key: &[u8]) -> HmacSha256 {
-    /// SHA-256's.
+    /// The block size of SHA-256.
     const BLOCK_BYTES: usize = 64;
     let hashed = (key.len() > BLOCK_BYTES).then(|| Sha256::digest(key));
     let mut block = Zeroizing::new([0; BLOCK_BYTES]);
@@ -349,7 +353,7 @@ fn keyed(key: &[u8]) -> HmacSha256 {
 }
 
 impl CredentialId {
-    /// Of an agent credential's own id.
+    /// The id of an agent credential.
     fn for_agent(id: &str) -> Self {
         Self::new("agent", id)
     }
@@ -360,7 +364,7 @@ impl CredentialRoot {
         CredentialId::for_agent(&self.id)
     }
 
-    /// What is left after every narrowing. The codes were checked.
+    /// The caller that remains after every narrowing. The codes were checked before.
     fn authenticate(self, caveats: &[&str], now: Timestamp) -> Result<AuthenticatedCaller, CapabilityError> {
         let mut lineage = vec![self.credential()];
         lineage.extend(self.lineage);
@@ -379,7 +383,8 @@ impl CredentialRoot {
             rights,
             method,
         });
-        // Whoever narrows offline has no id of their own: what all of them draw is drawn under the one they narrowed.
+        // A credential narrowed offline has no id of its own: all of them are charged to the one they were narrowed
+        // from.
         Ok(found.with_ancestor_budgets(self.budgets))
     }
 }

@@ -1,5 +1,5 @@
-//! What somebody is told who may not come in, or not that far: `WWW-Authenticate` (RFC 6750, RFC 9728) and the document
-//! that says where tokens for us are to be had.
+//! What a caller without enough rights is told: `WWW-Authenticate` (RFC 6750, RFC 9728) and the document that says
+//! where to get tokens for us.
 //!
 //! One challenge names every scope that is needed, so that a client asks once. It never says which check a credential
 //! failed beyond what helps an honest client.
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::rights::{Scope, scope_line};
 
-/// Where the document is, below the origin (RFC 9728 §3).
+/// The path of the document, below the origin (RFC 9728 §3).
 pub const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
 /// The protected resource's metadata (RFC 9728).
@@ -18,18 +18,18 @@ pub const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 pub struct ResourceMetadata {
     /// Our resource identifier: what a token's audience must be.
     pub resource: String,
-    /// Issuers whose tokens are taken.
+    /// The issuers whose tokens are accepted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub authorization_servers: Vec<String>,
-    /// Scopes that a client may ask for.
+    /// The scopes that a client may request.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub scopes_supported: BTreeSet<Scope>,
-    /// How a token is sent: in the header and nowhere else.
+    /// How a token is sent: only in the header.
     pub bearer_methods_supported: [BearerMethod; 1],
-    /// What it is called.
+    /// The name of the resource.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_name: Option<String>,
-    /// Where people read about it.
+    /// The address of its documentation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_documentation: Option<String>,
 }
@@ -52,7 +52,7 @@ pub struct Challenge {
 }
 
 impl ResourceMetadata {
-    /// Of this resource, with tokens of these issuers.
+    /// The metadata of this resource, with tokens of these issuers.
     pub fn new(resource: &str, authorization_servers: Vec<String>, scopes_supported: BTreeSet<Scope>) -> Self {
         Self {
             resource: resource.to_owned(),
@@ -64,8 +64,8 @@ impl ResourceMetadata {
         }
     }
 
-    /// Where the document of a resource is: the well-known path goes between the origin and the resource's own path.
-    /// None if the resource is no address with an origin.
+    /// The address of a resource's document: the well-known path goes between the origin and the resource's own path.
+    /// `None` if the resource is not an address with an origin.
     pub fn address_of(resource: &str) -> Option<String> {
         let (scheme, rest) = resource.split_once("://")?;
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -76,7 +76,7 @@ impl ResourceMetadata {
     }
 }
 
-/// Whether somebody who names a resource means ours. An address without a path is written with a slash behind it or without.
+/// Whether a named resource is ours. An address without a path may be written with or without a slash at the end.
 pub(crate) fn names_resource(named: &str, ours: &str) -> bool {
     let bare = |text| {
         let without: &str = str::strip_suffix(text, '/').unwrap_or(text);
@@ -86,19 +86,19 @@ pub(crate) fn names_resource(named: &str, ours: &str) -> bool {
 }
 
 impl Challenge {
-    /// Somebody came without a credential: no error, only where to get one and for what (RFC 6750 §3.1).
+    /// The caller showed no credential: no error, only where to get one and with which scopes (RFC 6750 §3.1).
     pub fn missing(metadata: &str, scopes: &BTreeSet<Scope>) -> Self {
         Self::new(401, metadata, scopes, None)
     }
 
-    /// Somebody came with one that is no good. `told` is what the caller may know.
+    /// The caller showed an invalid credential. `told` is what the caller may know.
     pub fn invalid(metadata: &str, scopes: &BTreeSet<Scope>, told: &str) -> Self {
         Self::new(401, metadata, scopes, Some(("invalid_token", told)))
     }
 
-    /// Somebody is known, but more scopes are needed: every scope of the call in one.
+    /// The caller is authenticated but needs more scopes: names every scope of the call.
     pub fn insufficient(metadata: &str, scopes_needed: &BTreeSet<Scope>) -> Self {
-        let told = "more scopes are needed for this call";
+        let told = "this call needs more scopes";
         Self::new(403, metadata, scopes_needed, Some(("insufficient_scope", told)))
     }
 
@@ -116,7 +116,8 @@ impl Challenge {
     }
 }
 
-/// A quoted string (RFC 9110 §5.6.4) in visible ASCII: what could end it is escaped, what could end the header left out.
+/// A quoted string (RFC 9110 §5.6.4) in visible ASCII: characters that could end the string are escaped, others that
+/// could end the header are replaced.
 fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

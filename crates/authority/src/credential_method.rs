@@ -1,10 +1,10 @@
-//! How it was found out who is calling: by which kind of credential, or without one.
+//! How a caller was authenticated: with which kind of credential, or without one.
 //!
-//! It is only a name for the way. The checks themselves stand beside each kind of credential.
+//! Only a label. The checks themselves are next to each kind of credential.
 
 use serde::{Deserialize, Serialize};
 
-/// How it was found out who is calling.
+/// How a caller was authenticated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case")]
 pub enum CredentialMethod {
@@ -12,13 +12,13 @@ pub enum CredentialMethod {
     Local,
     /// An API key.
     ApiKey,
-    /// The operator's word: they act for the holder of an API key that was not shown.
+    /// The operator acts for the holder of an API key that was not shown.
     Operator,
     /// An access token of an authorization server.
     AccessToken {
-        /// Whose.
+        /// Its issuer.
         issuer: String,
     },
-    /// A credential of ours for an agent.
+    /// A credential that we issued to an agent.
     AgentCredential,
 }

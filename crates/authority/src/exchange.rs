@@ -1,8 +1,8 @@
-//! Token exchange (RFC 8693): a user's credential becomes an agent's. What is asked is read here, and what is given is
-//! decided here; checking the two credentials and minting the third are done with this crate by whoever has the keys.
+//! Token exchange (RFC 8693): a user's credential becomes an agent's. This module parses the request and decides what
+//! is granted; the holder of the keys verifies the two credentials and creates the third.
 //!
-//! The rule is one sentence: never more than was asked, never more than the user has, never more than the agent may use,
-//! and never for longer than is usual. Asking for a scope the user does not have is refused rather than left out quietly.
+//! The rule is one sentence: never more than was asked, never more than the user has, never more than the agent may
+//! use, and never for longer than allowed. A scope that the user does not have is refused rather than left out quietly.
 
 mod answer;
 mod error;
@@ -21,21 +21,21 @@ pub use answer::ExchangeAnswer;
 pub use error::{ErrorAnswer, ErrorCode, ExchangeError};
 pub use form::{ACCESS_TOKEN_TYPE, ExchangeRequest, FORM_BYTES_MAX, GRANT_TYPE, JWT_TYPE, TokenExchangeTerms};
 
-/// How this gateway exchanges.
+/// The rules of this gateway's exchanges.
 #[derive(Debug, Clone)]
 pub struct ExchangeRules {
     /// Our resource identifiers: what `resource` and `audience` may name.
     pub targets: Vec<String>,
-    /// How long an agent's credential is good if nothing is said.
+    /// The default lifetime of an agent's credential.
     pub lifetime_ms_default: u64,
-    /// How long it is good at most.
+    /// The longest lifetime.
     pub lifetime_ms_max: u64,
 }
 
-/// Decides what an agent gets of a user's right.
+/// Decides what part of a user's rights an agent gets.
 ///
-/// `subject` is whose right it is and `actor` who is to act; both were checked. An actor's own credential binds the
-/// delegation too, but for its scopes: those are the user's to give, and an agent's identity seldom has them.
+/// `subject` is the user and `actor` the agent; both were authenticated. An actor's own credential limits the
+/// delegation too, except for its scopes: the user grants those, and an agent's own credential seldom has them.
 pub fn decide(
     request: &ExchangeRequest,
     subject: &AuthenticatedCaller,
@@ -77,7 +77,7 @@ pub fn decide(
     Ok(Delegation { actor: name, actor_lineage, actor_budgets, narrowing, lifetime_ms })
 }
 
-/// Who acts: whoever the actor's credential says, else whom the user named.
+/// The acting agent: the one that the actor's credential proves, else the one that the user named.
 fn acting(
     request: &ExchangeRequest,
     subject: &AuthenticatedCaller,
@@ -87,8 +87,8 @@ fn acting(
         (Some(actor), named) => {
             let name = Actor::proven(actor.principal()).map_err(|_| ExchangeError::Actor)?;
             let other_name = named.as_ref().is_some_and(|named| named != name.name());
-            // An agent of one tenant never acts for a user of another, nor under a name it did not prove; and who acts for
-            // somebody already proves that somebody's name, not its own.
+            // An agent of one tenant never acts for a user of another, nor under a name that it did not prove. A
+            // credential that already acts for a user proves that user's name, not the agent's.
             if actor.tenant() != subject.tenant() || other_name || !actor.actors().is_empty() {
                 return Err(ExchangeError::Actor);
             }
@@ -102,14 +102,14 @@ fn acting(
     }
 }
 
-/// Everything that goes beyond what the user has, in one answer.
+/// Refuses all scopes that the user does not have, in one answer.
 fn refuse_beyond(asked: &Scopes, subject: &AuthenticatedCaller) -> Result<(), ExchangeError> {
     let Scopes::These(asked) = asked else { return Err(ExchangeError::NothingLeft) };
     let missing = subject.rights().scopes.missing(asked);
     if missing.is_empty() { Ok(()) } else { Err(ExchangeError::Scope { missing: scope_line(&missing) }) }
 }
 
-/// Narrowed by what the actor's own credential allows.
+/// The narrowing, further narrowed by the actor's own credential.
 fn within(narrowing: &Narrowing, actor: Option<&AuthenticatedCaller>) -> Narrowing {
     let Some(actor) = actor else { return narrowing.clone() };
     let own = Rights { scopes: Scopes::All, ..actor.rights().clone() };

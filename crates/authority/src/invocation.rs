@@ -1,9 +1,10 @@
-//! The invocation credential: a statement for one upstream about one call, good for seconds. A signed JWT, because an
-//! upstream that wants to check it has only our published key, and libraries for it in every language.
+//! The invocation credential: a statement for one upstream about one call, valid for seconds. A signed JWT, because an
+//! upstream can check it with only our published key, and every language has libraries for it.
 //!
-//! It names the user, the agents that are proven and the payload's digest; a name that an agent was only given by whoever
-//! handed on a credential is not vouched for. Whoever reads `sub` alone tells users of different tenants apart. It is not what the caller sent, nor any part of it, and it is
-//! not taken as an access token here. How an upstream is reached and what it is called is the shell's to say.
+//! It names the user, the proven agents and the payload's digest; a name that a delegating holder merely gave to an
+//! agent is not stated. Users of different tenants differ in `sub` alone. It is neither what the caller sent nor any
+//! part of it, and it is not accepted as an access token here. The shell decides how an upstream is reached and what it
+//! is called.
 
 use std::fmt;
 
@@ -20,37 +21,37 @@ use crate::{
     signature::Algorithm,
 };
 
-/// `typ`: no kind that an access token has, here or anywhere.
+/// `typ`: a kind that no access token has, here or anywhere.
 pub const TYPE: &str = "servanda-call+jwt";
-/// How long one may be good, at most.
+/// The longest lifetime.
 pub const INVOCATION_LIFETIME_MS_MAX: u64 = 300_000;
 const SEED_BYTES: usize = 32;
 
-/// The key that statements are signed with.
+/// The key that signs statements.
 pub struct StatementKey {
     kid: String,
     pair: Ed25519KeyPair,
 }
 
-/// `typ` of a statement about whom a call is made for: no access token either.
+/// The `typ` of a statement about the user of a call: no access token either.
 pub const SUBJECT_TYPE: &str = "servanda-subject+jwt";
-/// How long such a statement is good: as long as an exchange may take.
+/// How long such a statement is valid: as long as an exchange may take.
 const SUBJECT_LIFETIME_S: u64 = 60;
 
-/// Whom a token of an upstream is wanted for.
+/// The user for whom an upstream's token is requested.
 #[derive(Debug, Clone, Copy)]
 pub struct SubjectStatement<'a> {
-    /// Who says so: the gateway's identifier.
+    /// The issuer: the gateway's identifier.
     pub issuer: &'a str,
     /// The authorization server that it is for.
     pub audience: &'a str,
-    /// Tells this statement from every other, of the same call as well.
+    /// Distinguishes this statement from every other, also of the same call.
     pub id: &'a str,
     /// The user's tenant.
     pub tenant: &'a str,
     /// The user.
     pub principal: &'a str,
-    /// Who acts for the user, the one who acts now first. Only those that are proven are stated.
+    /// The agents that act for the user, the acting one first. Only proven ones are stated.
     pub actors: &'a [CallerActor],
     /// The upstream's id in the configuration.
     pub upstream: &'a str,
@@ -59,37 +60,37 @@ pub struct SubjectStatement<'a> {
 /// One call to one upstream.
 #[derive(Debug, Clone, Copy)]
 pub struct Invocation<'a> {
-    /// Who says so: the gateway's identifier.
+    /// The issuer: the gateway's identifier.
     pub issuer: &'a str,
-    /// Whom it is for: the upstream's resource identifier.
+    /// The audience: the upstream's resource identifier.
     pub audience: &'a str,
     /// The upstream's id in the configuration.
     pub upstream: &'a str,
     /// The call.
     pub call_id: &'a CallId,
-    /// Of the canonical arguments that are sent with it.
+    /// The digest of the canonical arguments that are sent with it.
     pub payload: Digest,
-    /// How long it is good, at most.
+    /// The longest lifetime.
     pub lifetime_ms: u64,
 }
 
-/// Why none was made.
+/// Why no statement was created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StatementMintError {
     /// The caller may not make this call.
     #[error("{}", .0.message())]
     Lacks(Box<MissingRights>),
-    /// It would be over at once: JWTs count in seconds.
+    /// It would expire at once: JWTs count in seconds.
     #[error("less than a second is left of the caller's credential")]
     Lifetime,
-    /// The library's fault.
+    /// The library failed.
     #[error("the statement could not be signed")]
     Signing,
 }
 
-/// Bytes that are no key.
+/// The bytes are not a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a statement key is {SEED_BYTES} bytes, and has an id")]
+#[error("a statement key must have {SEED_BYTES} bytes and an id")]
 pub struct BadStatementKey(());
 
 impl StatementKey {
@@ -102,7 +103,7 @@ impl StatementKey {
         Ok(Self { kid: kid.to_owned(), pair })
     }
 
-    /// The public half as upstreams read it.
+    /// The public key in the form that upstreams read.
     pub fn public_jwk(&self) -> Value {
         json!({
             "kty": "OKP",
@@ -114,7 +115,8 @@ impl StatementKey {
         })
     }
 
-    /// A statement for one call. It has the scopes the call needs and no other, and ends no later than what it comes from.
+    /// A statement for one call. It has only the scopes that the call needs, and expires no later than the caller's
+    /// credential.
     pub fn mint(
         &self,
         caller: RecheckedCaller<'_>,
@@ -150,8 +152,8 @@ impl StatementKey {
         self.sign(&claims).ok_or(StatementMintError::Signing)
     }
 
-    /// A statement about who a call is made for, for the authorization server that is to exchange it for a token of the
-    /// upstream's (RFC 8693). It says who acts and nothing about rights: what the token may do is that server's to say.
+    /// A statement about the user of a call, for the authorization server that exchanges it for an upstream's token
+    /// (RFC 8693). It says who acts and nothing about rights: that server decides what the token may do.
     pub fn mint_subject(&self, subject: &SubjectStatement<'_>, now: Timestamp) -> Result<Secret, StatementMintError> {
         let issued_s = seconds(now);
         let acting = act(subject.actors.iter().filter(|acting| acting.proven).map(|acting| acting.name.as_str()));
@@ -170,7 +172,8 @@ impl StatementKey {
         self.sign_as(SUBJECT_TYPE, &claims).ok_or(StatementMintError::Signing)
     }
 
-    /// How every statement of this key begins, for [`Scrubber::with_stems`](crate::scrubber::Scrubber::with_stems).
+    /// The beginning that all statements of this key share, for
+    /// [`Scrubber::with_stems`](crate::scrubber::Scrubber::with_stems).
     pub fn stem(&self) -> String {
         self.head(TYPE)
     }
@@ -191,7 +194,7 @@ impl StatementKey {
     }
 }
 
-/// What is published for upstreams: the keys in use, and those whose statements may still be under way.
+/// The published keys: those in use, and those whose statements may still be in transit.
 pub fn published_keys(keys: &[&StatementKey]) -> Value {
     json!({"keys": keys.iter().map(|key| key.public_jwk()).collect::<Vec<_>>()})
 }
@@ -219,13 +222,13 @@ struct StatementCall<'a> {
     payload: Digest,
 }
 
-/// A user as `sub`: unlike every other user of this gateway, whatever the names of tenants and users are.
+/// A user as `sub`: unique among all users of this gateway, whatever characters the names of tenants and users have.
 fn user_of(tenant: &str, principal: &str) -> String {
     let escaped = |name: &str| name.replace('%', "%25").replace('/', "%2F");
     format!("{}/{}", escaped(tenant), escaped(principal))
 }
 
-/// RFC 8693: the one who acts now outermost.
+/// RFC 8693: the acting agent is outermost.
 fn act<'a>(actors: impl DoubleEndedIterator<Item = &'a str>) -> Option<Value> {
     actors.rev().fold(None, |before, name| {
         Some(before.map_or_else(|| json!({"sub": name}), |before: Value| json!({"sub": name, "act": before})))

@@ -1,6 +1,7 @@
-//! Sets of an issuer's public keys (RFC 7517): read strictly, bounded, and only what can verify a signature is kept.
+//! Sets of an issuer's public keys (RFC 7517): parsed strictly, bounded, and reduced to keys that can verify a
+//! signature.
 //!
-//! Getting the set is the shell's business, and when it does is [`crate::key_cache`]'s.
+//! The shell fetches the set, and [`crate::key_cache`] decides when.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Map, Value};
@@ -27,67 +28,67 @@ pub struct KeySet {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IssuerKey {
     kid: Option<String>,
-    /// The one algorithm it is for, if the issuer says.
+    /// The one algorithm that it is for, if the issuer says so.
     algorithm: Option<Algorithm>,
     key: PublicKey,
 }
 
-/// A key of the set that is not used, for the operator's log.
+/// An ignored key of the set, for the operator's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnusedIssuerKey {
-    /// Which, counted from zero.
+    /// The key's index, from zero.
     pub index: usize,
-    /// Why.
+    /// The reason.
     pub reason: UnusedIssuerKeyReason,
 }
 
-/// Why a key is not used.
+/// Why a key is ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UnusedIssuerKeyReason {
-    /// For encryption, or a kind we do not take.
-    #[error("not for signatures, or of a kind or algorithm that is not taken here")]
+    /// It is for encryption, or of a kind that we do not accept.
+    #[error("not for signatures, or of a kind or algorithm that is not accepted here")]
     Kind,
     /// Its parts are missing, malformed or too weak.
     #[error("its parts are missing, malformed or too weak")]
     Malformed,
-    /// The set has its private half as well: nothing signed by it proves anything.
-    #[error("its private half is published with it")]
+    /// The set also contains its private half: its signatures prove nothing.
+    #[error("its private half is published too")]
     PrivateHalf,
 }
 
-/// Why there is no key set.
+/// Why a key set is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeySetError {
-    /// Not strict JSON.
+    /// It is not strict JSON.
     #[error("the key set is not strict JSON")]
     NotJson(#[source] StrictError),
-    /// Not an object with an array of objects `keys`.
-    #[error("the key set is no object with an array `keys` of objects")]
+    /// It is not an object with an array `keys` of objects.
+    #[error("the key set is not an object with an array `keys` of objects")]
     Shape,
-    /// Too many.
+    /// It has too many keys.
     #[error("the key set has more than {KEYS_MAX} keys")]
     TooMany,
-    /// No key of it can be used.
+    /// None of its keys can be used.
     #[error("the key set has no key that can be used")]
     Empty,
 }
 
-/// Which key a token means.
+/// Why a token's key is not found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoSuchKey {
-    /// The set has none of that id: it may be new, so the set is worth getting again.
-    #[error("the key set has no key of that id")]
+    /// The set has no key with that id: it may be new, so the set is worth fetching again.
+    #[error("the key set has no key with that id")]
     UnknownKid,
-    /// More than one could be meant.
+    /// More than one key could be meant.
     #[error("the token names no key, and more than one could be meant")]
     Ambiguous,
-    /// The key of that id is not for the algorithm: nothing to be mended by getting the set again.
-    #[error("the key of that id is not for the token's algorithm")]
+    /// The key with that id is for another algorithm; fetching the set again does not help.
+    #[error("the key with that id is not for the token's algorithm")]
     OtherAlgorithm,
 }
 
 impl KeySet {
-    /// Reads a set.
+    /// Parses a set.
     pub fn read(text: &[u8]) -> Result<Self, KeySetError> {
         let limits = JsonLimits { bytes_max: SET_BYTES_MAX, depth_max: DEPTH_MAX };
         let document = decode(text, limits).map_err(KeySetError::NotJson)?;
@@ -105,18 +106,18 @@ impl KeySet {
         if keys.is_empty() { Err(KeySetError::Empty) } else { Ok(Self { keys, left_out }) }
     }
 
-    /// What of the set is not used, and why.
+    /// The ignored keys, and why.
     pub fn left_out(&self) -> &[UnusedIssuerKey] {
         &self.left_out
     }
 
-    /// Whether there is a key of that id; a token without one may mean any set's only key.
+    /// Whether there is a key with that id. A token without an id may mean the only key of any set.
     pub fn knows(&self, kid: Option<&str>) -> bool {
         kid.is_none_or(|kid| self.keys.iter().any(|key| key.kid.as_deref() == Some(kid)))
     }
 
-    /// The one key that a token means. Where two could be meant, none is: an issuer that gives two keys one id is not to
-    /// be guessed at.
+    /// The one key that a token means. If two could be meant, none is used: the code does not guess when an issuer
+    /// gives two keys one id.
     pub fn find(&self, kid: Option<&str>, algorithm: Algorithm) -> Result<&PublicKey, NoSuchKey> {
         let named: Vec<&IssuerKey> =
             self.keys.iter().filter(|key| kid.is_none_or(|kid| key.kid.as_deref() == Some(kid))).collect();

@@ -1,7 +1,8 @@
-//! When an issuer's keys are fetched, and how long they are used: a pure machine. The shell fetches and tells.
+//! Decides when an issuer's keys are fetched, and how long they are used: a pure state machine. The shell fetches and
+//! reports.
 //!
-//! A token with a key id nobody knows costs at most one fetch per while, whoever sends how many of them; an issuer that is
-//! away does not lock anybody out at once; and keys that an issuer took back are gone with the next set.
+//! Tokens with unknown key ids cost at most one fetch per interval, however many arrive. An unreachable issuer does not
+//! lock its users out at once. Keys that an issuer withdrew are gone with the next set.
 
 use std::sync::Arc;
 
@@ -9,16 +10,16 @@ use servanda_contract::Timestamp;
 
 use crate::jwks::KeySet;
 
-/// How long and how often.
+/// How long keys are used, and how often they are fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyCachePolicy {
-    /// After this a set is fetched again when it is next asked for.
+    /// After this, a set is fetched again when it is next used.
     pub fresh_ms_max: u64,
-    /// After this a set is not used any more, however long the issuer is away.
+    /// After this, a set is not used any more, however long the issuer is unreachable.
     pub stale_ms_max: u64,
-    /// Between two fetches, at least.
+    /// The shortest time between two fetches.
     pub fetch_interval_ms_min: u64,
-    /// A fetch that was not heard of for this long is taken for lost.
+    /// A fetch without a report for this long counts as lost.
     pub fetch_ms_max: u64,
 }
 
@@ -26,9 +27,9 @@ pub struct KeyCachePolicy {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeyCache {
     held: Option<CachedKeySet>,
-    /// When the last fetch was begun.
+    /// When the last fetch began.
     begun_at: Option<Timestamp>,
-    /// Whether it is under way, as far as is known.
+    /// Whether it is still running, as far as is known.
     under_way: bool,
 }
 
@@ -41,38 +42,38 @@ struct CachedKeySet {
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyCacheEvent {
-    /// A token came that names this key, or none.
+    /// A token arrived that names this key, or none.
     Asked {
         /// The key's id.
         kid: Option<String>,
     },
-    /// A fetch brought a set that could be read.
+    /// A fetch returned a readable set.
     Fetched(KeySet),
-    /// A fetch brought nothing that could be used.
+    /// A fetch returned nothing usable.
     FetchFailed,
 }
 
-/// What the shell is to do.
+/// What the shell must do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyCacheAction {
-    /// Get the set and tell.
+    /// Fetch the set and report.
     Fetch,
 }
 
-/// What a token can be checked with at present.
+/// What a token can be verified with at present.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IssuerKeyLookup {
     /// This set; it has the key.
     Use(Arc<KeySet>),
-    /// A fetch is under way that may bring the key: look again when it has ended.
+    /// A fetch is running that may bring the key: look again when it has finished.
     Wait,
     /// The issuer has no such key, as of its last set.
     UnknownKid,
-    /// There is no set that may still be used.
+    /// No set may be used any more.
     Unavailable,
 }
 
-/// What follows.
+/// The next state, and what the shell must do.
 pub fn step(
     mut cache: KeyCache,
     terms: &KeyCachePolicy,
@@ -97,7 +98,7 @@ pub fn step(
 }
 
 impl KeyCache {
-    /// What a token that names this key can be checked with. After `Asked`, so that what is due is under way.
+    /// What a token with this key can be verified with. Called after `Asked`, so that a due fetch is already running.
     pub fn lookup(&self, terms: &KeyCachePolicy, kid: Option<&str>, now: Timestamp) -> IssuerKeyLookup {
         let usable = self.held.as_ref().filter(|held| now.since_ms(held.fetched_at) < terms.stale_ms_max);
         match usable {

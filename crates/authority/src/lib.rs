@@ -1,9 +1,9 @@
-//! Who is calling and what they may: rights that only ever shrink, the credentials that carry them, and the challenges for
-//! those who lack some.
+//! Callers and their rights: rights that only ever shrink, the credentials that carry them, and the challenges for
+//! callers who lack some.
 //!
-//! Everything here takes values and returns values. There is deliberately no socket, no store and no clock: a key is looked
-//! up, a key set fetched and a revocation asked about by whoever uses this, and time is handed in. Randomness is the one
-//! thing that is taken from outside, for new keys.
+//! Everything here takes values and returns values. There is deliberately no socket, no store and no clock: the user of
+//! this crate looks up keys, fetches key sets, reads revocations and passes the time in. Only randomness for new keys
+//! comes from outside.
 
 pub mod api_key;
 pub mod bearer;

@@ -1,15 +1,16 @@
-//! Takes secrets out of what comes back: an upstream that repeats the credential it was given must not hand it to an agent.
+//! Removes secrets from what comes back: an upstream that repeats its credential must not pass it to an agent.
 //!
-//! All occurrences in all forms an echo has (as it is, in other case, escaped in JSON once or twice, in an address once or twice, in HTML
-//! once or twice or inside an address, base64 once or twice at any place of a longer text, hex with or without separators, and both across
-//! lines, indentation and blanks) are looked for, in a fixed number of passes, each linear in the text. A secret that was hashed, encrypted,
-//! compressed, reversed, cut into pieces or encoded in a way that is not listed (base32, base58, rot13, quoted-printable) is not found. A
-//! secret that crosses the border of two texts is found only if they are scrubbed as one. `docs/credentials.md` has the whole list.
+//! The scrubber looks for all occurrences in all usual forms of an echo (verbatim, in other case, escaped in JSON once
+//! or twice, in an address once or twice, in HTML once or twice or inside an address, base64 once or twice at any place
+//! of a longer text, hex with or without separators, and both across lines, indentation and blanks), in a fixed number
+//! of passes, each linear in the text. It does not find a secret that was hashed, encrypted, compressed, reversed, cut
+//! into pieces or encoded in a way that is not listed (base32, base58, rot13, quoted-printable). It finds a secret that
+//! crosses the border of two texts only if they are scrubbed as one. `docs/credentials.md` has the whole list.
 //!
-//! What is scrubbed as text need not be JSON afterwards: a secret may look like the second half of an escape. What is scrubbed
-//! as JSON is.
+//! Text that is scrubbed as text may no longer be JSON: a secret may look like the second half of an escape. Text that
+//! is scrubbed as JSON stays JSON.
 //!
-//! Credentials that are new for every call are known by how all of them begin, a stem: to look for each of them by itself
+//! Credentials that are new for every call are recognised by their common beginning, a stem: searching for each of them
 //! would cost more than the call.
 
 mod forms;
@@ -25,22 +26,22 @@ use crate::Secret;
 use forms::SecretForm;
 use view::{DecodedView, Decoding, EXPANSION_MAX, READINGS};
 
-/// What stands in a secret's place. Nothing in it has to be escaped anywhere.
+/// Replaces a secret. No format needs to escape any of its characters.
 pub const REDACTED: &str = "[redacted]";
-/// Bytes of the shortest secret: anything shorter would black out ordinary words.
+/// Bytes of the shortest secret: a shorter one would black out ordinary words.
 pub const SECRET_BYTES_MIN: usize = 6;
-/// Bytes of the longest.
+/// Bytes of the longest secret.
 pub const SECRET_BYTES_MAX: usize = 16 << 10;
-/// Secrets one scrubber knows.
+/// The most secrets of one scrubber.
 pub const SECRETS_MAX: usize = 2_048;
-/// Bytes of all of them together: the searcher takes a hundred times that and more.
+/// Bytes of all secrets together: the searcher needs more than a hundred times that.
 pub const SECRETS_BYTES_MAX: usize = 256 << 10;
-/// Bytes of text that are decoded at once: what is decoded needs many times its size.
+/// Bytes of text that are decoded at once: decoding needs many times their size.
 const WINDOW_BYTES: usize = 256 << 10;
 /// How far a value may reach beyond its stem.
 const TAIL_BYTES_MAX: usize = SECRET_BYTES_MAX;
 
-/// Knows the secrets of one upstream, in every form.
+/// The secrets of one upstream, in every form.
 #[derive(Clone)]
 pub struct Scrubber {
     searcher: AhoCorasick,
@@ -58,25 +59,25 @@ struct SecretFormKind {
     is_encoded: bool,
 }
 
-/// Why there is no scrubber for these secrets. They are named by their place.
+/// Why there is no scrubber for these secrets. Errors name a secret by its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ScrubberError {
-    /// Too short to be looked for: refused when it is configured, because else it would be let through.
-    #[error("secret {index} has fewer than {SECRET_BYTES_MIN} bytes and could not be kept out of answers")]
+    /// Too short to be searched for: refused when it is configured, because it could not be removed from answers.
+    #[error("secret {index} has fewer than {SECRET_BYTES_MIN} bytes and could not be removed from answers")]
     TooShort {
-        /// Which, counted from zero.
+        /// The secret's index, from zero.
         index: usize,
     },
     /// Too long.
     #[error("secret {index} has more than {SECRET_BYTES_MAX} bytes")]
     TooLong {
-        /// Which, counted from zero.
+        /// The secret's index, from zero.
         index: usize,
     },
-    /// Too many.
+    /// Too many secrets.
     #[error("more than {SECRETS_MAX} secrets")]
     TooMany,
-    /// Too long together.
+    /// Too many bytes in all secrets together.
     #[error("the secrets have more than {SECRETS_BYTES_MAX} bytes together")]
     TooMuch,
 }
@@ -87,8 +88,8 @@ impl Scrubber {
         Self::with_stems(secrets, &[])
     }
 
-    /// A scrubber for these secrets, and for everything that begins with one of these stems and goes on as tokens do. Stems
-    /// count as secrets, after the others.
+    /// A scrubber for these secrets, and for everything that begins with one of these stems and continues like a token.
+    /// Stems count as secrets, after the others.
     pub fn with_stems(secrets: &[Secret], stems: &[Secret]) -> Result<Self, ScrubberError> {
         if secrets.len() + stems.len() > SECRETS_MAX {
             return Err(ScrubberError::TooMany);
@@ -113,15 +114,15 @@ impl Scrubber {
                 _ => return Err(ScrubberError::TooLong { index }),
             }
         }
-        // Where a secret is a stem, too, the stem takes more.
+        // If a secret is also a stem, the stem removes more.
         forms.sort_by(|(one, one_bytes), (other, other_bytes)| {
             one_bytes.as_slice().cmp(other_bytes).then_with(|| other.is_stem.cmp(&one.is_stem))
         });
         forms.dedup_by(|(_, later), (_, before)| later.as_slice() == before.as_slice());
-        // Standard matching is the one that reports overlaps, and those must go as a whole.
+        // Only standard matching reports overlaps, and overlapping secrets must be removed as a whole.
         let searcher = AhoCorasick::builder()
             .match_kind(MatchKind::Standard)
-            // Of few patterns the library would make a table with a row for each of their bytes: gigabytes of it.
+            // For few patterns the library would build a table with a row for each of their bytes: gigabytes.
             .kind(Some(AhoCorasickKind::ContiguousNFA))
             .ascii_case_insensitive(true)
             .build(forms.iter().map(|(_, bytes)| bytes.as_slice()))
@@ -137,7 +138,7 @@ impl Scrubber {
         if spans.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(without(text, spans)) }
     }
 
-    /// The same for text.
+    /// The same for a string.
     pub fn scrub_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.scrub(text.as_bytes()) {
             Cow::Borrowed(_) => Cow::Borrowed(text),
@@ -145,30 +146,30 @@ impl Scrubber {
         }
     }
 
-    /// The same for JSON, which is JSON afterwards: where there was a secret, there is a text in its place. What has none keeps
-    /// its bytes, and what is not JSON is scrubbed as text.
+    /// The same for JSON, which stays JSON: a string replaces a secret. Parts without a secret keep their bytes, and
+    /// text that is not JSON is scrubbed as text.
     pub fn scrub_json<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
         json::scrub(self, text)
     }
 
-    /// How long the longest form is: so much of the end of something that was cut off may be the beginning of one.
+    /// The length of the longest form: the last bytes of a truncated text may be the beginning of one.
     pub fn longest_bytes(&self) -> usize {
         self.searcher.max_pattern_len()
     }
 
-    /// How much memory the searcher takes.
+    /// The memory that the searcher takes.
     #[cfg(test)]
     fn memory_bytes(&self) -> usize {
         self.searcher.memory_usage()
     }
 
-    /// Where secrets are: in order, apart from each other.
+    /// The spans of the secrets: in order, without overlaps.
     fn spans(&self, text: &[u8]) -> Vec<(usize, usize)> {
         let mut spans = Vec::new();
         let mut window_start = 0;
         while window_start < text.len() {
             let end = window_start.saturating_add(WINDOW_BYTES).saturating_add(self.overlap_bytes).min(text.len());
-            // Backslashes are read in pairs, and in pairs of pairs: a window does not begin inside of one.
+            // Backslashes are read in pairs, and in pairs of pairs: a window must not begin inside of one.
             let before = text.get(..window_start).unwrap_or_default();
             let backslashes = before.iter().rev().take_while(|byte| **byte == b'\\').count();
             let begin = window_start - backslashes % 4;
@@ -191,9 +192,10 @@ impl Scrubber {
         merged(spans)
     }
 
-    /// The spans of the text that hold the secrets found in a reading of it.
+    /// The spans of the text whose decoded form contains a secret.
     fn spans_in_view(&self, view: &DecodedView, last: Decoding) -> Vec<(usize, usize)> {
-        // Without its blanks a plain sentence may look like a secret, so only encoded forms count where blanks were left out.
+        // Without its blanks a plain sentence may look like a secret, so only encoded forms count if blanks were
+        // removed.
         let found = self.find_forms(&view.bytes, |kind| match last {
             Decoding::Separators => kind.is_hex,
             Decoding::Blanks => kind.is_encoded,
@@ -210,7 +212,8 @@ impl Scrubber {
                 continue;
             };
             let (start, end) = (found.start(), if kind.is_stem { token.end_from(found.end()) } else { found.end() });
-            // A span that overlaps the last one is joined to it: a text of nothing but secrets has one span, not one for each form.
+            // A span that overlaps the last one is joined to it: a text of nothing but secrets has one span, not one
+            // for each form.
             match spans.last_mut() {
                 Some((last_start, last_end)) if *last_start <= start && start <= *last_end => {
                     *last_end = end.max(*last_end);
@@ -222,11 +225,11 @@ impl Scrubber {
     }
 }
 
-/// Finds where tokens end, however they are encoded: at the first byte that no token contains. Callers ask from left to right, so it
-/// looks at every byte once; otherwise a text of nothing but stems would be read again for each of them.
+/// Finds the ends of tokens, however they are encoded: at the first byte that no token contains. Callers ask from left
+/// to right, so it reads every byte once; otherwise a text of nothing but stems would be read again for each of them.
 struct TokenEndFinder<'a> {
     text: &'a [u8],
-    /// The end that was found last.
+    /// The last end found.
     end: usize,
 }
 
@@ -268,7 +271,7 @@ fn merged(mut spans: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
 
 impl fmt::Debug for Scrubber {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The searcher would print what it looks for.
+        // The searcher would print the secrets.
         formatter.debug_struct("Scrubber").field("forms_count", &self.searcher.patterns_len()).finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! Seals values that are kept in a store that others may read: AES-256-GCM, with the purpose and the place in the store as associated
+//! Seals values in a store that others may read: AES-256-GCM, with the purpose and the place in the store as associated
 //! data, so that a value sealed for one place cannot be moved to another.
 
 use std::fmt;
@@ -19,12 +19,12 @@ pub struct SealingKey {
     purpose: &'static str,
 }
 
-/// Bytes that are no key.
+/// The bytes are not a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a sealing key is {KEY_BYTES} bytes")]
+#[error("a sealing key must have {KEY_BYTES} bytes")]
 pub struct BadSealingKey(());
 
-/// Something that was not sealed with this key for this place, or was changed.
+/// The value was not sealed with this key for this place, or was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the stored value cannot be opened with the key of this gateway")]
 pub struct SealingError(());
@@ -46,7 +46,7 @@ impl SealingKey {
         Ok(URL_SAFE_NO_PAD.encode(whole))
     }
 
-    /// Opens what was sealed for that place.
+    /// Opens a value that was sealed for that place.
     pub fn open(&self, place: &str, sealed: &str) -> Result<Secret, SealingError> {
         let bytes = URL_SAFE_NO_PAD.decode(sealed).map_err(|_| SealingError(()))?;
         let (nonce, rest) = bytes.split_at_checked(NONCE_LEN).ok_or(SealingError(()))?;

@@ -1,16 +1,17 @@
-//! A secret value: wiped when it is dropped, absent from every print, never serialised. Who needs the bytes has to say so.
+//! A secret value: wiped when it is dropped, absent from every print, never serialised. Code that needs the bytes must
+//! call `expose`.
 
 use std::fmt;
 
 use zeroize::Zeroizing;
 
-/// Bytes that nobody but the one they are for may see.
+/// Bytes that only their intended recipient may see.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<Vec<u8>>);
 
-/// There is no randomness to be had.
+/// The operating system provides no randomness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the operating system gives no randomness")]
+#[error("the operating system provides no randomness")]
 pub struct NoRandomness(());
 
 impl Secret {

@@ -1,8 +1,8 @@
-//! The signatures we take on access tokens: four algorithms, each with one kind of key. There is no symmetric one and no
-//! `none`, so that neither can be asked for.
+//! The signatures that we accept on access tokens: four algorithms, each with one kind of key. There is no symmetric
+//! algorithm and no `none`, so a token cannot ask for either.
 //!
-//! This stands on aws-lc-rs itself. What a token library adds is what must be ours: it keeps the last of duplicate claims
-//! and reads the clock, and its choice of cryptography is a process-wide setting that panics where it was not made.
+//! This uses aws-lc-rs directly. A token library would keep the last of duplicate claims and read the clock, both of
+//! which must be our decision, and its choice of cryptography is a process-wide setting that panics if it was not made.
 
 use std::fmt;
 
@@ -36,7 +36,7 @@ pub enum Algorithm {
     EdDsa,
 }
 
-/// A public key of one kind. Which algorithms it can be used with follows from the kind, never from a token.
+/// A public key of one kind. The kind decides which algorithms it can be used with, never a token.
 #[derive(Clone, PartialEq, Eq)]
 pub enum PublicKey {
     /// RSA.
@@ -52,7 +52,7 @@ pub enum PublicKey {
     Ed25519(Vec<u8>),
 }
 
-/// A signature that is not by this key over these bytes, or not by an algorithm of it.
+/// The signature is not by this key over these bytes, or not by an algorithm for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the signature is not by this key")]
 pub struct BadSignature(());
@@ -88,7 +88,7 @@ impl PublicKey {
         good.then_some(Self::Rsa { modulus, exponent })
     }
 
-    /// A point on P-256; that it is on the curve is checked with each signature.
+    /// A point on P-256; each verification checks that it is on the curve.
     pub(crate) fn p256(x: &[u8], y: &[u8]) -> Option<Self> {
         let good = x.len() == COORDINATE_BYTES && y.len() == COORDINATE_BYTES;
         good.then(|| Self::P256([&[4], x, y].concat()))
@@ -109,7 +109,7 @@ impl PublicKey {
         )
     }
 
-    /// Whether the signature is by this key.
+    /// Checks that the signature is by this key.
     pub fn verify(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> Result<(), BadSignature> {
         let verified = match (self, algorithm) {
             (Self::Rsa { modulus, exponent }, Algorithm::Rs256) => RsaPublicKeyComponents { n: modulus, e: exponent }

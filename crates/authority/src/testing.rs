@@ -1,4 +1,4 @@
-//! What the tests of this crate share: golden files, random rights over a small world, and a principal to begin with.
+//! Shared by the tests of this crate: golden files, random rights over a small world, and a principal to begin with.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,7 @@ use crate::{
     rights::{Narrowing, ResourcePatterns, Rights, RightsDimension, Scope, Scopes, ToolPatterns},
 };
 
-/// A point in time that the tests call the present.
+/// The present time in the tests.
 pub(crate) const NOW: Timestamp = Timestamp::from_unix_ms(1_800_000_000_000);
 
 pub(crate) const SCOPES: [&str; 4] = ["billing:read", "billing:write", "crm:read", "all"];
@@ -101,7 +101,7 @@ pub(crate) fn in_ms(after_ms: u64) -> Timestamp {
     Timestamp::from_unix_ms(NOW.unix_ms() + after_ms)
 }
 
-/// Somebody who was authenticated, by way of a real key.
+/// An authenticated user, by way of a real key.
 pub(crate) fn user(rights: Rights) -> AuthenticatedCaller {
     user_of("acme", "ada", rights)
 }

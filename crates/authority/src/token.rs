@@ -1,7 +1,8 @@
-//! Access tokens (RFC 9068 and what issuers make of it): verified against an issuer's keys, for our resource, at a time.
+//! Access tokens (RFC 9068 and its variants): verified against an issuer's keys, for our resource, at a time.
 //!
-//! Two steps, because keys have to be looked up in between: [`UnverifiedToken`] says only which issuer and key to look for,
-//! and [`UnverifiedToken::verify`] decides. A token is never passed on: what leaves is minted for the call.
+//! Two steps, because keys have to be looked up in between: [`UnverifiedToken`] only says which issuer and key to look
+//! up, and [`UnverifiedToken::verify`] decides. A token is never passed on: upstreams get a credential that is created
+//! for the call.
 
 mod claims;
 
@@ -25,49 +26,49 @@ use crate::{
 
 /// Bytes of a token.
 pub const TOKEN_BYTES_MAX: usize = 16 << 10;
-/// By how much two clocks may differ, at most.
+/// The most that two clocks may differ.
 pub const LEEWAY_MS_MAX: u64 = 120_000;
 const DEPTH_MAX: usize = 16;
 const DOMAIN: &[u8] = b"servanda/access-token/v1\0";
 
-/// An authorization server whose tokens are taken.
+/// An authorization server whose tokens are accepted.
 #[derive(Debug, Clone)]
 pub struct Issuer {
     /// `iss`, exactly.
     pub issuer: String,
-    /// What `aud` must have: our resource identifier (RFC 8707).
+    /// What `aud` must contain: our resource identifier (RFC 8707).
     pub audience: String,
-    /// Algorithms that are taken from it.
+    /// The algorithms that are accepted from it.
     pub algorithms: Vec<Algorithm>,
-    /// Which tenant its users belong to.
+    /// The tenant of its users.
     pub tenant: TenantSource,
-    /// The claim that names the user; `sub` if none is given.
+    /// The claim that names the user; `sub` if `None`.
     pub principal_claim: Option<String>,
-    /// What goes before that name. Two issuers of one tenant may both have an `ada`: this tells them apart.
+    /// A prefix for that name. It distinguishes two issuers of one tenant that both have an `ada`.
     pub principal_prefix: String,
-    /// The claim that lists the user's groups; none are known if it is not given.
+    /// The claim that lists the user's groups; without it no groups are known.
     pub groups_claim: Option<String>,
-    /// What its tokens allow at most. A token's scopes and end narrow it.
+    /// The most that its tokens allow. A token's scopes and end narrow it.
     pub rights: Rights,
-    /// By how much its clock may differ from ours, within [`LEEWAY_MS_MAX`].
+    /// How much its clock may differ from ours, within [`LEEWAY_MS_MAX`].
     pub leeway_ms: u64,
 }
 
 /// Where a tenant's name comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TenantSource {
-    /// All are of this one.
+    /// All users belong to this tenant.
     Fixed(String),
-    /// A claim says.
+    /// A claim names the tenant.
     Claim {
-        /// Which.
+        /// The claim's name.
         claim: String,
-        /// The tenants this issuer may name; any, if it is the only one or trusted with all of them.
+        /// The tenants that this issuer may name; any, if it is the only issuer or trusted with all of them.
         tenants: Option<BTreeSet<String>>,
     },
 }
 
-/// A token that was taken apart and not believed.
+/// A parsed token whose signature is not verified yet.
 pub struct UnverifiedToken<'a> {
     signed: &'a str,
     signature: Vec<u8>,
@@ -77,64 +78,64 @@ pub struct UnverifiedToken<'a> {
     claims: Map<String, Value>,
 }
 
-/// Why a token is not taken. Nothing of the token is in it but names of claims.
+/// Why a token is not accepted. The error contains nothing of the token except names of claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     /// Longer than any token.
     #[error("the token has more than {TOKEN_BYTES_MAX} bytes")]
     TooLong,
-    /// Not three parts of base64url, or not strict JSON in them.
+    /// It does not have three parts of base64url, or they are not strict JSON.
     #[error("not of the form of a signed token")]
     Malformed,
-    /// An algorithm that nobody may use here: `none`, a symmetric one, an unknown one.
-    #[error("the token's algorithm is not taken from anybody")]
+    /// An algorithm that no issuer may use here: `none`, a symmetric one, an unknown one.
+    #[error("the token's algorithm is not accepted from any issuer")]
     Algorithm,
-    /// One that this issuer may not use.
-    #[error("the token's algorithm is not taken from its issuer")]
+    /// An algorithm that this issuer may not use.
+    #[error("the token's algorithm is not accepted from its issuer")]
     AlgorithmOfIssuer,
-    /// Extensions that must be understood.
+    /// It has extensions that must be understood.
     #[error("the token asks for extensions that are not known here")]
     Critical,
-    /// Some other kind of token.
+    /// Another kind of token.
     #[error("the token is not an access token")]
     Type,
-    /// Not of the issuer it is checked for.
-    #[error("the token is of another issuer")]
+    /// Another issuer's token.
+    #[error("the token was issued by another issuer")]
     Issuer,
-    /// No key to check it with.
-    #[error("no key for the token")]
+    /// There is no key to verify it with.
+    #[error("there is no key to verify the token with")]
     Key(#[source] NoSuchKey),
-    /// Not signed by the key it names.
+    /// It is not signed by the key that it names.
     #[error("the token's signature is wrong")]
     Signature,
-    /// Not for us.
+    /// It is not for this server.
     #[error("the token is not for this server")]
     Audience,
-    /// Over.
+    /// It has expired.
     #[error("the token has expired")]
     Expired,
-    /// Not begun.
-    #[error("the token is not yet good")]
+    /// It is not valid yet.
+    #[error("the token is not valid yet")]
     NotYet,
-    /// A claim is missing or not of its type.
-    #[error("the token's claim `{0}` is missing or not of its type")]
+    /// A claim is missing or has the wrong type.
+    #[error("the token's claim `{0}` is missing or has the wrong type")]
     Claim(&'static str),
-    /// The configured claim for tenant, principal or groups.
+    /// The configured claim for tenant, principal or groups is missing or malformed.
     #[error("the token has no usable claim for the configured tenant, principal or groups")]
     ConfiguredClaim,
-    /// A tenant that the issuer has no say in.
+    /// A tenant that the issuer may not name.
     #[error("the token names a tenant that its issuer may not name")]
     Tenant,
-    /// Scopes that are none, or too many.
-    #[error("the token's scopes are not scopes")]
+    /// Malformed scopes, or too many.
+    #[error("the token's scopes are malformed")]
     Scopes(#[source] InvalidScopeText),
-    /// More actors than are followed.
+    /// Too many actors.
     #[error("the token's chain of actors is too long")]
     Actors,
 }
 
 impl<'a> UnverifiedToken<'a> {
-    /// Takes a token apart.
+    /// Parses a token.
     pub fn read(text: &'a str) -> Result<Self, TokenError> {
         if text.len() > TOKEN_BYTES_MAX {
             return Err(TokenError::TooLong);
@@ -152,7 +153,7 @@ impl<'a> UnverifiedToken<'a> {
         if !is_access_token(header.get("typ")) {
             return Err(TokenError::Type);
         }
-        // Whatever else a header brings along (`jwk`, `jku`, `x5u`, `x5c`) is an offer of keys by whoever forged it.
+        // Other header members (`jwk`, `jku`, `x5u`, `x5c`) would let a forger supply the key, so they are ignored.
         let kid = match header.get("kid") {
             None => None,
             Some(Value::String(kid)) if kid.len() <= KID_BYTES_MAX => Some(kid.clone()),
@@ -162,17 +163,17 @@ impl<'a> UnverifiedToken<'a> {
         Ok(Self { signed, signature, algorithm, kid, issuer, claims })
     }
 
-    /// Who it says it is of, for choosing an [`Issuer`]; not to be believed.
+    /// The issuer that it claims, for choosing an [`Issuer`]; not verified.
     pub fn issuer(&self) -> &str {
         &self.issuer
     }
 
-    /// The key it says it was signed with, for looking it up; not to be believed.
+    /// The key that it claims, for looking it up; not verified.
     pub fn kid(&self) -> Option<&str> {
         self.kid.as_deref()
     }
 
-    /// Decides.
+    /// Verifies the token.
     pub fn verify(&self, issuer: &Issuer, keys: &KeySet, now: Timestamp) -> Result<AuthenticatedCaller, TokenError> {
         if self.issuer != issuer.issuer {
             return Err(TokenError::Issuer);
@@ -182,7 +183,7 @@ impl<'a> UnverifiedToken<'a> {
         }
         let key = keys.find(self.kid(), self.algorithm).map_err(TokenError::Key)?;
         key.verify(self.algorithm, self.signed.as_bytes(), &self.signature).map_err(|_| TokenError::Signature)?;
-        // From here on it is the issuer who speaks.
+        // From here on the claims are verified.
         let claims = claims::read(&self.claims, issuer, now)?;
         Ok(VerifiedCredential {
             tenant: claims.tenant,
@@ -196,14 +197,14 @@ impl<'a> UnverifiedToken<'a> {
         .into())
     }
 
-    /// The signature is not part of it: of some algorithms two signatures are good for the same token, and a revoked one
-    /// must not come back with the other.
+    /// The signature is not part of the id: with some algorithms two signatures are valid for the same token, and a
+    /// revoked token must not come back with the other.
     fn credential(&self, id: Option<&str>) -> CredentialId {
         id.map_or_else(|| credential_of("signed", &self.issuer, self.signed), |id| credential_of_id(&self.issuer, id))
     }
 }
 
-/// What a token with a `jti` is recorded and revoked by.
+/// The id by which a token with a `jti` is recorded and revoked.
 pub fn credential_of_id(issuer: &str, jti: &str) -> CredentialId {
     credential_of("jti", issuer, jti)
 }
@@ -213,7 +214,7 @@ impl TokenError {
     pub const fn client_message(&self) -> &'static str {
         match self {
             Self::Expired => "the access token has expired",
-            Self::NotYet => "the access token is not yet good",
+            Self::NotYet => "the access token is not valid yet",
             Self::Audience => "the access token is not for this server",
             Self::Scopes(_) => "the access token's scopes cannot be read",
             _ => "the access token is not valid here",
@@ -237,7 +238,7 @@ fn object(part: &str) -> Result<Map<String, Value>, TokenError> {
     }
 }
 
-/// Other kinds of tokens are signed by the same keys: of a logout, of a proof of possession, our own of a call.
+/// The same keys sign other kinds of tokens: for logout, for proof of possession, our own for a call.
 fn is_access_token(kind: Option<&Value>) -> bool {
     let Some(kind) = kind else { return true };
     let Some(kind) = kind.as_str().map(str::to_ascii_lowercase) else { return false };

@@ -1,4 +1,4 @@
-//! Who is on the other side, as far as it says so itself: shown in records, trusted for nothing.
+//! The client's own name for itself (`clientInfo`). Records show it; nothing trusts it.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ struct Implementation<'a> {
     version: Cow<'a, str>,
 }
 
-/// "name version" of a `clientInfo`, or nothing where it is not one: a client is not refused for how it calls itself.
+/// "name version" from a `clientInfo`, or `None` if it is malformed: a client is not refused because of its name.
 pub(crate) fn client_name(client_info: Option<&RawValue>) -> Option<String> {
     let raw = client_info?.get();
     if !raw.starts_with('{') {

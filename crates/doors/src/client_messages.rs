@@ -1,5 +1,5 @@
-//! What a server says beside an answer, as the client is told: progress under the client's own token, log lines of the
-//! level it wants, questions under an id of ours, other notifications as they are.
+//! Renders what a server sends besides its answer into messages for the client: progress under the client's own token,
+//! log lines from the level it wants, questions under an id of our own, other notifications unchanged.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -10,36 +10,36 @@ use servanda_mcp::{Id, LogLevel, envelope, fields::method};
 
 use crate::{questions::SessionQuestion, session::LegacyClientSession, splice};
 
-/// What every notification's method begins with.
+/// The prefix of every notification's method.
 const NOTIFICATION: &str = "notifications/";
 
-/// Who is told, and what of it.
+/// Which messages the client gets.
 #[derive(Debug)]
 pub(crate) struct ClientMessageAudience {
-    /// What the client calls the request's progress, if it wants any.
+    /// The client's progress token for the request, if it wants progress.
     pub(crate) progress_token: Option<String>,
     pub(crate) log: ClientLogFilter,
-    /// Whom a question goes to; a modern client is asked by the answer, never on the way.
+    /// The session that questions go to. A modern client is asked in the answer instead, never while the request runs.
     pub(crate) session: Option<Arc<LegacyClientSession>>,
 }
 
-/// Which log lines are wanted.
+/// Which log lines the client wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClientLogFilter {
-    /// Those the session wants, all if it did not say.
+    /// Those from the session's log level on; all of them if the session set no level.
     OfSession,
-    /// From that level on.
+    /// Those from this level on.
     From(LogLevel),
     None,
 }
 
-/// Turns remarks into messages.
+/// Turns what the engine reports into wire messages for one client.
 #[derive(Debug)]
 pub(crate) struct ClientMessageRelay {
     audience: ClientMessageAudience,
-    /// Progress only ever goes up.
+    /// The last progress sent. Progress only ever goes up.
     progress: f64,
-    /// Questions that may still be open. Bounded by how many may be.
+    /// Questions that may still be open. The session's question limit bounds them.
     asked: Vec<Id>,
 }
 
@@ -48,7 +48,7 @@ impl ClientMessageRelay {
         Self { audience, progress: f64::NEG_INFINITY, asked: Vec::new() }
     }
 
-    /// A relay of what is said to a session outside any request.
+    /// A relay for messages to a session that belong to no request.
     pub(crate) fn for_session(session: Arc<LegacyClientSession>) -> Self {
         Self::new(ClientMessageAudience {
             progress_token: None,
@@ -57,7 +57,7 @@ impl ClientMessageRelay {
         })
     }
 
-    /// The message, where the client is to get one.
+    /// The message to send, or `None` if the client is not to get one.
     pub(crate) fn render(&mut self, remark: ClientMessage) -> Option<Vec<u8>> {
         match remark {
             ClientMessage::Progress(params) => self.render_progress(&params),
@@ -72,7 +72,7 @@ impl ClientMessageRelay {
         }
     }
 
-    /// Asks a question, where the client can be asked.
+    /// Asks a question, if the client can be asked.
     pub(crate) fn ask(&mut self, ask: PendingQuestion) -> Option<SessionQuestion> {
         let session = self.audience.session.as_ref()?;
         let question = session.questions.open(ask, &session.requester.capabilities)?;
@@ -81,7 +81,7 @@ impl ClientMessageRelay {
         Some(question)
     }
 
-    /// Withdraws the questions that are still open, one at a time: what the client is told of it.
+    /// Withdraws one question that is still open, and returns the cancellation to send to the client.
     pub(crate) fn withdraw(&mut self) -> Option<Vec<u8>> {
         let session = self.audience.session.as_ref()?;
         loop {
@@ -122,7 +122,7 @@ impl ClientMessageRelay {
     }
 }
 
-/// What parameters say; serde would also read an array, member by member.
+/// Parses parameters that must be an object: serde would also read an array, member by member.
 fn object<'a, T: Deserialize<'a>>(params: &'a RawValue) -> Option<T> {
     params.get().starts_with('{').then(|| serde_json::from_str(params.get()).ok()).flatten()
 }
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(passed(&mut deaf, ClientMessage::Progress(raw(r#"{"progress":1}"#))), None);
     }
 
-    /// What is wanted, of which level a line is, and whether it is told.
+    /// Columns: the filter, the session, the line's level, and whether the client gets the line.
     #[test]
     fn log_lines_are_told_from_the_level_wanted() {
         let (silent, wanting) = (session(), session());

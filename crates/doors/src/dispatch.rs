@@ -1,5 +1,5 @@
-//! What each method answers, the same over every transport. Which messages a transport accepts, and how answers travel,
-//! is decided before and after.
+//! Answers each method, the same way over every transport. The transports decide which messages they accept, and how
+//! answers travel.
 
 use std::{borrow::Cow, pin::Pin, sync::Arc};
 
@@ -27,14 +27,14 @@ use crate::{
     slots::{CallerSlot, CallerSlots, NoCallerSlot},
 };
 
-/// The part of a door that no transport changes.
+/// The part of a door that is the same for every transport.
 #[derive(Debug)]
 pub(crate) struct MethodDispatcher<G> {
     pub(crate) gateway: Arc<G>,
     pub(crate) server_info: Arc<RenderedServerInfo>,
     limits: DispatchLimits,
     requests: Arc<CallerSlots>,
-    /// The runtime of several threads that the door was made on, if it was.
+    /// The multi-threaded runtime that the door was created on, if it was one.
     shared_runtime: Option<Handle>,
 }
 
@@ -45,9 +45,9 @@ pub(crate) enum DispatchReply {
     Result(String),
     /// At once, and a legacy session begins.
     Initialize(Box<ClientInitialization>),
-    /// When somebody else has been asked, with nothing to say on the way.
+    /// Later, with this result; no messages go out before it.
     Deferred(DeferredResult),
-    /// When it is done.
+    /// Later; messages may go out before the answer.
     Running(Box<RunningRequest>),
     /// When the subscription ends.
     Listen(Box<ListenRequest>),
@@ -56,19 +56,19 @@ pub(crate) enum DispatchReply {
 /// A client that begins a session.
 #[derive(Debug)]
 pub(crate) struct ClientInitialization {
-    /// What it is answered.
+    /// The result of `initialize`.
     pub(crate) result: String,
     pub(crate) client: Option<String>,
     pub(crate) capabilities: ClientCapabilities,
     pub(crate) version: ProtocolVersion,
 }
 
-/// An answer that takes a moment.
+/// An answer that is not there at once.
 pub(crate) struct DeferredResult {
     pub(crate) work: Pin<Box<dyn Future<Output = Result<String, ProtocolFault>> + Send>>,
-    /// Whether the session is another afterwards, and what is kept of it has to be written down again.
+    /// Whether the request changes the session, so that its stored note must be written again.
     pub(crate) changes_session: bool,
-    /// Its place among all requests, to be held until the answer is out.
+    /// Its place among all requests, held until the answer is out.
     pub(crate) slot: CallerSlot,
 }
 
@@ -86,8 +86,8 @@ impl<G: Gateway> MethodDispatcher<G> {
         }
     }
 
-    /// Answers a request whose era has been decided and whose transport has no objections. It must run in a runtime:
-    /// work may be spawned.
+    /// Answers a request whose era is decided and which the transport accepts. Must be called in a runtime: it may
+    /// spawn work.
     pub(crate) fn answer(
         &self,
         request: &DoorRequest<'_>,
@@ -122,7 +122,7 @@ impl<G: Gateway> MethodDispatcher<G> {
         }
     }
 
-    /// Refuses capabilities that nobody could want to keep: they are, with every session, and with what is known for them.
+    /// Refuses oversized capabilities, because they are kept with every session and with what is cached for them.
     pub(crate) fn require_bounded_capabilities(&self, capabilities: Option<&RawValue>) -> Result<(), ProtocolFault> {
         let bytes_max = self.limits.capabilities_bytes_max;
         match capabilities {
@@ -161,10 +161,10 @@ impl<G: Gateway> MethodDispatcher<G> {
         let Some(runtime) = self.runtime_for_long() else {
             return Ok(DispatchReply::Deferred(DeferredResult::new(slot, list)));
         };
-        // What a requester is shown of thousands of tools may have to be worked out first.
+        // Filtering thousands of tools for this requester may take long, so it runs on the other runtime.
         let listed = runtime.spawn(list);
         Ok(DispatchReply::Deferred(DeferredResult::new(slot, async {
-            listed.await.unwrap_or_else(|_| Err(ProtocolFault::internal("the list could not be made")))
+            listed.await.unwrap_or_else(|_| Err(ProtocolFault::internal("the tool list could not be built")))
         })))
     }
 
@@ -196,7 +196,7 @@ impl<G: Gateway> MethodDispatcher<G> {
         let new = session.prepare_watch(&uri).map_err(|TooManyWatches| {
             ProtocolFault::busy(
                 "the session watches too many resources",
-                "unsubscribe from one that is not needed any more",
+                "unsubscribe from one that you no longer need",
             )
         })?;
         if !new {
@@ -223,7 +223,7 @@ impl<G: Gateway> MethodDispatcher<G> {
         let arguments = params.arguments.map_or_else(Bytes::new, |raw| request.source.slice_ref(raw.get().as_bytes()));
         let task = match request.era {
             Era::Legacy => params.task.map(ToOwned::to_owned),
-            // In the modern era it is the server who decides what becomes a task.
+            // In the modern era the server decides what becomes a task.
             Era::Modern => None,
         };
         self.start(request, context, channels, |requester, terms| {
@@ -282,15 +282,15 @@ impl<G: Gateway> MethodDispatcher<G> {
         Ok(DispatchReply::Running(Box::new(running)))
     }
 
-    /// The runtime on which an engine request has to be done apart, if there is one.
+    /// The runtime on which an engine request has to run apart from this thread, if it has to.
     fn runtime_for(&self, engine_request: &EngineRequest) -> Option<&Handle> {
         let is_large =
             matches!(engine_request, EngineRequest::Call(call) if call.arguments.len() > JUDGED_AT_ONCE_BYTES_MAX);
         if is_large { self.runtime_for_long() } else { None }
     }
 
-    /// Where to do what takes long without waiting for anything, so that it holds up no other connection of this thread. None if this
-    /// is no thread that serves connections alone: on a runtime of several threads the others go on.
+    /// Where to run work that keeps a thread busy for long, so that it holds up no other connection of this thread.
+    /// `None` on a multi-threaded runtime: its other threads keep serving connections.
     fn runtime_for_long(&self) -> Option<&Handle> {
         self.shared_runtime.as_ref().filter(|_| Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread)
     }
@@ -323,7 +323,7 @@ impl std::fmt::Debug for DeferredResult {
     }
 }
 
-/// Room that was made for a watch; given back unless it is filled, also when the request is given up.
+/// A reserved place for a watch. Given back on drop unless it is filled, so also when the request is dropped.
 struct WatchSlot<'a> {
     session: &'a LegacyClientSession,
     uri: &'a str,
@@ -342,7 +342,7 @@ impl Drop for WatchSlot<'_> {
     }
 }
 
-/// Whether an era has the method of a subject.
+/// Whether an era has the subject's method.
 const fn era_has_subject(era: Era, subject: InquirySubject) -> bool {
     match subject {
         InquirySubject::TaskUpdate => matches!(era, Era::Modern),
@@ -358,7 +358,7 @@ const fn era_has_subject(era: Era, subject: InquirySubject) -> bool {
     }
 }
 
-/// Refuses an inquiry about one prompt, resource or task that does not say which.
+/// Refuses an inquiry about one prompt, resource or task that does not name it.
 fn require_named(subject: InquirySubject, params: &Params<'_>) -> Result<(), ProtocolFault> {
     let (member, name) = match subject {
         InquirySubject::Prompt => (params.name, "name"),
@@ -394,8 +394,8 @@ fn enter(
     }
 }
 
-/// An id that is already waiting for its answer.
+/// The request's id belongs to a request that is still unanswered.
 pub(crate) fn duplicate_id() -> ProtocolFault {
-    ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, "a request with this id is not answered yet")
-        .hint("use an id once per session")
+    ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, "a request with this id is still running")
+        .hint("use each id only once per session")
 }

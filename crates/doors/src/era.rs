@@ -1,5 +1,5 @@
-//! Which era a message belongs to, and what the modern one demands of every request. Values only: the headers that HTTP
-//! adds to it are checked by the HTTP door.
+//! Decides which era a message belongs to, and checks what the modern era requires in every request's `_meta`. The HTTP
+//! door checks the headers that HTTP adds to this.
 
 use std::borrow::Cow;
 
@@ -11,8 +11,8 @@ use crate::{
     params::{self, Meta},
 };
 
-/// The era of a message. What the message itself says in `_meta` decides; `initialize` without it is legacy whatever the
-/// headers say, because a client of both eras falls back to it.
+/// The era of a message. The message's own `_meta` decides. `initialize` without `_meta` is legacy whatever the headers
+/// say, because a client of both eras falls back to it.
 pub(crate) fn era_of(method: &str, meta: &Meta<'_>, header_version: Option<&str>) -> Era {
     if meta.protocol_version.is_some() {
         return Era::Modern;
@@ -25,7 +25,7 @@ pub(crate) fn era_of(method: &str, meta: &Meta<'_>, header_version: Option<&str>
     }
 }
 
-/// The version a modern request names, once everything the era requires in `_meta` is there.
+/// The version that a modern request names, once everything that the era requires in `_meta` is present.
 pub(crate) fn requested_version<'a>(meta: &Meta<'a>) -> Result<Cow<'a, str>, ProtocolFault> {
     let version = meta.protocol_version.and_then(params::text);
     let capabilities = meta.client_capabilities.filter(|raw| raw.get().starts_with('{'));

@@ -1,7 +1,7 @@
-//! Why a message is not served: the JSON-RPC error, and beside it the HTTP status, which stdio does not look at.
+//! Why a message is not served: the JSON-RPC error, and the HTTP status, which stdio ignores.
 //!
-//! Messages name members, limits and headers, never the value that was sent. Where a person has to do something, `data`
-//! has a `hint`.
+//! Messages name members, limits and headers, never the value that was sent. If a person has to act, `data` has a
+//! `hint`.
 
 use http::StatusCode;
 use serde::Serialize;
@@ -10,10 +10,10 @@ use servanda_mcp::{
     envelope::{self, code},
 };
 
-/// How long to wait before a call refused for want of room is tried again.
+/// How long a client should wait before it repeats a call that was refused because all places were taken.
 const RETRY_AFTER_MS: u64 = 1000;
 
-/// What to do about a call whose end is not known.
+/// The hint for a call whose outcome is unknown.
 pub(crate) const LOOK_FIRST: &str = "look for the call with `servanda explain` before sending it again";
 
 /// A message that is not served.
@@ -49,18 +49,18 @@ impl ProtocolFault {
         Self { status, error: RpcError::new(code, message) }
     }
 
-    /// A request that is refused before its method is looked at.
+    /// A request that is refused before its method is read.
     pub(crate) fn invalid_request(status: StatusCode, message: impl Into<String>) -> Self {
         Self::new(status, code::INVALID_REQUEST, message)
     }
 
-    /// Parameters that do not fit. An answer like any other: HTTP 200, unless the era says otherwise.
+    /// Invalid parameters. An answer like any other: HTTP 200, unless the era says otherwise.
     pub(crate) fn invalid_params(message: impl Into<String>) -> Self {
         Self::new(StatusCode::OK, code::INVALID_PARAMS, message)
     }
 
     pub(crate) fn method_not_found(era: Era, method: &str) -> Self {
-        // A legacy client reads 404 as "your session is gone"; a modern one is promised it.
+        // A legacy client reads 404 as "your session is gone"; the modern era's specification promises 404.
         let status = match era {
             Era::Legacy => StatusCode::OK,
             Era::Modern => StatusCode::NOT_FOUND,
@@ -91,7 +91,8 @@ impl ProtocolFault {
         }
     }
 
-    /// What was answered instead of a result. The legacy era has no status for that; the modern one promises some.
+    /// An error that the engine answered instead of a result. The legacy era has no HTTP status for that; the modern
+    /// one promises some.
     pub(crate) fn from_rpc_error(era: Era, error: RpcError) -> Self {
         let status = match (era, error.code) {
             (Era::Modern, code::METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
@@ -104,15 +105,15 @@ impl ProtocolFault {
         Self { status, error }
     }
 
-    /// There is no room now; there may be soon.
+    /// All places are taken now; one may be free soon.
     pub(crate) fn busy(message: impl Into<String>, hint: &str) -> Self {
         let hint = FaultHint { hint, retry_after_ms: Some(RETRY_AFTER_MS) };
         let error = RpcError::new(code::INTERNAL_ERROR, message).with_data(&hint);
         Self { status: StatusCode::SERVICE_UNAVAILABLE, error }
     }
 
-    /// A call that was still running when the door closed. It may have been dispatched, so nothing here, neither the
-    /// status nor a field, may make a client or a proxy send it again.
+    /// A call that was still running when the door closed. It may have been dispatched, so neither the status nor any
+    /// field here may make a client or a proxy send it again.
     pub(crate) fn outcome_unknown() -> Self {
         Self::internal("the gateway is shutting down and does not know how the call ended").hint(LOOK_FIRST)
     }
@@ -141,7 +142,7 @@ impl ProtocolFault {
         self
     }
 
-    /// The error as a message. Without an id where the request's could not be read: MCP's schema has no null id.
+    /// The error as a message. It has no id if the request's id could not be read: MCP's schema has no null id.
     pub(crate) fn message(&self, id: Option<&Id>) -> Vec<u8> {
         envelope::failure(id, &self.error)
     }
@@ -152,7 +153,7 @@ pub(crate) fn supported_versions() -> Vec<&'static str> {
     ProtocolVersion::ALL.iter().rev().map(|version| version.as_str()).collect()
 }
 
-/// What a client wrote, short enough to be sent back.
+/// Shortens what a client wrote, so that it can be sent back.
 fn shorten(text: &str) -> &str {
     const SHOWN_CHARS_MAX: usize = 64;
     text.char_indices().nth(SHOWN_CHARS_MAX).map_or(text, |(end, _)| text.get(..end).unwrap_or_default())

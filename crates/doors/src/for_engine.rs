@@ -1,5 +1,6 @@
-//! Both doors for [`Engine`]. The doors are generic over what answers them; here they are compiled for the engine, in this crate and
-//! with its optimisation, so that the binary need not be compiled for speed. Deliberately not here: anything a door does.
+//! Both doors for [`Engine`]. The doors are generic over the gateway; here they are compiled for the engine, in this
+//! crate and with its optimisation, so that the binary need not be compiled for speed. Deliberately not here: anything
+//! a door does.
 
 use std::{io, sync::Arc};
 

@@ -1,7 +1,7 @@
-//! The requests of one session or one connection that are not answered yet, so that they can be cancelled by id.
+//! The unanswered requests of one session or one connection, so that they can be cancelled by id.
 //!
-//! Ids mean something only within their session: two clients may use the same. Bounded by the requests and subscriptions
-//! whose entries are held, which have limits of their own.
+//! Ids mean something only within their session: two clients may use the same. The number of entries is bounded by the
+//! limits on requests and subscriptions, which hold them.
 
 use std::{
     collections::HashMap,
@@ -28,7 +28,8 @@ struct ClientRequestTable {
 pub(crate) struct ClientRequestEntry {
     in_flight: Arc<ClientRequestsInFlight>,
     id: Id,
-    /// A cancelled request's id may be taken again before its entry is dropped.
+    /// Tells two requests with the same id apart: the id of a cancelled request may be used again before its entry is
+    /// dropped.
     serial: u64,
 }
 
@@ -55,7 +56,7 @@ impl ClientRequestsInFlight {
         Some(ClientRequestEntry { in_flight: Arc::clone(self), id: id.clone(), serial })
     }
 
-    /// Cancels one request, whose id is free from now on; an unknown id is ignored, since the answer may be on its way.
+    /// Cancels one request and frees its id. An unknown id is ignored, because the answer may be on its way.
     pub(crate) fn cancel(&self, id: &Id) {
         let cancelled = self.table().tokens.remove(id);
         if let Some((_, token)) = cancelled {

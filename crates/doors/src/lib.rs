@@ -1,10 +1,10 @@
-//! Wire in, wire out: MCP as a server, over Streamable HTTP and over stdio, both eras on one endpoint.
+//! MCP as a server, over Streamable HTTP and over stdio, both eras on one endpoint.
 //!
 //! Responsible for the wire only: which era a message belongs to, whether it is well formed, whose it is, and in which
-//! form its answer goes back. Whether a call may happen and what it answers is the [`servanda_engine::Gateway`]'s
-//! business: arguments pass through as the bytes that arrived, tool definitions and results as the strings they are.
-//! Deliberately absent: what resources, prompts, completions and tasks mean, which is all the gateway's, and authentication:
-//! who calls is told to the door.
+//! form its answer goes back. The [`servanda_engine::Gateway`] decides whether a call may happen and what it answers:
+//! arguments pass through as the bytes that arrived, tool definitions and results as the strings they are. Deliberately
+//! absent: what resources, prompts, completions and tasks mean, which is the gateway's business, and authentication,
+//! which an authenticator does for the door.
 
 mod client;
 mod client_messages;

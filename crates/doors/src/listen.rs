@@ -1,5 +1,5 @@
-//! `subscriptions/listen`: what is asked for, what is granted, and the messages of a subscription. Who carries them, and
-//! until when, is the business of each door.
+//! `subscriptions/listen`: what a client asks for, what it is granted, and the messages of its subscription. Each door
+//! decides how the messages travel, and until when.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use crate::{
     splice,
 };
 
-/// What a client wants to hear of.
+/// The changes that a client wants to be told of.
 #[derive(Debug)]
 pub(crate) struct ListenRequest {
     id: Id,
@@ -37,11 +37,11 @@ pub(crate) struct ListenSubscription {
     id: Id,
     /// The request's id in JSON, which tags every message.
     tag: String,
-    /// Wanted lists, and tasks.
+    /// The lists and tasks that the client wants.
     filter: ListenFilter,
-    /// Resources that are watched for as long as this is.
+    /// The resources that are watched for as long as this subscription exists.
     watches: BTreeMap<String, ResourceWatchGuard>,
-    /// Whose tasks are told of.
+    /// The caller whose tasks the subscription reports.
     caller: Caller,
 }
 
@@ -52,12 +52,12 @@ struct ListenFilter {
     prompts_list_changed: bool,
     resources_list_changed: bool,
     resource_subscriptions: Vec<String>,
-    /// Of the extension for tasks.
+    /// From the tasks extension.
     task_ids: Option<Vec<String>>,
 }
 
 impl ListenRequest {
-    /// Reads the filter. The resources and the tasks it may name are limited in number and length.
+    /// Reads the filter. It limits how many resources and tasks may be named, and how long their names may be.
     pub(crate) fn parse(
         id: &Id,
         params: &Params<'_>,
@@ -65,14 +65,14 @@ impl ListenRequest {
         limits: &DispatchLimits,
     ) -> Result<Self, ProtocolFault> {
         let filter = params.notifications.filter(|raw| raw.get().starts_with('{'));
-        let filter: ListenFilter = filter
-            .and_then(|raw| serde_json::from_str(raw.get()).ok())
-            .ok_or_else(|| ProtocolFault::invalid_params("`notifications` must be an object of the kinds wanted"))?;
+        let filter: ListenFilter = filter.and_then(|raw| serde_json::from_str(raw.get()).ok()).ok_or_else(|| {
+            ProtocolFault::invalid_params("`notifications` must be an object that names the kinds you want")
+        })?;
         let named_max = limits.watches_max;
         let tasks = filter.task_ids.as_ref().map_or(0, Vec::len);
         if filter.resource_subscriptions.len() > named_max || tasks > named_max {
             return Err(ProtocolFault::invalid_params(format!(
-                "`notifications` names more than {named_max} of a kind"
+                "`notifications` names more than {named_max} of one kind"
             ))
             .hint("ask for fewer, or in several subscriptions"));
         }
@@ -88,14 +88,17 @@ impl ListenRequest {
         Ok(Self { id: id.clone(), filter, requester })
     }
 
-    /// Takes up what can be granted. Not to be dropped halfway where the client is to be told: watches would be given up.
+    /// Sets up what can be granted. Must not be dropped halfway if the client is to be told, because the watches would
+    /// be dropped too.
     pub(crate) async fn grant<G: Gateway>(self, gateway: &G) -> ListenSubscription {
         let Self { id, mut filter, requester } = self;
         let mut watches = BTreeMap::new();
         for uri in &filter.resource_subscriptions {
             match gateway.watch(&requester, uri).await {
                 Ok(watch) => drop(watches.insert(uri.clone(), watch)),
-                Err(error) => tracing::debug!(code = error.code, message = error.message, "a resource is not watched"),
+                Err(error) => {
+                    tracing::debug!(code = error.code, message = error.message, "a resource cannot be watched")
+                }
             }
         }
         let task_ids = filter.task_ids.take().unwrap_or_default();
@@ -111,7 +114,7 @@ impl ListenSubscription {
         &self.id
     }
 
-    /// The first message: which of the wanted kinds will come.
+    /// The first message: which of the wanted kinds will be reported.
     pub(crate) fn acknowledgement(&self) -> Vec<u8> {
         let mut granted = serde_json::Map::new();
         for (wanted, name) in [
@@ -134,7 +137,7 @@ impl ListenSubscription {
         self.notification(method::SUBSCRIPTIONS_ACKNOWLEDGED, params.ok().as_deref())
     }
 
-    /// The messages of some news.
+    /// The messages that report a change.
     pub(crate) fn announcements(&self, notifications: &Notifications) -> Vec<Vec<u8>> {
         let Some(notifications) = &notifications.visible_to(&self.caller) else { return Vec::new() };
         let lists = notifications.changed_lists().iter().filter(|method| self.wants(method));
@@ -152,7 +155,7 @@ impl ListenSubscription {
         messages
     }
 
-    /// The last message, when it is us who end it: the answer to the request.
+    /// The last message, if the gateway ends the subscription: the answer to the request.
     pub(crate) fn closing_response(&self, meta_member: &str) -> Vec<u8> {
         let name = to_json(meta::SUBSCRIPTION_ID);
         let result = format!(r#"{{"resultType":"complete","_meta":{{{name}:{},{meta_member}}}}}"#, self.tag);
@@ -169,7 +172,7 @@ impl ListenSubscription {
     }
 
     fn notification(&self, method: &str, params: Option<&RawValue>) -> Vec<u8> {
-        // What a server sent and is no object is left out; that something changed is still told.
+        // Parameters of a server that are no object are left out; the change itself is still reported.
         let tagged = splice::tagged(params, meta::SUBSCRIPTION_ID, &self.tag)
             .or_else(|| splice::tagged(None, meta::SUBSCRIPTION_ID, &self.tag));
         let params = tagged.and_then(|text| RawValue::from_string(text).ok());
@@ -177,7 +180,7 @@ impl ListenSubscription {
     }
 }
 
-/// What the extension for tasks demands of whoever asks about one.
+/// A client must declare the tasks extension before it asks about a task.
 pub(crate) fn missing_tasks_extension() -> ProtocolFault {
     ProtocolFault::missing_capability(&json!({"extensions": {TASKS_EXTENSION: {}}}))
 }

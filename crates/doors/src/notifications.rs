@@ -1,4 +1,4 @@
-//! News of the gateway as doors hear it, and what legacy clients are told of it.
+//! The gateway's change events as doors receive them, and what legacy clients are told of them.
 
 use serde_json::value::RawValue;
 use servanda_contract::Caller;
@@ -6,19 +6,19 @@ use servanda_engine::ChangeEvent;
 use servanda_mcp::{envelope::to_json, fields::method};
 use tokio::sync::broadcast;
 
-/// How much of what a server says about a change is passed on; the resource's name is all the protocol wants.
+/// How much of a server's parameters about a change is passed on; the protocol itself needs only the resource's name.
 const UPDATE_BYTES_MAX: usize = 64 * 1024;
 
-/// What was heard.
+/// What was received.
 #[derive(Debug, Clone)]
 pub(crate) enum Notifications {
     /// One thing changed.
     One(ChangeEvent),
-    /// So much happened that some of it was missed: anything may have changed.
+    /// So many events came that some were missed: anything may have changed.
     Anything,
 }
 
-/// Waits for news; forever once there can be none. Cancel safe.
+/// Waits for the next event; forever once there can be none. Cancel safe.
 pub(crate) async fn next(news: &mut broadcast::Receiver<ChangeEvent>) -> Notifications {
     match news.recv().await {
         Ok(one) => Notifications::One(one),
@@ -28,7 +28,7 @@ pub(crate) async fn next(news: &mut broadcast::Receiver<ChangeEvent>) -> Notific
 }
 
 impl Notifications {
-    /// What that caller may know of it.
+    /// The part that this caller may know.
     pub(crate) fn visible_to(&self, caller: &Caller) -> Option<Self> {
         match self {
             Self::One(news) => news.visible_to(caller).cloned().map(Self::One),
@@ -36,7 +36,7 @@ impl Notifications {
         }
     }
 
-    /// The methods of the lists that changed, for somebody who may know all of it.
+    /// The methods of the lists that changed, for a caller that may know all of it.
     pub(crate) fn changed_lists(&self) -> &'static [&'static str] {
         match self {
             Self::One(ChangeEvent::Tools) => &[method::TOOLS_LIST_CHANGED],
@@ -49,7 +49,7 @@ impl Notifications {
         }
     }
 
-    /// Which of the watched resources changed: the parameters of the notifications.
+    /// Which of the watched resources changed: the parameters of their notifications.
     pub(crate) fn updates<'a>(&self, watched: impl Iterator<Item = &'a str>) -> Vec<Box<RawValue>> {
         match self {
             Self::One(ChangeEvent::Resource { uri, params }) => {
@@ -57,7 +57,7 @@ impl Notifications {
                 let updated = watched.find(|watched| *watched == &**uri);
                 let told = updated.and_then(|uri| match params.get().len() {
                     0..=UPDATE_BYTES_MAX => Some((**params).to_owned()),
-                    // That it changed is told even where what else was said of it is too much to keep.
+                    // The change is reported even if the server's parameters are too large to pass on.
                     _ => resource_params(uri),
                 });
                 told.into_iter().collect()

@@ -1,8 +1,8 @@
 //! `tools/list`, a page at a time.
 //!
-//! A cursor names the last tool of the page before, so it survives changes of the list: what was inserted or removed
-//! elsewhere neither repeats nor hides a tool. Only if that very tool is gone, its former place is where the page goes on.
-//! Clients must treat a cursor as opaque, hence the hexadecimal.
+//! A cursor names the last tool of the page before, so it survives changes of the list: tools that were inserted or
+//! removed elsewhere neither repeat nor hide a tool. Only if that very tool is gone, the page continues at its former
+//! position. Clients must treat a cursor as opaque, hence the hexadecimal.
 
 use serde_json::value::RawValue;
 use servanda_engine::Listing;
@@ -14,17 +14,17 @@ use crate::{fault::ProtocolFault, params, server_info::CACHING};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ToolPageCursor {
     name: String,
-    /// Its place in the list when the page before was made.
+    /// Its position in the list when the page before was built.
     position: usize,
 }
 
-/// What a cursor says the page comes after, nothing for the first page.
+/// Parses a cursor: the tool after which the page begins, `None` for the first page.
 pub(crate) fn parse_cursor(cursor: Option<&RawValue>) -> Result<Option<ToolPageCursor>, ProtocolFault> {
     match cursor {
         // The empty text is a valid cursor: the beginning.
-        Some(raw) if !matches!(raw.get(), "null" | r#""""#) => {
-            decode(raw).map(Some).ok_or_else(|| ProtocolFault::invalid_params("`cursor` is not one of ours"))
-        }
+        Some(raw) if !matches!(raw.get(), "null" | r#""""#) => decode(raw)
+            .map(Some)
+            .ok_or_else(|| ProtocolFault::invalid_params("`cursor` was not issued by this gateway")),
         Some(_) | None => Ok(None),
     }
 }

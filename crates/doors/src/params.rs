@@ -1,8 +1,8 @@
-//! The members of `params` that some method needs, each still raw.
+//! The members of `params` that any method needs, each still raw.
 //!
-//! One struct for every method, so that one parse finds both the era and the parameters. A member that stands twice is
-//! refused: what is judged and what is handed on must be the same bytes. Members not named here are not looked at, only
-//! handed on where the method's parameters are somebody else's.
+//! One struct for every method, so that one parse finds both the era and the parameters. A duplicate member is refused:
+//! the bytes that are judged and the bytes that are passed on must be the same. Members not named here are not read,
+//! only passed on if the method's parameters are for a server.
 
 mod call_message;
 
@@ -19,13 +19,13 @@ use servanda_mcp::{Id, LogLevel, RawObject, fields::meta};
 pub(crate) use self::call_message::CallMessage;
 use crate::fault::ProtocolFault;
 
-/// The longest chain name, which ends up as a key.
+/// The longest chain name, which becomes a key.
 const CHAIN_BYTES_MAX: usize = 256;
 /// A W3C `traceparent` has 55; later versions may have more.
 const TRACE_PARENT_BYTES_MAX: usize = 128;
 /// Members of `_meta` that are passed on.
 const OTHERS_MAX: usize = 64;
-/// What the names of our own members begin with, known here or not: no server is told.
+/// The prefix of our own members' names, including unknown ones: they are never passed on to a server.
 const OURS: &str = "servanda/";
 
 /// What stands in `params`.
@@ -61,12 +61,12 @@ pub(crate) struct Params<'a> {
     pub(crate) request_state: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present", rename = "_meta")]
     meta: Option<&'a RawValue>,
-    /// All of it, for whoever passes it on.
+    /// The whole object, to be passed on.
     #[serde(skip)]
     whole: Option<&'a RawValue>,
 }
 
-/// What stands in `params._meta`. Nothing stands there twice.
+/// What `params._meta` contains. No member is duplicate.
 #[derive(Debug, Default)]
 pub(crate) struct Meta<'a> {
     pub(crate) protocol_version: Option<&'a RawValue>,
@@ -86,11 +86,11 @@ pub(crate) struct Meta<'a> {
     task: Option<&'a RawValue>,
     intent: Option<&'a RawValue>,
     like: Option<&'a RawValue>,
-    /// What is nobody's here, in order.
+    /// The members that mean nothing to the gateway, in order.
     others: Vec<(Cow<'a, str>, &'a RawValue)>,
 }
 
-/// Whether `params` of some method have that member.
+/// Whether any method has a member of that name in `params`.
 fn is_known(name: &str) -> bool {
     const NAMES: [&str; 15] = [
         "name",
@@ -112,7 +112,7 @@ fn is_known(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
-/// Keeps `null` apart from absence, which `Option` alone would not.
+/// Distinguishes `null` from absence, which `Option` alone would not.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
@@ -123,7 +123,7 @@ impl<'a> Params<'a> {
         Ok(Self { whole: Some(raw), ..object(raw, "params")? })
     }
 
-    /// The members in their order, without those that are about the exchange and not about what is asked.
+    /// The members in their order, without those that are about the exchange and not about the inquiry.
     pub(crate) fn inquiry_members(&self) -> Result<Vec<(String, Box<RawValue>)>, ProtocolFault> {
         let Some(whole) = self.whole else { return Ok(Vec::new()) };
         let members: RawObject<'_> = object(whole, "params")?;
@@ -131,7 +131,7 @@ impl<'a> Params<'a> {
         Ok(members.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 
-    /// What a modern client answers to an earlier round of the same request.
+    /// A modern client's answers to an earlier round of the same request.
     pub(crate) fn input_responses(&self) -> Result<Option<Box<RawValue>>, ProtocolFault> {
         match self.input_responses {
             Some(raw) if raw.get().starts_with('{') => Ok(Some(raw.to_owned())),
@@ -140,7 +140,7 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// Our own state of an earlier round, as the client carried it.
+    /// Our own state of an earlier round, as the client returned it.
     pub(crate) fn request_state(&self) -> Result<Option<String>, ProtocolFault> {
         let Some(raw) = self.request_state else { return Ok(None) };
         let state = text(raw).ok_or_else(|| ProtocolFault::invalid_params("`requestState` must be a string"))?;
@@ -153,18 +153,18 @@ impl<'a> Params<'a> {
 }
 
 impl<'a> Meta<'a> {
-    /// How much of the server's log is wanted.
+    /// From which level on the client wants the server's log.
     pub(crate) fn log_level(&self) -> Result<Option<LogLevel>, ProtocolFault> {
         let Some(raw) = self.log_level else { return Ok(None) };
         log_level(Some(raw), "_meta[\"io.modelcontextprotocol/logLevel\"]").map(Some)
     }
 
-    /// What is nobody's here, for the server.
+    /// The members that mean nothing to the gateway, for the server.
     pub(crate) fn others(&self) -> Vec<(String, Box<RawValue>)> {
         self.others.iter().map(|(name, value)| (name.clone().into_owned(), (*value).to_owned())).collect()
     }
 
-    /// Where a member that means something here is put.
+    /// The field for a member that means something to the gateway.
     fn slot(&mut self, name: &str) -> Option<&mut Option<&'a RawValue>> {
         Some(match name {
             meta::PROTOCOL_VERSION => &mut self.protocol_version,
@@ -188,7 +188,7 @@ impl<'a> Meta<'a> {
         })
     }
 
-    /// The token as it was written, to be sent back the same.
+    /// The token as it was written, to be sent back unchanged.
     pub(crate) fn progress_token(&self) -> Result<Option<&'a str>, ProtocolFault> {
         let Some(raw) = self.progress_token else { return Ok(None) };
         if serde_json::from_str::<Id>(raw.get()).is_err() {
@@ -215,7 +215,7 @@ impl<'a> Meta<'a> {
         )
     }
 
-    /// How much of what is known about a call the client wants in its answer.
+    /// How much detail about a call the client wants in its answer.
     pub(crate) fn detail(&self) -> Result<AnswerDetail, ProtocolFault> {
         match meta_text(self.detail, meta::DETAIL)?.as_deref() {
             None | Some("brief") => Ok(AnswerDetail::Brief),
@@ -224,7 +224,7 @@ impl<'a> Meta<'a> {
         }
     }
 
-    /// What the client says about which operation it is. Whether it can be taken is judged with the call.
+    /// What the client says about which operation this is. The engine judges it together with the call.
     pub(crate) fn keys(&self, header_key: Option<String>) -> Result<OperationKeys, ProtocolFault> {
         Ok(OperationKeys {
             idempotency_key: meta_text(self.idempotency_key, meta::IDEMPOTENCY_KEY)?,
@@ -236,7 +236,7 @@ impl<'a> Meta<'a> {
         })
     }
 
-    /// What the client says the call is for. Whether that is so is judged with the call.
+    /// What the client says the call is for. The engine judges it together with the call.
     pub(crate) fn aims(&self) -> Result<Aims, ProtocolFault> {
         Ok(Aims {
             task: meta_text(self.task, meta::TASK)?,
@@ -250,13 +250,13 @@ impl<'a> Meta<'a> {
             return Err("too many members");
         }
         if self.others.iter().any(|(other, _)| *other == name) {
-            return Err("a member stands twice");
+            return Err("a member appears twice");
         }
         self.others.push((name, value));
         Ok(())
     }
 
-    /// Trace context that is no use is dropped, as W3C wants it: it must never fail a call.
+    /// Invalid trace context is dropped, as W3C requires: it must never fail a call.
     pub(crate) fn trace_parent(&self) -> Option<String> {
         self.traceparent.and_then(text).and_then(|written| trace_parent(&written))
     }
@@ -283,7 +283,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Meta<'a> {
                 while let Some((ParamText(name), value)) = map.next_entry::<ParamText<'de>, &'de RawValue>()? {
                     if let Some(place) = read.slot(&name) {
                         if place.replace(value).is_some() {
-                            return Err(serde::de::Error::custom("a member stands twice"));
+                            return Err(serde::de::Error::custom("a member appears twice"));
                         }
                     } else if !name.starts_with(OURS) {
                         read.take_other(name, value).map_err(serde::de::Error::custom)?;
@@ -296,7 +296,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Meta<'a> {
     }
 }
 
-/// A level by its name; `member` is what the client wrote it into.
+/// Parses a log level by its name; `member` names where the client wrote it.
 pub(crate) fn log_level(raw: Option<&RawValue>, member: &str) -> Result<LogLevel, ProtocolFault> {
     raw.and_then(text).and_then(|name| LogLevel::from_wire(&name)).ok_or_else(|| {
         let levels: Vec<&str> = LogLevel::ALL.iter().map(|level| level.as_str()).collect();
@@ -304,7 +304,7 @@ pub(crate) fn log_level(raw: Option<&RawValue>, member: &str) -> Result<LogLevel
     })
 }
 
-/// A usable `traceparent`.
+/// The `traceparent`, if it is usable.
 pub(crate) fn trace_parent(written: &str) -> Option<String> {
     let usable = written.len() <= TRACE_PARENT_BYTES_MAX && written.bytes().all(|byte| byte.is_ascii_graphic());
     (usable && !written.is_empty()).then(|| written.to_owned())
@@ -315,7 +315,7 @@ pub(crate) fn trace_parent(written: &str) -> Option<String> {
 #[serde(transparent)]
 struct ParamText<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// The string that raw JSON is, if it is one.
+/// The string that the raw JSON is, if it is one.
 pub(crate) fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str::<ParamText<'_>>(raw.get()).ok().map(|ParamText(text)| text)
 }
@@ -328,7 +328,7 @@ fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue, name: &str) -> Result<T, Pr
     serde_json::from_str(raw.get()).map_err(|error| ProtocolFault::invalid_params(format!("`{name}`: {error}")))
 }
 
-/// Refuses what would be kept and is longer than anything one could want to hear of.
+/// Refuses a text that would be kept and is too long.
 pub(crate) fn require_short(text: &str, member: &str, bytes_max: usize) -> Result<(), ProtocolFault> {
     if text.len() <= bytes_max {
         return Ok(());
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nobodys_is_passed_on_in_order() {
+    fn unknown_members_are_passed_on_in_order() {
         let text = r#"{"z":1.0,"progressToken":1,"traceparent":"t","tracestate":"s","servanda/x":1,"servanda/chain":"c","servanda/idempotency-key":"k",
             "io.modelcontextprotocol/protocolVersion":"v","io.modelcontextprotocol/clientCapabilities":{},
             "io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/logLevel":"info",
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_stands_twice_and_there_is_an_end() {
+    fn duplicate_and_too_many_members_are_refused() {
         let many = |count: usize| {
             let members: Vec<String> = (0..count).map(|number| format!(r#""{number}":0"#)).collect();
             format!("{{{}}}", members.join(","))

@@ -1,7 +1,7 @@
-//! What a legacy client has been asked and not answered yet.
+//! The questions that a legacy client has been asked and has not answered yet.
 //!
-//! A question is known by an id of our own and only within its session, so nobody else's answer can be taken for it. How
-//! it travels is the business of each door. Dropped unanswered, a question is declined.
+//! A question has an id of our own that is valid only within its session, so no other client can answer it. Each door
+//! decides how it travels. A question that is dropped unanswered is declined.
 
 use std::{
     collections::HashMap,
@@ -17,7 +17,7 @@ use uuid::Uuid;
 /// The open questions of one session.
 #[derive(Debug)]
 pub(crate) struct SessionQuestions {
-    /// Makes ids of two sessions, and of two lives of one session, different.
+    /// Makes the ids of two sessions different, and those of a session and its restored successor.
     tag: String,
     open_max: usize,
     state: Mutex<State>,
@@ -29,7 +29,7 @@ struct State {
     open: HashMap<Id, oneshot::Sender<QuestionReply>>,
 }
 
-/// A question that is to be sent.
+/// A question to be sent.
 #[derive(Debug)]
 pub(crate) struct SessionQuestion {
     pub(crate) id: Id,
@@ -43,20 +43,23 @@ impl SessionQuestions {
         Self { tag, open_max, state: Mutex::default() }
     }
 
-    /// Opens a question, unless the client cannot answer it or too many are open: then it is declined.
+    /// Opens a question. It is declined if the client cannot answer it or too many are open.
     pub(crate) fn open(&self, ask: PendingQuestion, capabilities: &ClientCapabilities) -> Option<SessionQuestion> {
         let PendingQuestion { question, reply } = ask;
         if !capabilities.answers(question.method(), question.params()) {
-            tracing::debug!(method = question.method(), "declined: the client did not say that it answers this");
+            tracing::debug!(
+                method = question.method(),
+                "a question is declined: the client did not declare that it answers this method"
+            );
             return None;
         }
         let mut state = self.state();
         if state.open.len() >= self.open_max {
-            // Nobody waits for these any more.
+            // No task waits for the answers to these any more.
             state.open.retain(|_, reply| !reply.is_closed());
         }
         if state.open.len() >= self.open_max {
-            tracing::warn!(open = state.open.len(), "declined: the client has too many questions to answer");
+            tracing::warn!(open = state.open.len(), "a question is declined: the client has too many open questions");
             return None;
         }
         state.asked += 1;
@@ -66,7 +69,7 @@ impl SessionQuestions {
         Some(SessionQuestion { id, message })
     }
 
-    /// Hands on an answer; one that nobody asked for, or asked for any longer, is forgotten.
+    /// Passes an answer on. An answer to an unknown or withdrawn question is dropped.
     pub(crate) fn answer(&self, id: &Id, reply: QuestionReply) {
         let asker = self.state().open.remove(id);
         if let Some(asker) = asker {
@@ -74,12 +77,12 @@ impl SessionQuestions {
         }
     }
 
-    /// Whether somebody still waits for the answer.
+    /// Whether a task still waits for the answer.
     pub(crate) fn is_open(&self, id: &Id) -> bool {
         self.state().open.get(id).is_some_and(|reply| !reply.is_closed())
     }
 
-    /// Closes a question. Whether it was still open.
+    /// Closes a question. Returns whether it was still open.
     pub(crate) fn withdraw(&self, id: &Id) -> bool {
         self.state().open.remove(id).is_some()
     }

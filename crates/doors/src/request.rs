@@ -1,5 +1,5 @@
-//! A request as a transport hands it over: the request itself, its members still raw, and whose it is. What it is answered is not
-//! known here.
+//! A request as a transport hands it over: its members, still raw, and whose it is. Deliberately not here: how it is
+//! answered.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -23,12 +23,12 @@ pub(crate) struct DoorRequest<'a> {
     pub(crate) params: Params<'a>,
     pub(crate) meta: Meta<'a>,
     pub(crate) era: Era,
-    /// The bytes all of it was read from, which arguments share.
+    /// The bytes that everything was read from; the arguments share them.
     // INVARIANT: `params` borrows from here.
     pub(crate) source: &'a Bytes,
-    /// The transport's own trace context, for a request without one.
+    /// The transport's own trace context, used if the request has none.
     pub(crate) trace_parent: Option<&'a str>,
-    /// The transport's own word about which operation it is.
+    /// The transport's own idempotency key.
     pub(crate) idempotency_key: Option<String>,
 }
 
@@ -36,26 +36,26 @@ pub(crate) struct DoorRequest<'a> {
 #[derive(Debug)]
 pub(crate) struct DoorRequestContext {
     pub(crate) requester: Requester,
-    /// Of a legacy client that has shaken hands.
+    /// The session of a legacy client that has completed the handshake.
     pub(crate) session: Option<Arc<LegacyClientSession>>,
-    /// Where ids can be cancelled: not on modern HTTP, where every request stands alone.
+    /// Where requests can be cancelled by id: not on modern HTTP, where every request stands alone.
     pub(crate) in_flight: Option<Arc<ClientRequestsInFlight>>,
     pub(crate) disconnect_policy: ClientDisconnectPolicy,
 }
 
-/// What a client means by going away.
+/// What it means when a client disconnects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClientDisconnectPolicy {
-    /// That it does not want the answer any more.
+    /// The client no longer wants the answer.
     Cancel,
-    /// Nothing: it may come back for it.
+    /// Nothing: the client may come back for the answer.
     KeepRunning,
 }
 
 impl DoorRequestContext {
-    /// The session, and who asks there: with the credential of this request, which need not be that of the session.
+    /// The session, and the requester with the credential of this request, which may differ from that of the session.
     pub(crate) fn into_session(self) -> Result<(Arc<LegacyClientSession>, Requester), ProtocolFault> {
-        let no_session = || ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, "there is no session");
+        let no_session = || ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, "this request needs a session");
         Ok((self.session.ok_or_else(no_session)?, self.requester))
     }
 }

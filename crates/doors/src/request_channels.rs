@@ -1,5 +1,5 @@
-//! On what terms a request is made: read from its `_meta`, and arranged so that what is said on the way reaches whoever
-//! waits for the answer.
+//! Reads the terms of a request from its `_meta`, and sets up the channels on which the messages before its answer
+//! reach the client.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::{
     session::LegacyClientSession,
 };
 
-/// Remarks that a slow reader may be behind with; further ones are lost, which the protocol allows.
+/// Messages that a slow reader may be behind; further ones are dropped, which the protocol allows.
 const REMARKS_MAX: usize = 64;
 
-/// Both ends of a request's remarks.
+/// Both ends of a request's message channel.
 #[derive(Debug)]
 pub(crate) struct RequestChannels {
     /// For the engine.
@@ -43,7 +43,7 @@ impl RequestChannels {
             Era::Modern => (meta.log_level()?, params.input_responses()?, params.request_state()?),
         };
         let (log, hears_anyway) = match (era, log_level) {
-            // A legacy session hears its servers' log unasked, and may be asked something.
+            // A legacy session gets its servers' log without asking, and may be asked questions.
             (Era::Legacy, _) => (ClientLogFilter::OfSession, true),
             (Era::Modern, Some(level)) => (ClientLogFilter::From(level), true),
             (Era::Modern, None) => (ClientLogFilter::None, false),

@@ -1,10 +1,10 @@
-//! A request under way, as a door watches it: what is said on the way, then the answer, or nothing any more once cancelled.
+//! A running request, as a door watches it: first messages, then the answer; nothing more once it is cancelled.
 //!
-//! The work is done where its answer is waited for, without a task of its own. Nothing here stops it: a call that has been
-//! dispatched is read to its end and recorded whether or not its client still waits. So the work gets a task of its own when
-//! its [`Running`] is dropped, and when it says something on the way, because the client that reads that may be slow. A request that
-//! is cancelled, or whose [`Running`] is dropped where that means the same, has its token cancelled, and the engine decides
-//! what that means.
+//! The work runs inside the task that waits for its answer. Nothing here stops it: a call that has been dispatched is
+//! read to its end and recorded whether or not its client still waits. So the work gets a task of its own when its
+//! [`RunningRequest`] is dropped, and when it sends a message before its answer, because the client that reads it may
+//! be slow. If a request is cancelled, or its [`RunningRequest`] is dropped and that means cancellation, its token is
+//! cancelled, and the engine decides what that means.
 
 use std::{fmt, panic::AssertUnwindSafe, pin::Pin, sync::Arc};
 
@@ -32,14 +32,14 @@ use crate::{
     splice::{self, ResultType, Ttl},
 };
 
-/// What is to be done.
+/// What the engine is asked to do.
 #[derive(Debug)]
 pub(crate) enum EngineRequest {
     Call(Box<CallRequest>),
     Inquiry(Box<Inquiry>),
 }
 
-/// Who waits for the answer, and in which form.
+/// How to render the answer.
 #[derive(Debug)]
 pub(crate) struct AnswerRenderer {
     pub(crate) id: Id,
@@ -48,13 +48,13 @@ pub(crate) struct AnswerRenderer {
     pub(crate) session: Option<Arc<LegacyClientSession>>,
 }
 
-/// What is held until the work is done, whoever waits for it, and until whoever waits has the answer out.
+/// What is held until the work is done and its answer is out, whether or not the client still waits.
 #[derive(Debug)]
 #[expect(dead_code, reason = "held to be dropped")]
 pub(crate) struct RunningRequestSlots {
     /// Its place among all requests.
     pub(crate) slot: CallerSlot,
-    /// Its place among the session's or the connection's unanswered ones.
+    /// Its place among the unanswered requests of the session or connection.
     pub(crate) entry: Option<ClientRequestEntry>,
 }
 
@@ -73,14 +73,14 @@ pub(crate) struct RunningRequest {
 
 /// The work of a request.
 enum DoorWork {
-    /// It is done where its answer is waited for.
+    /// It runs inside the task that waits for the answer.
     Inline(Pin<Box<dyn Future<Output = DoorWorkResult> + Send>>),
     /// It has a task of its own.
     Spawned(JoinHandle<DoorWorkResult>),
     Done,
 }
 
-/// What came of the work.
+/// The result of the work.
 type DoorWorkResult = Result<(DoorWorkOutcome, RunningRequestSlots), DoorWorkLost>;
 
 /// The work ended without an outcome: it panicked, or its runtime ended.
@@ -90,20 +90,20 @@ struct DoorWorkLost(&'static str);
 /// What happened to a request.
 #[derive(Debug)]
 pub(crate) enum RunningRequestEvent {
-    /// A message on the way.
+    /// A message before the answer.
     Message(Vec<u8>),
     /// The answer.
     Answered(RenderedAnswer),
-    /// The caller does not want an answer any more.
+    /// The client no longer wants an answer.
     Cancelled,
 }
 
-/// An answer, and the status a door of HTTP gives it.
+/// An answer, and its HTTP status.
 #[derive(Debug)]
 pub(crate) struct RenderedAnswer {
     pub(crate) message: Vec<u8>,
     pub(crate) status: StatusCode,
-    /// Every scope the call needs, where more scopes are all that is missing.
+    /// Every scope the call needs, if only scopes are missing.
     pub(crate) scopes_needed: Vec<String>,
 }
 
@@ -135,8 +135,8 @@ impl EngineRequest {
     }
 }
 
-/// Has a session hear of a task that somebody asks about there, if the credential they came with is for it. Before it is asked
-/// about: its end may be waited for.
+/// Lets a session receive updates about a task that its client asks about, if the request's credential may see the
+/// task. Done before the inquiry itself, because the inquiry may wait for the task's end.
 async fn remember_task(gateway: &impl Gateway, inquiry: &Inquiry, session: Option<&LegacyClientSession>) {
     let (InquirySubject::Task | InquirySubject::TaskResult, Some(session)) = (inquiry.subject, session) else { return };
     let raw = inquiry.params.iter().find(|(name, _)| name == member::TASK_ID).map(|(_, raw)| raw);
@@ -160,17 +160,17 @@ impl DoorWork {
             // If the client has left, this is dropped at once.
             (outcome, slots)
         };
-        // A panic ends this request, and neither the connection it came on nor the others there.
+        // A panic ends this request only, not its connection or the other requests on it.
         let work = AssertUnwindSafe(work).catch_unwind();
-        Self::Inline(Box::pin(work.map(|worked| worked.map_err(|_| DoorWorkLost("it panicked")))))
+        Self::Inline(Box::pin(work.map(|worked| worked.map_err(|_| DoorWorkLost("the task panicked")))))
     }
 
-    /// Waits for the end. Cancel safe; not to be called again after it.
+    /// Waits for the end. Cancel safe; must not be called again afterwards.
     async fn finished(&mut self) -> DoorWorkResult {
         let worked = match self {
             Self::Inline(work) => work.await,
-            Self::Spawned(work) => work.await.unwrap_or(Err(DoorWorkLost("its runtime ended"))),
-            Self::Done => Err(DoorWorkLost("it was waited for twice")),
+            Self::Spawned(work) => work.await.unwrap_or(Err(DoorWorkLost("the runtime ended"))),
+            Self::Done => Err(DoorWorkLost("the result was awaited twice")),
         };
         *self = Self::Done;
         worked
@@ -196,7 +196,7 @@ impl fmt::Debug for DoorWork {
 }
 
 impl RunningRequest {
-    /// A request whose work begins when it is waited for.
+    /// A request whose work begins when it is awaited.
     pub(crate) fn new<G: Gateway>(
         gateway: Arc<G>,
         engine_request: EngineRequest,
@@ -212,22 +212,22 @@ impl RunningRequest {
         Self { renderer, work, slots: None, remarks, relay, finished: None, _cancel_on_drop: guard, cancel }
     }
 
-    /// Runs the work in a task of that runtime; its answer is awaited where it was before.
+    /// Runs the work in a task of that runtime. The answer is still awaited here.
     pub(crate) fn spawn_on(&mut self, runtime: &Handle) {
         self.work.spawn_on(runtime);
     }
 
-    /// Whether anything can be said on the way.
+    /// Whether messages can come before the answer.
     pub(crate) fn may_stream(&self) -> bool {
         self.remarks.is_some()
     }
 
-    /// The answer of a door that cannot wait any longer.
+    /// The answer if the door cannot wait any longer.
     pub(crate) fn end_unknown(&self) -> Vec<u8> {
         ProtocolFault::outcome_unknown().message(Some(&self.renderer.id))
     }
 
-    /// Waits for what happens next; not to be called again after the last event. Cancel safe.
+    /// Waits for the next event; must not be called again after the last event. Cancel safe.
     pub(crate) async fn next(&mut self) -> RunningRequestEvent {
         loop {
             if self.cancel.is_cancelled() {
@@ -240,7 +240,7 @@ impl RunningRequest {
                 biased;
                 () = self.cancel.cancelled() => return RunningRequestEvent::Cancelled,
                 Some(remark) = next_remark(self.remarks.as_mut()) => if let Some(message) = self.relay.render(remark) {
-                    // The client that reads it may take any time.
+                    // The client may read it slowly.
                     self.work.spawn_on(&Handle::current());
                     return RunningRequestEvent::Message(message);
                 },
@@ -253,7 +253,7 @@ impl RunningRequest {
         }
     }
 
-    /// What was said before the answer goes out before it; what was asked is not asked any more.
+    /// Sends the messages that came before the answer, then the answer. Pending questions are not asked any more.
     fn flush_messages(&mut self) -> RunningRequestEvent {
         while let Some(remark) = self.remarks.as_mut().and_then(|remarks| remarks.try_recv().ok()) {
             if !matches!(remark, ClientMessage::Ask(_))
@@ -271,7 +271,7 @@ impl RunningRequest {
 
 impl Drop for RunningRequest {
     fn drop(&mut self) {
-        // Without a runtime there is nothing left that could do it.
+        // Without a runtime nothing is left that could run the work.
         if matches!(self.work, DoorWork::Inline(_))
             && let Ok(runtime) = Handle::try_current()
         {
@@ -292,11 +292,9 @@ impl AnswerRenderer {
                 self.render_inquiry(subject, continued, answer)
             }
             Err(DoorWorkLost(why)) => {
-                tracing::error!(request = %self.id, why, "the work of a request ended without an answer");
-                Err(ProtocolFault::internal(
-                    "the request ended without an answer; whether it had an effect is not known",
-                )
-                .hint(LOOK_FIRST))
+                tracing::error!(request = %self.id, why, "a request ended without an answer");
+                Err(ProtocolFault::internal("the request ended without an answer; whether it had an effect is unknown")
+                    .hint(LOOK_FIRST))
             }
         };
         match result {
@@ -346,7 +344,7 @@ impl AnswerRenderer {
         match (self.era, answer.map_err(|error| ProtocolFault::from_rpc_error(self.era, error))?) {
             (Era::Modern, InquiryAnswer::InputRequired(json)) => self.typed(&json, ResultType::InputRequired),
             (Era::Modern, InquiryAnswer::Complete(json)) => match cacheable {
-                // What depends on a client's answers is nobody's to keep, whatever its server says.
+                // A result that depends on a client's answers must not be cached, whatever its server says.
                 Some(_) if continued => splice::cacheable(&json, Ttl::None, meta_member).ok_or_else(not_an_object),
                 Some(ttl_ms) => splice::cacheable(&json, Ttl::Unless(ttl_ms), meta_member).ok_or_else(not_an_object),
                 None => self.typed(&splice::untyped(json, false).ok_or_else(not_an_object)?, ResultType::Complete),
@@ -363,11 +361,11 @@ impl AnswerRenderer {
     }
 }
 
-/// How long a result may be cached if its server does not say: none where it may not be at all.
+/// How long a result may be cached if its server does not say; `None` if it must not be cached.
 const fn ttl_ms(subject: InquirySubject) -> Option<u64> {
     match subject {
         InquirySubject::Resources | InquirySubject::ResourceTemplates | InquirySubject::Prompts => Some(LIST_TTL_MS),
-        // Nobody but its server knows how long a resource stays as it is.
+        // Only the server knows how long a resource stays unchanged.
         InquirySubject::Resource => Some(0),
         InquirySubject::Prompt
         | InquirySubject::Completion
@@ -383,9 +381,9 @@ fn not_an_object() -> ProtocolFault {
     ProtocolFault::internal("the result is not a JSON object")
 }
 
-/// The engine asks legacy clients on the way, so this is its mistake.
+/// The engine asks legacy clients while the request runs, so this is the engine's mistake.
 fn input_not_supported() -> ProtocolFault {
-    ProtocolFault::internal("the server asks for input in a way that this revision of the protocol does not have")
+    ProtocolFault::internal("the server asks for input in a way that this protocol revision does not support")
 }
 
 async fn next_remark(remarks: Option<&mut mpsc::Receiver<ClientMessage>>) -> Option<ClientMessage> {

@@ -12,7 +12,7 @@ use crate::{
     session::SessionLimits,
 };
 
-/// What was asked when the work was done already is asked of nobody.
+/// A question that is still queued when the work is done is not asked.
 #[tokio::test]
 async fn a_question_that_waits_is_declined_once_there_is_an_answer() {
     let capabilities = serde_json::value::RawValue::from_string(r#"{"roots":{}}"#.to_owned()).unwrap();
@@ -30,7 +30,7 @@ async fn a_question_that_waits_is_declined_once_there_is_an_answer() {
     assert!(matches!(answered.try_recv(), Err(oneshot::error::TryRecvError::Closed)));
 }
 
-/// The task may send its last progress and end between two looks at the channel.
+/// The task may send its last progress and end between two polls of the channel.
 #[tokio::test]
 async fn progress_that_waits_goes_out_before_the_answer() {
     let (sender, remarks) = mpsc::channel(2);
@@ -43,7 +43,7 @@ async fn progress_that_waits_goes_out_before_the_answer() {
     assert!(matches!(running.next().await, RunningRequestEvent::Answered(answered) if answered.message == b"answer"));
 }
 
-/// A request whose answer is there, with remarks still to be looked at.
+/// A request whose answer is there, with messages still queued.
 fn finished(remarks: mpsc::Receiver<ClientMessage>, audience: ClientMessageAudience) -> RunningRequest {
     let server = ServerIdentity { name: String::new(), version: String::new(), instructions: None };
     let server_info = Arc::new(RenderedServerInfo::new(&server));

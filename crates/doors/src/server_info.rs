@@ -1,25 +1,25 @@
-//! What the door says of itself: the answers to `initialize` and `server/discover`, and the `_meta` of modern results.
-//! Rendered once, because identity and capabilities do not change while a door is open.
+//! What the door reports about itself: the answers to `initialize` and `server/discover`, and the `_meta` of modern
+//! results. Rendered once, because identity and capabilities do not change while a door is open.
 
 use servanda_mcp::{ProtocolVersion, envelope::to_json, fields::meta};
 
 use crate::fault::supported_versions;
 
-/// What every revision is told: all of it is always there, whatever the servers behind the gateway can do.
+/// The capabilities reported to every revision, whatever the servers behind the gateway can do.
 const CAPABILITIES: &str = r#""tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}"#;
 /// What only 2025-11-25 has in its core.
 const LEGACY_TASKS: &str = r#","tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}"#;
 /// What the modern era has as an extension instead.
 const EXTENSIONS: &str = r#","extensions":{"io.modelcontextprotocol/tasks":{}}"#;
 
-/// How modern clients may cache lists. A client that listens hears of changes at once; five seconds bound how long one
-/// that does not listen works with a withdrawn tool, and still spare an agent's loop most of its repeated listings.
-/// Private, because what is listed may come to depend on who asks.
+/// How modern clients may cache lists. A client that listens is told of changes at once; five seconds bound how long
+/// one that does not listen works with a withdrawn tool, and still spare an agent's loop most of its repeated listings.
+/// Private, because a list may depend on the requester.
 pub(crate) const CACHING: &str = r#""ttlMs":5000,"cacheScope":"private""#;
 /// The same as a number.
 pub(crate) const LIST_TTL_MS: u64 = 5000;
 
-/// What the server says of itself. Clients show it; it proves nothing.
+/// The server's name for itself. Clients show it; it proves nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerIdentity {
     /// The name of the software.
@@ -35,7 +35,7 @@ pub struct ServerIdentity {
 pub(crate) struct RenderedServerInfo {
     server_info: String,
     instructions_member: String,
-    /// The one member every modern result's `_meta` has, without braces.
+    /// The one member that every modern result's `_meta` has, without braces.
     pub(crate) meta_member: String,
     /// The result of `server/discover`.
     pub(crate) discover: String,
@@ -66,7 +66,7 @@ impl RenderedServerInfo {
     }
 }
 
-/// The version a handshake settles on: the one asked for where it is a legacy one, else the newest of those.
+/// The version that a handshake settles on: the requested one if it is legacy, else the newest legacy version.
 pub(crate) fn negotiated_version(requested: &str) -> ProtocolVersion {
     ProtocolVersion::from_wire(requested)
         .filter(|version| *version <= ProtocolVersion::NEWEST_LEGACY)

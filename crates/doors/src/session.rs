@@ -1,5 +1,5 @@
-//! A legacy session, whatever carries it: who the client is, what it speaks, what it wants to hear, and what it has been
-//! asked. How messages reach it is the business of each door.
+//! A legacy session, whatever its transport: the client, its version, its subscriptions, and its open questions. Each
+//! door decides how messages reach it.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -11,10 +11,10 @@ use servanda_mcp::{LogLevel, ProtocolVersion, envelope, fields::method, task};
 
 use crate::{in_flight::ClientRequestsInFlight, notifications::Notifications, questions::SessionQuestions};
 
-/// Tasks a session is told about; the oldest is forgotten for the next, and can still be asked for.
+/// Tasks that a session receives updates about. A new one replaces the oldest, which the client can still ask for.
 const TASKS_MAX: usize = 64;
 
-/// What a session holds at most.
+/// The limits of a session.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SessionLimits {
     pub(crate) questions_max: usize,
@@ -28,17 +28,17 @@ pub(crate) struct LegacyClientSession {
     pub(crate) version: ProtocolVersion,
     pub(crate) in_flight: Arc<ClientRequestsInFlight>,
     pub(crate) questions: SessionQuestions,
-    /// Whether the client said that it can be asked anything at all.
+    /// Whether the client declared that it answers any kind of question.
     pub(crate) answers_anything: bool,
     watches_max: usize,
     interests: Mutex<SessionInterests>,
 }
 
-/// What the client wants to hear of.
+/// What the client wants to be told of.
 #[derive(Debug, Default)]
 struct SessionInterests {
     log_level: Option<LogLevel>,
-    /// None for a resource whose watch is being taken up.
+    /// `None` for a resource whose watch is being set up.
     watches: BTreeMap<String, Option<ResourceWatchGuard>>,
     tasks: VecDeque<String>,
 }
@@ -65,7 +65,7 @@ impl LegacyClientSession {
         }
     }
 
-    /// Whether it is of a revision that may put several messages into one.
+    /// Whether its revision has batches.
     pub(crate) fn takes_batches(&self) -> bool {
         self.version == ProtocolVersion::V2025_03_26
     }
@@ -78,7 +78,7 @@ impl LegacyClientSession {
         self.interests().log_level = Some(level);
     }
 
-    /// Makes room for a watch. Whether there is none of that resource yet.
+    /// Reserves a place for a watch. Returns whether the resource is not watched yet.
     pub(crate) fn prepare_watch(&self, uri: &str) -> Result<bool, TooManyWatches> {
         let mut interests = self.interests();
         if interests.watches.contains_key(uri) {
@@ -91,13 +91,13 @@ impl LegacyClientSession {
         Ok(true)
     }
 
-    /// Keeps a watch for which room was made, or gives the room back.
+    /// Keeps a watch whose place was reserved, or frees the place.
     pub(crate) fn keep_watch(&self, uri: &str, watch: Option<ResourceWatchGuard>) {
         let mut interests = self.interests();
         match (interests.watches.get_mut(uri), watch) {
             (Some(place), Some(watch)) => *place = Some(watch),
             (Some(_), None) => drop(interests.watches.remove(uri)),
-            // It was given up meanwhile.
+            // The client unsubscribed meanwhile.
             (None, watch) => drop(watch),
         }
     }
@@ -112,18 +112,18 @@ impl LegacyClientSession {
         self.interests().watches.keys().cloned().collect()
     }
 
-    /// The resources whose watch is still to be taken up.
+    /// The resources whose watch still has to be set up.
     pub(crate) fn unwatched(&self) -> Vec<String> {
         let interests = self.interests();
         interests.watches.iter().filter(|(_, watch)| watch.is_none()).map(|(uri, _)| uri.clone()).collect()
     }
 
-    /// Whether the session hears of a task.
+    /// Whether the session receives updates about a task.
     pub(crate) fn knows_task(&self, task_id: &str) -> bool {
         self.interests().tasks.iter().any(|known| known == task_id)
     }
 
-    /// Remembers a task that is this session's, so that it hears of it.
+    /// Remembers a task of this session, so that the session receives updates about it.
     pub(crate) fn remember_task(&self, task_id: &str) {
         let mut interests = self.interests();
         if interests.tasks.iter().any(|known| known == task_id) {
@@ -135,7 +135,7 @@ impl LegacyClientSession {
         interests.tasks.push_back(task_id.to_owned());
     }
 
-    /// The notifications the client gets of some news.
+    /// The notifications that report a change to the client.
     pub(crate) fn announcements(&self, notifications: &Notifications) -> Vec<Vec<u8>> {
         let Some(notifications) = &notifications.visible_to(&self.requester.caller) else { return Vec::new() };
         let mut messages: Vec<Vec<u8>> =
@@ -154,7 +154,7 @@ impl LegacyClientSession {
         messages
     }
 
-    /// Ends what the session has under way.
+    /// Ends everything that the session has open.
     pub(crate) fn end(&self) {
         self.in_flight.cancel_all();
         self.questions.withdraw_all();
@@ -163,7 +163,7 @@ impl LegacyClientSession {
     }
 
     fn interests(&self) -> MutexGuard<'_, SessionInterests> {
-        // Every critical section leaves whole wishes: no panic can leave them half-changed.
+        // Every critical section leaves whole interests: no panic can leave them half-changed.
         self.interests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(session.announcements(&Notifications::Anything).len(), 4, "three lists and the watched resource");
     }
 
-    /// Whose task it is, which, in which era's form, and whether this session is told.
+    /// Columns: the task's owner, its id, the era of the notification, and whether this session is told.
     #[test]
     fn tasks_are_told_to_the_session_that_has_them() {
         let session = session(1);

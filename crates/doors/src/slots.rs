@@ -1,5 +1,6 @@
-//! Places that callers hold while they listen or wait for an answer. Their number is limited, and one principal and one tenant may hold
-//! only a share of them, so that no caller takes every place. In local mode all callers are one principal, which may hold them all.
+//! Places that callers hold while they listen or wait for an answer. Their number is limited, and one principal and one
+//! tenant may hold only a share of them, so that no caller takes every place. In local mode all callers are one
+//! principal, which may hold them all.
 
 use std::{
     collections::HashMap,
@@ -9,18 +10,19 @@ use std::{
 
 use servanda_authority::{AuthenticatedCaller, CredentialMethod};
 
-/// One principal has no more than one in so many of what there is.
+/// One principal may hold one in `PRINCIPALS_SHARE` places.
 const PRINCIPALS_SHARE: usize = 4;
 
-/// One tenant leaves one in so many places to the others.
+/// One tenant leaves one in `LEFT_BY_TENANT` places to the others.
 const LEFT_BY_TENANT: usize = 4;
 
-/// How many of `of` things one tenant may hold. None, that is, no limit, in local mode, where all callers are one principal.
+/// How many of `of` places one tenant may hold. `None` (no limit) in local mode, where all callers are one principal.
 pub(crate) fn tenant_share(of: usize, authority: &AuthenticatedCaller) -> Option<usize> {
     (*authority.method() != CredentialMethod::Local).then(|| (of - of / LEFT_BY_TENANT).max(1))
 }
 
-/// How many of so many things one principal may hold; none where everybody is one.
+/// How many of `of` places one principal may hold. `None` (no limit) in local mode, where all callers are one
+/// principal.
 pub(crate) fn principal_share(of: usize, authority: &AuthenticatedCaller) -> Option<usize> {
     (*authority.method() != CredentialMethod::Local).then(|| (of / PRINCIPALS_SHARE).max(1))
 }
@@ -46,11 +48,11 @@ type SlotHolder = (String, String);
 #[derive(Debug)]
 pub(crate) struct CallerSlot {
     places: Arc<CallerSlots>,
-    /// None in local mode, where no principal has a share and none is counted.
+    /// `None` in local mode, where no principal has a share and none is counted.
     principal: Option<SlotHolder>,
 }
 
-/// There is none.
+/// Why no place is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoCallerSlot {
     /// All are taken.
@@ -79,7 +81,7 @@ impl CallerSlots {
         Ok(CallerSlot { places: Arc::clone(self), principal })
     }
 
-    /// So many places, or none of them.
+    /// Takes `count` places, or none of them.
     pub(crate) fn take_more(
         self: &Arc<Self>,
         authority: &AuthenticatedCaller,
@@ -95,7 +97,7 @@ impl CallerSlots {
 }
 
 impl SlotCounts {
-    /// Counts one more place of a principal and its tenant, unless one of them holds its full share.
+    /// Counts one more place for a principal and its tenant, unless one of them holds its full share.
     fn count_in(
         &mut self,
         principal: &SlotHolder,
@@ -139,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_is_everybody_has_all_places_and_gives_them_back() {
+    fn the_local_principal_may_take_all_places_and_gives_them_back() {
         let (places, everybody) = (CallerSlots::new(2), AuthenticatedCaller::local());
         let taken = [places.take(&everybody).unwrap(), places.take(&everybody).unwrap()];
         assert_eq!(places.take(&everybody).unwrap_err(), NoCallerSlot::AllTaken);

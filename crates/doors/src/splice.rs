@@ -1,7 +1,7 @@
-//! Puts members into objects that are rendered already, and takes members out of them. The envelopes around them are written by
-//! [`servanda_mcp::envelope`].
+//! Inserts members into rendered objects, and removes members from them. [`servanda_mcp::envelope`] writes the
+//! envelopes around them.
 //!
-//! Deliberately no `Value` trees: what is spliced around stays byte for byte what it was.
+//! Deliberately no `Value` trees: everything else stays byte for byte what it was.
 
 use std::borrow::Cow;
 
@@ -33,7 +33,7 @@ struct WithServerInfo {
     server_info: Option<IgnoredAny>,
 }
 
-/// What kind of modern result it is.
+/// The kind of a modern result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResultType {
     Complete,
@@ -50,8 +50,8 @@ pub(crate) enum Ttl {
     None,
 }
 
-/// A tool result as the modern era wants it: with `resultType`, and with our name in `_meta` instead of the upstream's.
-/// None if it is not a JSON object with at most one `_meta`, which is the engine's mistake.
+/// A tool result in the modern form: with `resultType`, and with our name in `_meta` instead of the upstream's. `None`
+/// if it is not a JSON object with at most one `_meta`, which is the engine's mistake.
 pub(crate) fn typed(result: &str, kind: ResultType, meta_member: &str) -> Option<String> {
     let opening = kind.opening();
     let result = result.trim();
@@ -66,8 +66,8 @@ pub(crate) fn typed(result: &str, kind: ResultType, meta_member: &str) -> Option
     Some([opening, before, &meta, after].concat())
 }
 
-/// The same for a result that says how long it may be cached, or should. The scope is always private: what a server shows
-/// may depend on who asks.
+/// The same for a result that may be cached. The scope is always private, because what a server shows may depend on the
+/// requester.
 pub(crate) fn cacheable(result: &str, ttl: Ttl, meta_member: &str) -> Option<String> {
     let object: RawObject<'_> = serde_json::from_str(result).ok()?;
     let said = object.get(TTL_MS).and_then(|raw| serde_json::from_str(raw.get()).ok());
@@ -86,10 +86,10 @@ pub(crate) fn cacheable(result: &str, ttl: Ttl, meta_member: &str) -> Option<Str
     Some(text)
 }
 
-/// A result as the legacy era knows it: without `resultType` and, where it would be one to be cached, without what says so.
+/// A result in the legacy form: without `resultType` and, if it is of a cacheable kind, without the caching members.
 pub(crate) fn untyped(result: String, cacheable: bool) -> Option<String> {
     let strangers: &[&str] = if cacheable { &[RESULT_TYPE, TTL_MS, CACHE_SCOPE] } else { &[RESULT_TYPE] };
-    // Mostly there is none, and then nothing is taken apart.
+    // Usually there are none, and nothing is parsed.
     if !strangers.iter().any(|name| result.contains(name)) && result.trim_start().starts_with('{') {
         return Some(result);
     }
@@ -97,7 +97,7 @@ pub(crate) fn untyped(result: String, cacheable: bool) -> Option<String> {
     Some(object.without(strangers).to_json())
 }
 
-/// A progress notification: the client's token in front of what the upstream said. None if that was not an object.
+/// A progress notification: the client's token in front of the upstream's members. `None` if those are not an object.
 pub(crate) fn progress(token: &str, params: &str) -> Option<Vec<u8>> {
     let members = params.trim().strip_prefix('{')?;
     let separator = if members.trim_start().starts_with('}') { "" } else { "," };
@@ -106,7 +106,7 @@ pub(crate) fn progress(token: &str, params: &str) -> Option<Vec<u8>> {
     Some(text.into_bytes())
 }
 
-/// Parameters with one more member in their `_meta`, in place of one of that name. None if they are no object.
+/// Parameters with one more member in their `_meta`, replacing one of that name. `None` if they are not an object.
 pub(crate) fn tagged(params: Option<&RawValue>, name: &str, value: &str) -> Option<String> {
     let params: RawObject<'_> = params.map_or_else(|| Some(RawObject::default()), parsed)?;
     let meta: RawObject<'_> = params.get(META).map_or_else(|| Some(RawObject::default()), parsed)?;
@@ -133,7 +133,7 @@ fn parsed(raw: &RawValue) -> Option<RawObject<'_>> {
     serde_json::from_str(raw.get()).ok()
 }
 
-/// The text before and after a part that was borrowed from it.
+/// The text before and after a part that borrows from it.
 fn around<'a>(whole: &'a str, part: &str) -> Option<(&'a str, &'a str)> {
     let start = part.as_ptr().addr().checked_sub(whole.as_ptr().addr())?;
     Some((whole.get(..start)?, whole.get(start.checked_add(part.len())?..)?))

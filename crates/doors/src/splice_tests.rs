@@ -1,4 +1,4 @@
-//! What is spliced, row by row.
+//! Tables of what is spliced.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ fn raw(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned()).unwrap()
 }
 
-/// A result as the engine renders it, and what is left of it beside `resultType` and our name.
+/// Columns: a result as the engine renders it, and what remains of it besides `resultType` and our name.
 #[test]
 fn typing_changes_nothing_else() {
     for (result, members) in [
@@ -39,7 +39,7 @@ fn typing_changes_nothing_else() {
     }
 }
 
-/// A result of a list or a read, its time to live where it has none, and the one that goes out.
+/// Columns: a result of a list or a read, the default time to live, the one that goes out, and the rest.
 #[test]
 fn caching_is_kept_or_added_and_always_private() {
     for (result, otherwise, ttl_ms, rest) in [
@@ -65,7 +65,7 @@ fn caching_is_kept_or_added_and_always_private() {
     }
 }
 
-/// A result, whether it is one that could be cached, and what the legacy era gets of it.
+/// Columns: a result, whether it is of a cacheable kind, and what the legacy era gets of it.
 #[test]
 fn modern_members_are_taken_out() {
     for (result, cacheable, expected) in [

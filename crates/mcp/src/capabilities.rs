@@ -1,5 +1,5 @@
-//! What a client says it can do for servers. Kept as it was written, because a server may know more of it than we do; only
-//! what decides whether a server's request may be passed on is looked at.
+//! A client's declared capabilities. Kept as they were written, because a server may know more of them than we do; the
+//! gateway reads only what decides whether a server's request may be passed on.
 
 use std::sync::{Arc, LazyLock};
 
@@ -10,30 +10,30 @@ use crate::{envelope::to_json, fields::method, object::RawObject};
 /// The extension whose capability lets a server answer with a task.
 pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// Legacy only: which requests a client takes as tasks. The gateway has tasks of its own.
+/// Legacy only: which requests a client accepts as tasks. The gateway has tasks of its own.
 const TASKS: &str = "tasks";
 
 const EXTENSIONS: &str = "extensions";
 
-/// A client's capabilities, as JSON with its members in order of their names. Equal ones are the same text.
+/// A client's capabilities, as JSON with its members sorted by name. Equal capabilities are equal texts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientCapabilities(Arc<str>);
 
 impl ClientCapabilities {
-    /// Nothing at all.
+    /// No capabilities.
     pub fn none() -> Self {
         static NONE: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("{}"));
         Self(Arc::clone(&NONE))
     }
 
-    /// Everything a server may ask of a client. For looking at what a server offers to those who can do most.
+    /// Everything that a server may ask of a client. For listing what a server offers to the most capable clients.
     pub fn all() -> Self {
         Self(Arc::from(r#"{"elicitation":{"form":{},"url":{}},"roots":{"listChanged":true},"sampling":{}}"#))
     }
 
-    /// What the client wrote; nothing where that is not an object.
+    /// What the client wrote; no capabilities if that is not an object.
     pub fn parse(raw: Option<&RawValue>) -> Self {
-        // What most clients write is not taken apart for every request.
+        // The most common value is not parsed for every request.
         let raw = raw.filter(|raw| raw.get() != "{}");
         let object = raw.and_then(|raw| serde_json::from_str::<RawObject<'_>>(raw.get()).ok());
         object.map_or_else(Self::none, |object| Self(object.without(&[TASKS]).sorted().to_json().into()))
@@ -50,7 +50,7 @@ impl ClientCapabilities {
             method::ROOTS_LIST => self.has(&["roots"]),
             method::SAMPLING_CREATE => self.has(&["sampling"]),
             method::ELICITATION_CREATE if mode(params).as_deref() == Some("url") => self.has(&["elicitation", "url"]),
-            // An empty object means forms: there was nothing else before there were modes.
+            // An empty object means forms: before there were modes, there were only forms.
             method::ELICITATION_CREATE => {
                 self.has(&["elicitation", "form"]) || (self.has(&["elicitation"]) && !self.has(&["elicitation", "url"]))
             }
@@ -63,7 +63,7 @@ impl ClientCapabilities {
         ["roots", "sampling", "elicitation"].iter().any(|name| self.has(&[name]))
     }
 
-    /// What a client has to declare so that a server may make this request of it, as JSON.
+    /// What a client must declare before a server may make this request of it, as JSON.
     pub fn required_for(method: &str, params: Option<&RawValue>) -> Option<&'static str> {
         Some(match method {
             method::ROOTS_LIST => r#"{"roots":{}}"#,
@@ -106,7 +106,7 @@ impl ClientCapabilities {
             .map_or_else(|_| self.clone(), |all| Self(all.sorted().to_json().into()))
     }
 
-    /// Whether the client knows an extension.
+    /// Whether the client supports an extension.
     pub fn has_extension(&self, extension: &str) -> bool {
         self.has(&[EXTENSIONS, extension])
     }

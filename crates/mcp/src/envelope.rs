@@ -1,7 +1,7 @@
-//! The JSON-RPC 2.0 envelope, read once, with parameters and results left raw; and, in `write`, how messages are written.
+//! The JSON-RPC 2.0 envelope, read once, with parameters and results left raw; `write` writes messages.
 //!
-//! Duplicate keys in the envelope are refused: what decides and what is forwarded must be the same bytes. Looking inside
-//! parameters is the business of whoever needs it.
+//! Duplicate keys in the envelope are refused: the bytes that are judged and the bytes that are forwarded must be the
+//! same. Deliberately not here: parsing parameters.
 
 mod write;
 
@@ -28,34 +28,34 @@ pub enum Id {
 /// One message.
 #[derive(Debug, Clone)]
 pub enum Message<'a> {
-    /// Wants an answer.
+    /// Expects an answer.
     Request {
         /// To be echoed.
         id: Id,
-        /// What is asked.
+        /// The method.
         method: Cow<'a, str>,
-        /// With what.
+        /// The parameters.
         params: Option<&'a RawValue>,
     },
-    /// Wants none.
+    /// Expects no answer.
     Notification {
-        /// What happened.
+        /// The method.
         method: Cow<'a, str>,
-        /// With what.
+        /// The parameters.
         params: Option<&'a RawValue>,
     },
-    /// An answer.
+    /// A successful answer.
     Response {
-        /// Of the request.
+        /// The id of the request.
         id: Id,
-        /// The answer.
+        /// The result.
         result: &'a RawValue,
     },
-    /// A failure.
+    /// A failed request.
     Failure {
-        /// Of the request; none when the peer could not tell.
+        /// The id of the request; `None` if the peer could not read it.
         id: Option<Id>,
-        /// What failed.
+        /// The error.
         error: RpcError,
     },
 }
@@ -72,16 +72,16 @@ pub struct RpcError {
     pub data: Option<Box<RawValue>>,
 }
 
-/// Why bytes are not an envelope. `id` is the request's where it could be read, so that the error can be answered.
+/// Why bytes are not an envelope. `id` is the request's id if it could be read, so that the error can be answered.
 #[derive(Debug, thiserror::Error)]
 pub enum EnvelopeError {
-    /// Not JSON.
+    /// The bytes are not JSON.
     #[error("not JSON: {0}")]
     NotJson(serde_json::Error),
     /// JSON, but not one JSON-RPC 2.0 message.
     #[error("not a JSON-RPC 2.0 message: {reason}")]
     NotAMessage {
-        /// The request's id where there is one.
+        /// The request's id, if there is one.
         id: Option<Id>,
         /// What is wrong.
         reason: &'static str,
@@ -96,11 +96,11 @@ pub mod code {
     pub const INVALID_REQUEST: i64 = -32600;
     /// No such method.
     pub const METHOD_NOT_FOUND: i64 = -32601;
-    /// Parameters that do not fit; also an unknown tool.
+    /// Invalid parameters; also an unknown tool.
     pub const INVALID_PARAMS: i64 = -32602;
-    /// Something inside failed.
+    /// An internal error.
     pub const INTERNAL_ERROR: i64 = -32603;
-    /// Legacy MCP: no such resource. Modern MCP has `INVALID_PARAMS` for it.
+    /// Legacy MCP: no such resource. Modern MCP uses `INVALID_PARAMS` for it.
     pub const RESOURCE_NOT_FOUND: i64 = -32002;
     /// Legacy MCP: a user has to visit a URL first.
     pub const URL_ELICITATION_REQUIRED: i64 = -32042;
@@ -129,20 +129,20 @@ struct EnvelopeMembers<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// Keeps `null` apart from absence, which `Option` alone would not: a request with a null id is not a notification.
+/// Distinguishes `null` from absence, which `Option` alone would not: a request with a null id is not a notification.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 impl<'a> Message<'a> {
-    /// Reads one message.
+    /// Parses one message.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, EnvelopeError> {
         if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
             return Err(EnvelopeError::NotAMessage { id: None, reason: "batches are not part of MCP" });
         }
         let members: EnvelopeMembers<'a> = serde_json::from_slice(bytes).map_err(|error| {
             if error.is_data() {
-                EnvelopeError::NotAMessage { id: None, reason: "a member has the wrong type or stands twice" }
+                EnvelopeError::NotAMessage { id: None, reason: "a member has the wrong type or appears twice" }
             } else {
                 EnvelopeError::NotJson(error)
             }
@@ -177,12 +177,14 @@ impl<'a> EnvelopeMembers<'a> {
             }
             (None, Some(_), None, Some(id)) => Err(not_a_message(Some(id), "`result` must be an object")),
             (None, None, Some(error), id) => Ok(Message::Failure { id, error }),
-            (_, _, _, id) => Err(not_a_message(id, "a message has exactly one of `method`, `result` and `error`")),
+            (_, _, _, id) => {
+                Err(not_a_message(id, "a message must have exactly one of `method`, `result` and `error`"))
+            }
         }
     }
 }
 
-/// An error object; serde would also take an array for one.
+/// An error object; serde would also accept an array.
 fn error_object(raw: &RawValue) -> Option<RpcError> {
     raw.get().starts_with('{').then(|| serde_json::from_str(raw.get()).ok()).flatten()
 }
@@ -258,7 +260,7 @@ impl fmt::Display for Id {
 mod tests {
     use super::{EnvelopeError, Message};
 
-    /// Kind of message, or the reason it is none.
+    /// The kind of the message, or the reason why it is none.
     fn kind(text: &str) -> String {
         match Message::parse(text.as_bytes()) {
             Ok(Message::Request { id, method, .. }) => format!("request {id} {method}"),
@@ -291,11 +293,11 @@ mod tests {
             (r#"{"jsonrpc":"1.0","id":1,"method":"m"}"#, "`jsonrpc` must be \"2.0\""),
             (
                 r#"{"jsonrpc":"2.0","id":1,"method":"m","result":1}"#,
-                "a message has exactly one of `method`, `result` and `error`",
+                "a message must have exactly one of `method`, `result` and `error`",
             ),
-            (r#"{"jsonrpc":"2.0","id":1}"#, "a message has exactly one of `method`, `result` and `error`"),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"a","method":"b"}"#, "a member has the wrong type or stands twice"),
-            (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, "a member has the wrong type or stands twice"),
+            (r#"{"jsonrpc":"2.0","id":1}"#, "a message must have exactly one of `method`, `result` and `error`"),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"a","method":"b"}"#, "a member has the wrong type or appears twice"),
+            (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, "a member has the wrong type or appears twice"),
             (r#"[{"jsonrpc":"2.0","id":1,"method":"m"}]"#, "batches are not part of MCP"),
             (" ", "not JSON"),
             (r#"{"jsonrpc":"2.0","id":1,"method":"m"} x"#, "not JSON"),

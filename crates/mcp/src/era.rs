@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A side of the protocol's great change: sessions and a handshake before it, neither after.
+/// The protocol changed incompatibly once: before, it had sessions and a handshake; since then, neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Era {
     /// Up to 2025-11-25: `initialize`, sessions, `ping`.
@@ -11,7 +11,7 @@ pub enum Era {
     Modern,
 }
 
-/// A revision that Servanda speaks.
+/// A revision that Servanda supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ProtocolVersion {
     /// 2024-11-05.
@@ -46,7 +46,7 @@ impl ProtocolVersion {
         }
     }
 
-    /// The revision of that wire form.
+    /// Parses the wire form.
     pub fn from_wire(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|version| version.as_str() == text)
     }

@@ -22,9 +22,9 @@ pub mod method {
     pub const RESOURCE_TEMPLATES_LIST: &str = "resources/templates/list";
     /// A resource's content.
     pub const RESOURCES_READ: &str = "resources/read";
-    /// Legacy: wants to hear of a resource's changes.
+    /// Legacy: subscribes to a resource's changes.
     pub const RESOURCES_SUBSCRIBE: &str = "resources/subscribe";
-    /// Legacy: does not any more.
+    /// Legacy: ends that subscription.
     pub const RESOURCES_UNSUBSCRIBE: &str = "resources/unsubscribe";
     /// A resource changed.
     pub const RESOURCES_UPDATED: &str = "notifications/resources/updated";
@@ -38,7 +38,7 @@ pub mod method {
     pub const PROMPTS_LIST_CHANGED: &str = "notifications/prompts/list_changed";
     /// Suggestions for an argument.
     pub const COMPLETE: &str = "completion/complete";
-    /// Legacy: how much of a server's log is wanted.
+    /// Legacy: sets from which level on the client wants the server's log.
     pub const LOGGING_SET_LEVEL: &str = "logging/setLevel";
     /// A line of a server's log.
     pub const LOG_MESSAGE: &str = "notifications/message";
@@ -54,23 +54,23 @@ pub mod method {
     pub const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
     /// A task's state.
     pub const TASKS_GET: &str = "tasks/get";
-    /// Modern: answers what a task asked.
+    /// Modern: answers the questions of a task.
     pub const TASKS_UPDATE: &str = "tasks/update";
-    /// A task is not wanted any more.
+    /// Cancels a task.
     pub const TASKS_CANCEL: &str = "tasks/cancel";
     /// Legacy: waits for a task's result.
     pub const TASKS_RESULT: &str = "tasks/result";
-    /// Legacy: one's tasks.
+    /// Legacy: lists the caller's tasks.
     pub const TASKS_LIST: &str = "tasks/list";
     /// Modern: a task's state changed.
     pub const TASKS_NOTIFICATION: &str = "notifications/tasks";
     /// Legacy: a task's state changed.
     pub const TASKS_STATUS: &str = "notifications/tasks/status";
-    /// A request is not wanted any more.
+    /// Cancels a request.
     pub const CANCELLED: &str = "notifications/cancelled";
-    /// How far a request has come.
+    /// The progress of a request.
     pub const PROGRESS: &str = "notifications/progress";
-    /// Modern notifications outside a request.
+    /// Modern: subscribes to notifications outside a request.
     pub const SUBSCRIPTIONS_LISTEN: &str = "subscriptions/listen";
     /// What a listen request is granted.
     pub const SUBSCRIPTIONS_ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
@@ -88,17 +88,17 @@ pub mod meta {
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
     /// Modern, ties a notification to its listen request.
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-    /// Modern: how much of a server's log this request wants.
+    /// Modern: from which level on this request wants the server's log.
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
     /// Legacy: ties a message to a task.
     pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
-    /// Where progress of a request goes.
+    /// The token under which a request's progress is reported.
     pub const PROGRESS_TOKEN: &str = "progressToken";
     /// W3C trace context.
     pub const TRACEPARENT: &str = "traceparent";
     /// The prefix of every member of ours. Members of a server with this prefix are not passed on.
     pub const OWN: &str = "servanda/";
-    /// Ours, in answers: the call's id, how it ended, and what a client uses beyond that.
+    /// Ours, in answers: the call's id, how it ended, and what else a client uses.
     pub const CALL: &str = "servanda/call";
     /// Ours, in requests: `full` asks for everything that is known about the call, in its answer.
     pub const DETAIL: &str = "servanda/detail";
@@ -114,11 +114,11 @@ pub mod meta {
     pub const CONTRACT: &str = "servanda/contract";
     /// Ours, in requests: how long the caller will still wait, in milliseconds.
     pub const CALLER_WAIT_MS: &str = "servanda/timeout-ms";
-    /// Ours, in requests: what ties repairs of one intent together.
+    /// Ours, in requests: groups the repairs of one intent.
     pub const CHAIN: &str = "servanda/chain";
     /// Ours, in requests: the key of the operation.
     pub const IDEMPOTENCY_KEY: &str = "servanda/idempotency-key";
-    /// Ours, in requests: the business operation. Upstreams that dedupe are told it, too.
+    /// Ours, in requests: the business operation. Upstreams that deduplicate get it, too.
     pub const OPERATION_ID: &str = "servanda/operation-id";
     /// Ours, in requests: the step of the agent's plan.
     pub const STEP_ID: &str = "servanda/step-id";
@@ -126,31 +126,31 @@ pub mod meta {
     pub const WORKFLOW_ID: &str = "servanda/workflow-id";
     /// Ours, in requests: the run of a workflow.
     pub const RUN_ID: &str = "servanda/run-id";
-    /// Ours, in requests: the task that the call belongs to, of those the operator declared.
+    /// Ours, in requests: the task that the call belongs to, one of those that the operator declared.
     pub const TASK: &str = "servanda/task";
     /// Ours, in requests: `read`, `write` or `destructive`.
     pub const INTENT: &str = "servanda/intent";
-    /// Ours, in requests: the id of an earlier call; one of the same kind is meant.
+    /// Ours, in requests: the id of an earlier call; the client means a call of the same kind.
     pub const LIKE: &str = "servanda/like";
 }
 
-/// Members of results and parameters that decide how a request goes on.
+/// Members of results and parameters that decide how a request continues.
 pub mod member {
-    /// Modern: what kind of result it is.
+    /// Modern: the kind of the result.
     pub const RESULT_TYPE: &str = "resultType";
-    /// Modern: what a server asks before it goes on.
+    /// Modern: the questions that a server asks before it continues.
     pub const INPUT_REQUESTS: &str = "inputRequests";
-    /// Modern: what it was answered.
+    /// Modern: the answers to them.
     pub const INPUT_RESPONSES: &str = "inputResponses";
-    /// Modern: what the client carries for the server.
+    /// Modern: state that the client carries for the server.
     pub const REQUEST_STATE: &str = "requestState";
-    /// Of lists.
+    /// The cursor of the next page, in lists.
     pub const NEXT_CURSOR: &str = "nextCursor";
-    /// About the message itself.
+    /// Data about the message itself.
     pub const META: &str = "_meta";
-    /// Of tasks.
+    /// The id of a task.
     pub const TASK_ID: &str = "taskId";
-    /// Legacy: asks for a task, and has it in the answer.
+    /// Legacy: in a request, asks for a task; in the answer, the task.
     pub const TASK: &str = "task";
     /// An annotation of a tool's parameter: which header repeats it.
     pub const PARAM_HEADER: &str = "x-mcp-header";
@@ -160,7 +160,7 @@ pub mod member {
 pub mod result_type {
     /// The result itself.
     pub const COMPLETE: &str = "complete";
-    /// The server has to be answered first.
+    /// The server needs answers first.
     pub const INPUT_REQUIRED: &str = "input_required";
     /// The result comes later.
     pub const TASK: &str = "task";
@@ -174,12 +174,12 @@ pub mod header {
     pub const SESSION_ID: &str = "mcp-session-id";
     /// Modern: equals the body's method.
     pub const METHOD: &str = "mcp-method";
-    /// Modern: begins the headers that repeat annotated arguments.
+    /// Modern: the prefix of headers that repeat annotated arguments.
     pub const PARAM_PREFIX: &str = "mcp-param-";
-    /// Legacy: the last event a broken stream brought.
+    /// Legacy: the last event that the client got before its stream broke.
     pub const LAST_EVENT_ID: &str = "last-event-id";
     /// Modern: equals the body's tool, prompt or URI.
     pub const NAME: &str = "mcp-name";
-    /// The key of an operation.
+    /// The idempotency key of an operation.
     pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 }

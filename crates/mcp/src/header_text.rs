@@ -1,7 +1,8 @@
-//! Texts as values of HTTP headers: `Mcp-Name` and `Mcp-Param-…` repeat parts of the body. What a header cannot carry is wrapped as
-//! `=?base64?…?=`, as the specification says.
+//! Texts as values of HTTP headers: `Mcp-Name` and `Mcp-Param-…` repeat parts of the body. Text that a header cannot
+//! carry is wrapped as `=?base64?…?=`, as the specification says.
 //!
-//! Only base64 in its canonical form is read: two texts for one value would be a way around a comparison of headers made elsewhere.
+//! Only canonical base64 is decoded: two encodings of one value would be a way around a comparison of headers made
+//! elsewhere.
 
 use std::borrow::Cow;
 
@@ -10,7 +11,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 const OPEN: &str = "=?base64?";
 const CLOSE: &str = "?=";
 
-/// A text as a header says it: visible ASCII.
+/// Encodes a text as a header value: visible ASCII.
 pub fn encode(text: &str) -> Cow<'_, str> {
     if is_plain(text) {
         return Cow::Borrowed(text);
@@ -18,7 +19,7 @@ pub fn encode(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{OPEN}{}{CLOSE}", STANDARD.encode(text)))
 }
 
-/// The text that a header's value means. None if it is wrapped and what is wrapped cannot be read.
+/// Decodes a header value. `None` if it is wrapped and cannot be decoded.
 pub fn decode(written: &str) -> Option<Cow<'_, str>> {
     match written.strip_prefix(OPEN).and_then(|rest| rest.strip_suffix(CLOSE)) {
         Some(encoded) => String::from_utf8(STANDARD.decode(encoded).ok()?).ok().map(Cow::Owned),
@@ -26,7 +27,7 @@ pub fn decode(written: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Whether a text arrives unchanged: visible ASCII and inner spaces, and not itself in the form of a wrapped one.
+/// Whether a text arrives unchanged: visible ASCII and inner spaces, and not itself in the wrapped form.
 fn is_plain(text: &str) -> bool {
     !text.is_empty()
         && text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())
@@ -61,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_canonical_is_read() {
+    fn only_canonical_base64_is_decoded() {
         for (encoded, expected) in [
             ("", Some("")),
             ("Zg==", Some("f")),

@@ -1,7 +1,8 @@
-//! The Model Context Protocol on the wire: envelopes, eras, names of methods and fields, lines, texts in headers, tasks.
+//! The Model Context Protocol on the wire: envelopes, eras, names of methods and fields, lines, texts in headers,
+//! tasks.
 //!
-//! Bytes in, bytes out, no sockets: the doors and the upstreams move them. What a decision does not need stays raw and is
-//! forwarded byte for byte, because a typed round trip loses what it does not know.
+//! Bytes in, bytes out, no sockets: the doors and the upstreams move them. Data that no decision needs stays raw and is
+//! forwarded byte for byte, because a typed round trip would lose unknown members.
 
 pub mod capabilities;
 pub mod envelope;

@@ -1,17 +1,17 @@
-//! Lines of bytes whose length is bounded: on standard streams a message is one line. A longer line is discarded while it is read;
-//! only its beginning and its end stay, so that its sender, or the request that waits for it, can be told. What a line means is not known
-//! here, and neither is where the bytes come from.
+//! Lines of bytes with a bounded length: on standard streams a message is one line. A longer line is discarded while it
+//! is read; only its beginning and its end are kept, so that its sender, or the request that waits for it, can be told.
+//! Deliberately not here: what a line means, and where the bytes come from.
 
 use std::ops::Range;
 
 use bytes::Bytes;
 
-/// How much is read at once.
+/// How many bytes are read at once.
 const CHUNK_BYTES: usize = 64 * 1024;
-/// How much of each end of a discarded line is kept.
+/// How many bytes of each end of a discarded line are kept.
 pub const EDGE_BYTES_MAX: usize = 1024;
 
-/// A line, or what is left of one that was too long.
+/// A line, or the edges of one that was too long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BoundedLine {
     /// Without its line end.
@@ -25,8 +25,9 @@ pub enum BoundedLine {
     },
 }
 
-/// Finds the lines in an input that is read chunk by chunk: while [`Lines::next_line`] finds none and the input has not ended, read into
-/// [`Lines::room`] and say with [`Lines::filled`] how much was read. Nothing is lost if reading is given up on the way.
+/// Finds the lines in an input that is read chunk by chunk: while [`LineSplitter::next_line`] finds none and the input
+/// has not ended, read into [`LineSplitter::room`] and report with [`LineSplitter::filled`] how much was read. Nothing
+/// is lost if reading is cancelled in between.
 #[derive(Debug)]
 pub struct LineSplitter {
     chunk: Box<[u8]>,
@@ -38,7 +39,8 @@ pub struct LineSplitter {
 
 /// The line that is being read.
 ///
-/// INVARIANT: `bytes` never has more capacity than `bytes_max`, so the other side does not decide how much memory it takes here.
+/// INVARIANT: `bytes` never has more capacity than `bytes_max`, so the other side does not decide how much memory it
+/// takes here.
 #[derive(Debug)]
 struct PartialLine {
     bytes_max: usize,
@@ -48,13 +50,13 @@ struct PartialLine {
 }
 
 impl LineSplitter {
-    /// Lines of at most so many bytes, without their line ends.
+    /// Lines of at most `bytes_max` bytes, without their line ends.
     pub fn new(bytes_max: usize) -> Self {
         let line = PartialLine { bytes_max, bytes: Vec::new(), tail: None };
         Self { chunk: vec![0; CHUNK_BYTES].into_boxed_slice(), unread: 0..0, line, ended: false }
     }
 
-    /// The next line; none if more has to be read, or if the input has ended. A last line without a line end counts.
+    /// The next line; `None` if more has to be read, or if the input has ended. A last line without a line end counts.
     pub fn next_line(&mut self) -> Option<BoundedLine> {
         let unread = self.chunk.get(self.unread.clone()).unwrap_or_default();
         if let Some(length) = unread.iter().position(|byte| *byte == b'\n') {
@@ -67,12 +69,12 @@ impl LineSplitter {
         (self.ended && !self.line.is_empty()).then(|| self.line.finish_with(&[]))
     }
 
-    /// Where the next bytes go, once [`Lines::next_line`] has found none.
+    /// The buffer for the next bytes, once [`LineSplitter::next_line`] has found no line.
     pub fn room(&mut self) -> &mut [u8] {
         &mut self.chunk
     }
 
-    /// So many bytes were read into [`Lines::room`]; none says that the input has ended.
+    /// Reports that `count` bytes were read into [`LineSplitter::room`]; zero means that the input has ended.
     pub fn filled(&mut self, count: usize) {
         self.unread = 0..count.min(self.chunk.len());
         self.ended |= count == 0;
@@ -108,7 +110,7 @@ impl PartialLine {
         }
     }
 
-    /// Keeps the edges of what there is so far and frees the rest.
+    /// Keeps the edges of the line so far and frees the rest.
     fn give_up(&mut self) {
         self.tail = Some(last(&self.bytes, EDGE_BYTES_MAX).to_vec());
         self.bytes.truncate(EDGE_BYTES_MAX);
@@ -116,7 +118,7 @@ impl PartialLine {
     }
 
     fn finish_with(&mut self, part: &[u8]) -> BoundedLine {
-        // Most lines lie within one chunk: one copy of the right size.
+        // Most lines are within one chunk: one copy of the right size.
         if self.is_empty() && part.len() <= self.bytes_max {
             return BoundedLine::Whole(Bytes::copy_from_slice(part));
         }
@@ -137,8 +139,8 @@ pub fn grow(bytes: &mut Vec<u8>, length: usize, bytes_max: usize) {
     }
 }
 
-/// A message with its line ends made spaces: on standard streams a message is a line, in an event stream a line end ends the field.
-/// Within JSON a raw line end can only stand between tokens, so a space says the same.
+/// Replaces a message's line ends by spaces: on standard streams a message is a line, and in an event stream a line end
+/// ends the field. In JSON a raw line end can only be between tokens, so a space means the same.
 pub fn on_one_line(mut message: Vec<u8>) -> Vec<u8> {
     blank_line_ends(&mut message);
     message

@@ -1,11 +1,11 @@
-//! How grave a line of a server's log is, by RFC 5424 and under MCP's names.
+//! The severity of a line of a server's log, by RFC 5424 and under MCP's names.
 
-/// A level; the graver, the greater.
+/// A level; a more severe one is greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LogLevel {
-    /// For whoever takes it apart.
+    /// For developers.
     Debug,
-    /// How it goes.
+    /// Normal operation.
     Info,
     /// Normal, but worth a look.
     Notice,
@@ -13,16 +13,16 @@ pub enum LogLevel {
     Warning,
     /// Something went wrong.
     Error,
-    /// A part of it fails.
+    /// A component fails.
     Critical,
-    /// Somebody has to act now.
+    /// A person has to act now.
     Alert,
-    /// It cannot be used.
+    /// The system is unusable.
     Emergency,
 }
 
 impl LogLevel {
-    /// Least grave first.
+    /// Least severe first.
     pub const ALL: [Self; 8] = [
         Self::Debug,
         Self::Info,
@@ -48,7 +48,7 @@ impl LogLevel {
         }
     }
 
-    /// The level of that wire form.
+    /// Parses the wire form.
     pub fn from_wire(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.as_str() == text)
     }

@@ -1,5 +1,5 @@
-//! JSON objects kept raw: the members of one level in their order, each value the bytes that arrived. For looking at a few
-//! members and passing the rest on unchanged.
+//! JSON objects kept raw: the members of one level in their order, each value as the bytes that arrived. For reading a
+//! few members and passing the rest on unchanged.
 
 use std::{borrow::Cow, collections::HashSet};
 
@@ -11,10 +11,11 @@ use serde_json::value::RawValue;
 
 use crate::envelope::to_json;
 
-/// How many names are compared one by one; of more, a set is kept, or an object of very many would take forever.
+/// How many names are compared one by one; for more names a set is kept, because comparing very many pairwise would
+/// take too long.
 const COMPARED_MAX: usize = 32;
 
-/// The members of an object. A name that stands twice is refused: two readers would read two objects.
+/// The members of an object. A duplicate name is refused: two readers would read two different objects.
 #[derive(Debug, Clone, Default)]
 pub struct RawObject<'a> {
     members: Vec<(Cow<'a, str>, &'a RawValue)>,
@@ -67,7 +68,7 @@ impl<'a> RawObject<'a> {
         self.to_json_with(|_, _| None)
     }
 
-    /// The object as JSON, with another value for every member that `other` has one for. It must be JSON.
+    /// The object as JSON, with the values that `other` returns in place of the original ones. They must be JSON.
     pub fn to_json_with(&self, mut other: impl FnMut(&str, &'a RawValue) -> Option<String>) -> String {
         let mut json = String::from("{");
         for (name, value) in self.iter() {
@@ -110,7 +111,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for RawObject<'a> {
                         !names.insert(name.clone())
                     };
                     if twice {
-                        return Err(serde::de::Error::custom("a member stands twice"));
+                        return Err(serde::de::Error::custom("a member appears twice"));
                     }
                     members.push((name, value));
                 }
@@ -121,7 +122,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for RawObject<'a> {
     }
 }
 
-/// A name borrowed where it can be: `Cow` alone always copies.
+/// A name, borrowed if possible: `Cow` alone always copies.
 #[derive(Deserialize)]
 struct RawMemberName<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -150,7 +151,7 @@ mod tests {
         }
     }
 
-    /// Of an object with that many members, one name again at the end.
+    /// Objects with that many members, and one name repeated at the end.
     #[test]
     fn a_name_twice_is_found_among_many() {
         for count in [1, 31, 32, 33, 34, 1000] {

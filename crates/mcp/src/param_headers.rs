@@ -1,26 +1,26 @@
-//! Arguments that stand in headers too: a tool may annotate parameters in its input schema (`x-mcp-header`), so that machines on the way
-//! can route by them. Here is which parameters a schema annotates. How a header says a value is in [`crate::header_text`]; whether
-//! headers and arguments agree is judged where both are.
+//! Arguments that are also sent in headers: a tool may annotate parameters in its input schema (`x-mcp-header`), so
+//! that proxies can route by them. This module finds the annotated parameters of a schema. [`crate::header_text`]
+//! encodes the values; the code that has both headers and arguments compares them.
 
 use serde_json::Value;
 
 use crate::fields::member::PARAM_HEADER;
 
-/// How deep an annotated parameter may stand.
+/// How deep an annotated parameter may be nested.
 const DEPTH_MAX: usize = 16;
 
-/// A parameter that stands in a header too.
+/// A parameter that is also sent in a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnnotatedParam {
     /// The header's name without its prefix, as the schema writes it.
     pub name: String,
-    /// The members that lead to the argument.
+    /// The member names that lead to the argument.
     pub path: Vec<String>,
 }
 
-/// The annotated parameters of an input schema. None if an annotation breaks the rules: a name is a token and stands once, whatever
-/// its case; a parameter is a string, an integer or a boolean, and is reached by `properties` alone. No client repeats arguments for
-/// such a schema.
+/// The annotated parameters of an input schema. `None` if an annotation breaks the rules: a name is a token and unique,
+/// ignoring case; a parameter is a string, an integer or a boolean, and is reached through `properties` alone. No
+/// client repeats arguments for such a schema.
 pub fn annotated_params(schema: &Value) -> Option<Vec<AnnotatedParam>> {
     let mut found = Vec::new();
     gather(schema, &mut Vec::new(), &mut found)?;
@@ -29,11 +29,12 @@ pub fn annotated_params(schema: &Value) -> Option<Vec<AnnotatedParam>> {
         found.iter().map(|annotated: &AnnotatedParam| annotated.name.to_ascii_lowercase()).collect();
     names.sort_unstable();
     names.dedup();
-    // One that was counted but not reached stands where none may; two of one name cannot both be right.
+    // An annotation that was counted but not reached is in a place where none is allowed; two with one name cannot both
+    // be right.
     (names.len() == found.len() && places == found.len()).then_some(found)
 }
 
-/// Follows `properties` only, which is where annotations may stand.
+/// Follows `properties` only, where annotations are allowed.
 fn gather(schema: &Value, path: &mut Vec<String>, found: &mut Vec<AnnotatedParam>) -> Option<()> {
     if let Some(name) = schema.get(PARAM_HEADER) {
         let name = name.as_str().filter(|name| is_token(name))?;
@@ -54,8 +55,8 @@ fn gather(schema: &Value, path: &mut Vec<String>, found: &mut Vec<AnnotatedParam
     Some(())
 }
 
-/// How often the annotation stands anywhere in a schema, as a keyword or as what only looks like one. None where the schema is too deep
-/// to be looked through.
+/// How often the annotation occurs anywhere in a schema, as a keyword or as something that looks like one. `None` if
+/// the schema is too deep to search.
 fn count(value: &Value, depth: usize) -> Option<usize> {
     if depth > 4 * DEPTH_MAX {
         return None;
@@ -73,7 +74,7 @@ fn count(value: &Value, depth: usize) -> Option<usize> {
     }
 }
 
-/// What a header's name may be made of.
+/// Whether a text can be a header's name.
 fn is_token(name: &str) -> bool {
     let is_tchar = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !name.is_empty() && name.bytes().all(is_tchar)
@@ -95,7 +96,7 @@ mod tests {
             (of(json!({"a": {"type": "integer", PARAM_HEADER: "N"}})), Some(vec![("N", "a")])),
             (of(json!({"a": {"type": "boolean", PARAM_HEADER: "B"}})), Some(vec![("B", "a")])),
             (of(json!({"a": of(json!({"b": string("X")})), "c": string("Y")})), Some(vec![("X", "a.b"), ("Y", "c")])),
-            // A property may be called like the annotation.
+            // A property may have the annotation's name.
             (of(json!({PARAM_HEADER: {"type": "string"}})), Some(vec![])),
             (of(json!({"a": {"type": "number", PARAM_HEADER: "N"}})), None),
             (of(json!({"a": {"type": "object", PARAM_HEADER: "N"}})), None),

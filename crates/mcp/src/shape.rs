@@ -1,5 +1,6 @@
-//! Checks the shape of a server's answer before any of it is passed on: its depth, the number of its parts, whether every name in it is
-//! a text and stands once in its object, and whether its `_meta` has members that only Servanda may write.
+//! Checks the shape of a server's answer before any of it is passed on: its depth, the number of its parts, whether
+//! every name in it is a text and unique in its object, and whether its `_meta` has members that only Servanda may
+//! write.
 //!
 //! It judges no content, and changes nothing but `_meta`.
 
@@ -17,25 +18,25 @@ use self::{
 };
 use crate::{envelope::to_json, fields::meta};
 
-/// Arrays and objects inside each other.
+/// Levels of nested arrays and objects.
 pub const DEPTH_MAX: usize = 100;
-/// Values of all kinds, together.
+/// Values of all kinds together.
 pub const PARTS_MAX: usize = 1_000_000;
 
 /// How many names of an object are compared one by one; for more names a set is kept.
 const COMPARED_MAX: usize = 32;
 const META: &str = "_meta";
 
-/// Why an answer cannot be passed on. It never repeats text of the answer.
+/// Why an answer cannot be passed on. The error never repeats text of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeFault {
-    /// Too deep.
+    /// Nested too deeply.
     #[error("nests arrays and objects more than {DEPTH_MAX} deep")]
     TooDeep,
     /// Too many parts.
     #[error("is made of more than {PARTS_MAX} parts")]
     TooManyParts,
-    /// Two readers would read two objects.
+    /// Two readers would read two different objects.
     #[error("has an object in which a name stands twice")]
     NameTwice,
     /// A name that no reader can decode, such as half of a surrogate pair: one reader skips the member, another keeps it.
@@ -74,24 +75,24 @@ pub fn inspect(json: &[u8]) -> Result<(), ShapeFault> {
     Ok(())
 }
 
-/// The answer without members of any `_meta` that only Servanda may write; none if there are no such members.
+/// The answer without the members of any `_meta` that only Servanda may write; `None` if there are no such members.
 ///
-/// One pass, whatever the depth. An answer that is not JSON stays as it is.
+/// One pass, whatever the depth. An answer that is not JSON is left unchanged.
 pub fn without_own_meta(json: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(json).ok().filter(|text| may_claim(text))?;
-    // Only what is JSON has tokens.
+    // Only valid JSON is tokenized.
     let _: &RawValue = serde_json::from_str(text).ok()?;
     let is_own = |is_meta: bool, name: &str| is_meta && name.starts_with(meta::OWN);
     stripped(text, JsonTokens::new(json), &is_own).map(String::into_bytes)
 }
 
-/// JSON without the members of these names at any depth; none if there are no such members.
+/// JSON without the members with these names at any depth; `None` if there are no such members.
 pub fn without_members(json: &RawValue, is_unwanted: impl Fn(&str) -> bool) -> Option<String> {
     stripped(json.get(), JsonTokens::new(json.get().as_bytes()), &|_, name| is_unwanted(name))
 }
 
-/// JSON with every text in it, names too, replaced by what `rewrite` returns; the rest stays byte for byte. None if a text cannot be
-/// decoded, or if the replaced JSON has a name twice in an object.
+/// JSON with every text in it, names included, replaced by what `rewrite` returns; the rest stays byte for byte. `None`
+/// if a text cannot be decoded, or if the replaced JSON has a duplicate name in an object.
 pub fn with_texts(json: &str, rewrite: impl for<'t> Fn(&'t str) -> Cow<'t, str>) -> Option<Cow<'_, str>> {
     let (mut changed, mut copied, mut at) = (String::new(), 0, 0);
     while let Some(start) = json.get(at..)?.find('"').map(|found| at + found) {
@@ -110,12 +111,12 @@ pub fn with_texts(json: &str, rewrite: impl for<'t> Fn(&'t str) -> Cow<'t, str>)
         return Some(Cow::Borrowed(json));
     }
     changed.push_str(json.get(copied..)?);
-    // Two names that differed may be equal now.
+    // Two different names may have become equal.
     inspect(changed.as_bytes()).ok()?;
     Some(Cow::Owned(changed))
 }
 
-/// A text borrowed where it can be.
+/// A text, borrowed if possible.
 #[derive(Deserialize)]
 struct BorrowedJsonText<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn only_servanda_says_what_is_servandas() {
+    fn only_servanda_writes_servandas_meta_members() {
         let table = [
             (r#"{"_meta":{"servanda/x":1,"a":2}}"#, Some(r#"{"_meta":{"a":2}}"#)),
             (r#"{"_meta":{"servanda\/x":1,"a":2}}"#, Some(r#"{"_meta":{"a":2}}"#)),
@@ -228,7 +229,7 @@ mod tests {
             ),
             (r#"{"_meta":[{"servanda/x":1}],"c":{"servanda/x":1}}"#, None),
             (r#"{"_meta":"a","b":{"servanda/x":1}}"#, None),
-            // A name that is no text does not protect the rest. `inspect` refuses it, wherever it is passed on.
+            // A name that is not text does not protect the rest. `inspect` refuses it wherever an answer is passed on.
             (r#"{"\ud800":1,"_meta":{"servanda/x":1}}"#, Some(r#"{"\ud800":1,"_meta":{}}"#)),
         ];
         for (text, expected) in table {
@@ -237,7 +238,7 @@ mod tests {
         }
     }
 
-    /// The members of an object at the deepest place and of one at the top are left out with the same work.
+    /// Removing members at the deepest level takes the same work as at the top.
     #[test]
     fn depth_costs_nothing() {
         let nested = |depth: usize, size: usize| {

@@ -1,14 +1,14 @@
-//! The shapes of tasks that both eras have: legacy ones in the core of the protocol, modern ones in an extension.
+//! The shapes of tasks in both eras: legacy tasks are in the core of the protocol, modern ones in an extension.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::RawObject;
 
-/// How the modern era calls a task's time to live; the legacy era says `ttl`.
+/// The modern era's name for a task's time to live; the legacy era uses `ttl`.
 const MODERN_TTL: &str = "ttlMs";
 
-/// The id of the task that a legacy result is about: of a task that was begun, or of one that was asked for.
+/// The id of the task that a legacy result is about: a task that was started, or one that was asked for.
 pub fn legacy_id(result: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct LegacyTaskResult<'a> {
@@ -24,7 +24,7 @@ pub fn legacy_id(result: &str) -> Option<String> {
     serde_json::from_str::<LegacyTaskRef>(begun.task.get()).ok().map(|named| named.task_id)
 }
 
-/// Whether the parameters of a task's notification are the modern era's: the two call its time to live by different names.
+/// Whether a task notification's parameters are of the modern era: the eras use different names for the time to live.
 pub fn is_modern(params: &RawValue) -> bool {
     let params = serde_json::from_str::<RawObject<'_>>(params.get());
     params.is_ok_and(|params| params.get(MODERN_TTL).is_some())

@@ -10,12 +10,12 @@ use crate::failure::SampleToolFailure;
 
 pub(crate) type Arguments = Map<String, Value>;
 
-/// Turns arguments into the tool's own type, refusing what the type does not know.
+/// Parses arguments into the tool's own type and refuses unknown members.
 pub(crate) fn decode<T: DeserializeOwned>(arguments: Arguments) -> Result<T, SampleToolFailure> {
     Ok(serde_json::from_value(Value::Object(arguments))?)
 }
 
-/// Refuses a value outside a list the schema names.
+/// Refuses a value that is not in the schema's list.
 pub(crate) fn check_one_of(name: &str, value: &str, allowed: &[&str]) -> Result<(), SampleToolFailure> {
     if allowed.contains(&value) {
         return Ok(());

@@ -6,7 +6,7 @@ use crate::arguments::Arguments;
 use crate::dialect::ProtocolDialect;
 use crate::failure::SampleToolOutcome;
 
-/// One `tools/call`, as far as a script needs to know it.
+/// One `tools/call`, as far as a script needs it.
 #[derive(Debug)]
 pub(crate) struct SampleCall {
     pub(crate) id: Value,

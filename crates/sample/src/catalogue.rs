@@ -1,7 +1,7 @@
-//! The catalogue: which tools there are, which of them are listed, and how the list is paged.
+//! The catalogue: which tools exist, which of them are listed, and how the list is paged.
 //!
-//! Responsible for the order of the list, which never depends on who asks. Each family of tools
-//! defines and implements its own in a module below; none of them knows whether it is listed.
+//! Responsible for the order of the list, which is the same for every client. Each family of tools defines and
+//! implements its own in a module below; none of them knows whether it is listed.
 
 mod customers;
 mod files;

@@ -1,7 +1,7 @@
-//! The company's records: opening, seeding, and the two ways to touch them.
+//! The company's records: opening them, seeding them, and the two ways to use them.
 //!
-//! Responsible for the database file and for recording every effect in the transaction that has it.
-//! What the records mean, and which changes are allowed, is the tools' business in `catalogue`.
+//! Responsible for the database file and for recording every effect in the transaction that causes it. The tools in
+//! `catalogue` decide what the records mean, and which changes are allowed.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,10 +11,10 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use crate::failure::SampleToolFailure;
 
-/// Bumped when the tables or the seed change; a file of another version is refused by SQLite's own
-/// "table already exists" rather than migrated, since nothing of value lives here.
+/// Increased when the tables or the seed change. SQLite refuses a file of another version with "table already exists";
+/// it is not migrated, because it contains nothing of value.
 const TABLES_VERSION: i64 = 1;
-/// How long one server waits for another that holds the same database file.
+/// How long one server waits for another that locks the same database file.
 const BUSY_WAIT_MAX: Duration = Duration::from_secs(5);
 
 const TABLES: &str = include_str!("company/tables.sql");
@@ -95,7 +95,7 @@ impl Company {
         question(&self.connection())
     }
 
-    /// Runs a change whole or not at all: a failure rolls everything back.
+    /// Runs a change completely or not at all: a failure rolls everything back.
     pub(crate) fn change<T>(
         &self,
         change: impl FnOnce(&Transaction<'_>) -> Result<T, SampleToolFailure>,
@@ -108,12 +108,12 @@ impl Company {
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
-        // A transaction cut short by a panic was rolled back, so the connection is still good.
+        // A transaction that a panic cut short was rolled back, so the connection is still usable.
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Records that something really happened to `subject`.
+/// Records that an effect really happened to `subject`.
 pub(crate) fn record_effect(
     transaction: &Transaction<'_>,
     effect: CompanyEffect,
@@ -125,7 +125,7 @@ pub(crate) fn record_effect(
     Ok(())
 }
 
-/// The number the next record of a table gets; identifiers end in it.
+/// The number of the next record of a table; identifiers end in it.
 pub(crate) fn next_number(
     transaction: &Transaction<'_>,
     table: &'static str,

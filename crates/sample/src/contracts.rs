@@ -1,10 +1,11 @@
-//! The contracts of the company's tools, as a careful user would write them: `servanda demo` runs the gateway with them.
+//! The contracts of the company's tools, as a careful user would write them: `servanda demo` runs the gateway with
+//! them.
 //!
-//! Only text: what a contract means is the gateway's business, and a test holds each to the gateway's own admission.
+//! Only text: the gateway interprets a contract, and a test checks each against the gateway's own admission.
 
-/// Every contract there is: the name of its file, and its text.
+/// Every contract: the name of its file, and its text.
 ///
-/// The honest tools have one each; of the misbehaving ones only those a tour has a use for.
+/// Every honest tool has one; of the misbehaving tools only those that the tour uses.
 pub const CONTRACTS: [(&str, &str); 24] = [
     ("book_meeting.yaml", include_str!("../contracts/book_meeting.yaml")),
     ("count_effects.yaml", include_str!("../contracts/count_effects.yaml")),

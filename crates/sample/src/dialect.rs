@@ -1,7 +1,7 @@
-//! The two eras of MCP: which one a request speaks, how each opens, and what each adds to a result.
+//! The two eras of MCP: which one a request uses, how each begins, and what each adds to a result.
 //!
-//! Responsible for everything that differs between legacy (up to 2025-11-25) and modern (2026-07-28)
-//! revisions. Knows no tool and keeps no state: whether `initialize` happened is told by the caller.
+//! Responsible for everything that differs between legacy (up to 2025-11-25) and modern (2026-07-28) revisions. Knows
+//! no tool and keeps no state: the caller says whether `initialize` happened.
 
 use serde_json::{Map, Value, json};
 
@@ -15,7 +15,7 @@ const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
 const MODERN_VERSION: &str = "2026-07-28";
-/// Newest first: an unknown request is answered with the first.
+/// Newest first: a request for an unknown version is answered with the first.
 const LEGACY_VERSIONS: [&str; 3] = ["2025-11-25", "2025-06-18", "2025-03-26"];
 const UNSUPPORTED_PROTOCOL_VERSION: i64 = -32022;
 
@@ -25,7 +25,7 @@ const INSTRUCTIONS: &str = "The back office of Lindgren & Roth, a fictional comp
     invoices, payments, mail, files and meetings. Look identifiers up before using them. Amounts are \
     integers in cents. Payments and mail cannot be taken back.";
 
-/// How one request is to be understood and answered.
+/// The era in which one request is read and answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProtocolDialect {
     Legacy,
@@ -33,7 +33,7 @@ pub(crate) enum ProtocolDialect {
 }
 
 impl ProtocolDialect {
-    /// Decides from the request alone wherever possible: a dual-era server serves both at once.
+    /// Decides from the request alone if possible, because a dual-era server serves both eras at once.
     pub(crate) fn for_request(
         era: ServedEras,
         initialised: bool,
@@ -56,7 +56,7 @@ impl ProtocolDialect {
         Ok(Self::Legacy)
     }
 
-    /// Adds what this era requires of every result.
+    /// Adds what this era requires in every result.
     pub(crate) fn complete(self, mut result: Value) -> Value {
         if let (Self::Modern, Some(fields)) = (self, result.as_object_mut()) {
             fields.insert("resultType".into(), "complete".into());
@@ -68,18 +68,18 @@ impl ProtocolDialect {
         result
     }
 
-    /// Adds what this era requires of every result a client may keep.
+    /// Adds what this era requires in every cacheable result.
     pub(crate) fn complete_cacheable(self, mut result: Value) -> Value {
         if let (Self::Modern, Some(fields)) = (self, result.as_object_mut()) {
             fields.insert("ttlMs".into(), CACHE_TTL_MS.into());
-            // Nothing listed here depends on who asks.
+            // Lists here are the same for every client.
             fields.insert("cacheScope".into(), "public".into());
         }
         self.complete(result)
     }
 }
 
-/// The legacy handshake: the requested revision if we speak it, our newest legacy one otherwise.
+/// The legacy handshake: the requested revision if we support it, else our newest legacy one.
 pub(crate) fn initialize(options: &SampleOptions, params: &Map<String, Value>) -> Result<Value, SampleRpcError> {
     let Some(requested) = params.get("protocolVersion").and_then(Value::as_str) else {
         return Err(SampleRpcError::invalid_params("`protocolVersion` must be a string"));
@@ -108,7 +108,7 @@ fn check_modern_meta(
     meta: Option<&Map<String, Value>>,
     request: &SampleRequest,
 ) -> Result<(), SampleRpcError> {
-    // A legacy client deserves to learn what would work, rather than that it forgot `_meta`.
+    // A legacy client should learn which versions work, rather than that `_meta` is missing.
     let offered = if request.method == "initialize" {
         request.params.get("protocolVersion")
     } else {

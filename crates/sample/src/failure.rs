@@ -1,10 +1,10 @@
-//! What a tool brings back: content, or why it did not do what it was asked.
+//! The outcome of a tool: content, or the reason why it failed.
 
 use serde_json::Value;
 
 pub(crate) type SampleToolOutcome = Result<Value, SampleToolFailure>;
 
-/// Why a tool did not do what it was asked; the text is what the agent reads.
+/// Why a tool did not do what it was asked; the agent reads this text.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SampleToolFailure {
     #[error("invalid arguments: {0}")]

@@ -1,7 +1,7 @@
-//! The formats the company's arguments come in: calendar dates, moments, months, e-mail addresses.
+//! The formats of the company's arguments: calendar dates, moments, months, e-mail addresses.
 //!
-//! Responsible for refusing, while arguments are decoded, what only looks like one of them. Reads no
-//! clock and knows no time zone database: a moment carries its own offset.
+//! Responsible for refusing, while arguments are decoded, text that only looks like one of them. Reads no clock and
+//! knows no time zone database: a moment has its own offset.
 
 use serde::Deserialize;
 
@@ -23,7 +23,7 @@ pub(crate) struct DateTime {
     seconds: i64,
 }
 
-/// Something mail could be sent to.
+/// An address to which mail could be sent.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct EmailAddress(String);
@@ -108,7 +108,7 @@ impl TryFrom<String> for EmailAddress {
     }
 }
 
-/// Reads a fixed-width decimal field; anything but digits is no field.
+/// Reads a fixed-width decimal field; `None` if it has anything but digits.
 fn field(text: &str, start: usize, width: usize) -> Option<i64> {
     let digits = text.get(start..start + width)?;
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()

@@ -1,12 +1,12 @@
 //! A small company as an MCP server: the upstream of `servanda demo` and of our tests.
 //!
-//! Responsible for behaving like the servers people really install: honest tools with real effects
-//! that can be counted afterwards, and, when asked, tools that misbehave in every way a gateway has
-//! to survive. It speaks both eras of MCP over newline-delimited JSON.
+//! Responsible for behaving like the servers that people really install: honest tools with real effects that can be
+//! counted afterwards, and, on request, tools that misbehave in every way that a gateway has to survive. It speaks both
+//! eras of MCP over newline-delimited JSON.
 //!
-//! Deliberately not part of the gateway: it decides nothing, depends on none of our crates, and keeps
-//! its own SQLite database. It is the exception to "only `ledger` has SQL", because it stands
-//! for somebody else's system on the far side of the gateway.
+//! Deliberately not part of the gateway: it decides nothing, depends on none of our crates, and keeps its own SQLite
+//! database. It is the exception to "only `ledger` has SQL", because it stands for a foreign system on the far side of
+//! the gateway.
 
 mod arguments;
 mod call;
@@ -80,10 +80,10 @@ pub enum SampleError {
     /// The company's database could not be opened or seeded.
     #[error("cannot open the company database")]
     Database(#[source] rusqlite::Error),
-    /// A call that runs beside the others could not be started.
+    /// A background call could not be started.
     #[error("cannot start a background call")]
     Background(#[source] io::Error),
-    /// A call that ran beside the others ended by a panic, which is a bug of this crate.
+    /// A background call panicked, which is a bug of this crate.
     #[error("a background call panicked")]
     BackgroundPanicked,
 }

@@ -1,8 +1,7 @@
 //! The server: reads messages one by one, finds the method, and answers.
 //!
-//! Responsible for the life of a connection: the handshake, the list of tools, calls, and the
-//! notifications that follow from them. What differs between eras is asked of `dialect`; what a
-//! tool does is the tool's own business.
+//! Responsible for the life of a connection: the handshake, the list of tools, calls, and the notifications that follow
+//! from them. `dialect` knows what differs between eras; the tools themselves decide what they do.
 
 use std::io::BufRead;
 use std::sync::Arc;
@@ -27,7 +26,7 @@ pub(crate) struct SampleServer {
     session: Arc<SampleSession>,
 }
 
-/// Why a request was not served: its own fault, or the end of the connection.
+/// Why a request was not served: it was refused, or the connection is broken.
 enum SampleRequestError {
     Refused(SampleRpcError),
     Broken(SampleError),
@@ -59,7 +58,7 @@ impl SampleServer {
     }
 
     fn handle_notification(&self, notification: &SampleNotification) {
-        // Calls are never cancelled; a subscription is, or the client would keep hearing of it.
+        // Calls are never cancelled; a subscription is, or the client would keep getting its notifications.
         if notification.method == "notifications/cancelled"
             && let Some(id) = notification.params.get("requestId")
         {

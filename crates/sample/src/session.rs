@@ -1,6 +1,6 @@
-//! One client's session: the company's records, the way to the client, and what is remembered between messages.
+//! One client's session: the company's records, the output to the client, and the state between messages.
 //!
-//! It is what a tool that talks to the client itself is given. Which message is answered how is the server's business.
+//! A tool that sends messages to the client itself gets this. The server decides how each message is answered.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -19,7 +19,7 @@ pub(crate) struct SampleSession {
     state: Mutex<SampleSessionState>,
 }
 
-/// What is remembered between messages.
+/// The state between messages.
 #[derive(Default)]
 pub(crate) struct SampleSessionState {
     pub(crate) initialised: bool,
@@ -32,7 +32,7 @@ impl SampleSession {
         Self { company, output, state: Mutex::default() }
     }
 
-    /// Answers a call with what its tool brought back.
+    /// Answers a call with its tool's outcome.
     pub(crate) fn answer_call(&self, call: &SampleCall, outcome: SampleToolOutcome) -> Result<(), SampleError> {
         let result = call.dialect.complete(result_of(outcome));
         self.output.answer(&call.id, &result)
@@ -42,7 +42,7 @@ impl SampleSession {
     pub(crate) fn toggle_beta_tools(&self) -> Result<bool, SampleError> {
         let mut state = self.state();
         state.beta_tools = !state.beta_tools;
-        // A legacy client hears of it by having shaken hands, a modern one only by subscribing.
+        // A legacy client is notified once it has completed the handshake, a modern one only if it subscribed.
         if state.initialised {
             self.output.notify("notifications/tools/list_changed", &json!({}))?;
         }

@@ -1,7 +1,7 @@
-//! The modern era's subscriptions: who asked, through `subscriptions/listen`, to hear of changes.
+//! The modern era's subscriptions: which requests (`subscriptions/listen`) asked to be told of changes.
 //!
-//! Responsible for acknowledging, telling and closing them. Only changes of the list of tools are on
-//! offer, because nothing else here can change; legacy clients subscribe to nothing.
+//! Responsible for acknowledging, notifying and closing them. Only changes of the list of tools are offered, because
+//! nothing else here can change; legacy clients subscribe to nothing.
 
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ impl SampleSubscriptions {
         Ok(())
     }
 
-    /// Ends every subscription with the result its request was waiting for.
+    /// Ends every subscription with the result that its request waits for.
     pub(crate) fn close(self, output: &SampleOutput) -> Result<(), SampleError> {
         for SampleSubscription { id, .. } in self.open {
             let result = json!({ "_meta": { SUBSCRIPTION_ID: id } });

@@ -1,4 +1,4 @@
-//! Tests hold whole conversations with `serve`, since the wire is the only promise this crate makes.
+//! Tests run whole conversations with `serve`, because the wire is the only promise that this crate makes.
 
 mod contracts;
 mod misbehaviour;
@@ -16,14 +16,14 @@ use crate::{SampleError, SampleOptions, ServedEras, serve};
 const HONEST: SampleOptions = SampleOptions { database: None, misbehaviour: false, era: ServedEras::Both };
 const MISBEHAVING: SampleOptions = SampleOptions { misbehaviour: true, ..HONEST };
 
-/// What the server said until its input ended, or until it stopped.
+/// What the server sent until its input ended, or until it stopped.
 struct Conversation {
     ended: Result<(), SampleError>,
     lines: Vec<String>,
 }
 
 impl Conversation {
-    /// Everything said that was JSON, in order.
+    /// All JSON messages, in order.
     fn messages(&self) -> Vec<Value> {
         let messages = self.lines.iter().map(|line| serde_json::from_str(line));
         messages.filter_map(Result::ok).collect()

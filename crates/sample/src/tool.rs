@@ -12,7 +12,7 @@ use crate::company::Company;
 use crate::failure::SampleToolOutcome;
 use crate::session::SampleSession;
 
-/// A tool that talks to the client itself: it reports progress, or it misbehaves.
+/// A tool that sends messages to the client itself: it reports progress, or it misbehaves.
 pub(crate) type ToolScript = fn(&SampleSession, &SampleCall) -> Result<(), SampleError>;
 
 pub(crate) struct SampleTool {
@@ -20,7 +20,7 @@ pub(crate) struct SampleTool {
     pub(crate) title: &'static str,
     pub(crate) description: &'static str,
     pub(crate) input: fn() -> Value,
-    /// Absent only on tools that never give an honest answer.
+    /// Absent only for tools that never give an honest answer.
     pub(crate) output: Option<fn() -> Value>,
     pub(crate) hints: Hints,
     pub(crate) run: ToolRunner,
@@ -30,23 +30,23 @@ pub(crate) struct SampleTool {
 pub(crate) enum ToolRunner {
     /// Answers at once from the company's records.
     AtOnce(fn(&Company, Arguments) -> SampleToolOutcome),
-    /// Speaks for itself, before the next message is read.
+    /// Sends its own messages, before the next message is read.
     Inline(ToolScript),
-    /// Speaks for itself, while other calls are served.
+    /// Sends its own messages, while other calls are served.
     Background(ToolScript),
 }
 
-/// The annotations a tool carries, named by what it does to the world.
+/// The annotations of a tool, named by what it does.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Hints {
     /// No annotations at all, as on many real tools.
     Absent,
     Reads,
-    /// Adds a record; asking twice adds two.
+    /// Adds a record; two calls add two.
     Adds,
-    /// Replaces or removes a record; asking twice changes nothing more.
+    /// Replaces or removes a record; a second call changes nothing more.
     Replaces,
-    /// Reaches outside the company and cannot be taken back.
+    /// Has effects outside the company that cannot be undone.
     Commits,
 }
 

@@ -1,7 +1,7 @@
-//! The wire: JSON-RPC 2.0 messages, one per line, and the one place output is written.
+//! The wire: JSON-RPC 2.0 messages, one per line, and the only place where output is written.
 //!
-//! Responsible for telling requests from notifications and noise, and for keeping lines whole when
-//! several threads write. Knows nothing of MCP: methods and eras are decided by `server` and `dialect`.
+//! Responsible for telling requests from notifications and noise, and for keeping lines whole when several threads
+//! write. Knows nothing of MCP: `server` and `dialect` decide about methods and eras.
 
 use std::io::{self, BufRead, Read, Write};
 use std::sync::{Mutex, PoisonError};
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::SampleError;
 
-/// Longest message accepted; a peer that exceeds it is not speaking this protocol.
+/// The longest accepted message; a peer that exceeds it does not speak this protocol.
 pub(crate) const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 pub(crate) const PARSE_ERROR: i64 = -32700;
@@ -19,12 +19,12 @@ pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
 pub(crate) const INVALID_PARAMS: i64 = -32602;
 pub(crate) const INTERNAL_ERROR: i64 = -32603;
 
-/// One line of input, told apart by what it asks of us.
+/// One line of input, by what it asks of us.
 #[derive(Debug)]
 pub(crate) enum IncomingLine {
     Request(SampleRequest),
     Notification(SampleNotification),
-    /// Not a message we can serve; the answer carries the id when one could be read.
+    /// Not a message that we can serve; the answer has the id if one could be read.
     Malformed(Option<Value>, SampleRpcError),
     /// An empty line, or an answer to a request we never sent.
     Ignored,
@@ -101,7 +101,7 @@ impl IncomingLine {
     }
 }
 
-/// Reads one line, or nothing at the end of the input; a last line without a newline still counts.
+/// Reads one line, or `None` at the end of the input; a last line without a newline still counts.
 pub(crate) fn read_line(input: &mut impl BufRead) -> Result<Option<Vec<u8>>, SampleError> {
     let mut line = Vec::new();
     let length = input.by_ref().take(LINE_BYTES_MAX + 1).read_until(b'\n', &mut line).map_err(SampleError::Input)?;
@@ -111,7 +111,7 @@ pub(crate) fn read_line(input: &mut impl BufRead) -> Result<Option<Vec<u8>>, Sam
     Ok((length > 0).then_some(line))
 }
 
-/// The server's only way out. Whoever holds the lock writes whole lines.
+/// The server's only output. The thread that holds the lock writes whole lines.
 pub(crate) struct SampleOutput {
     writer: Mutex<Box<dyn Write + Send>>,
 }
@@ -143,9 +143,9 @@ impl SampleOutput {
         self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }))
     }
 
-    /// Writes anything at all, which only the misbehaving tools need.
+    /// Writes arbitrary bytes, which only the misbehaving tools need.
     pub(crate) fn write_raw(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), SampleError> {
-        // A writer is never left half-way by a panic of ours, so a poisoned lock is still usable.
+        // A panic of ours never leaves a writer in the middle of a line, so a poisoned lock is still usable.
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         write(writer.as_mut()).and_then(|()| writer.flush()).map_err(SampleError::Output)
     }

@@ -1,7 +1,7 @@
-//! Calls that run beside the others.
+//! Calls that run in the background.
 //!
-//! Responsible for bounding how many run at once and for bringing back the first error of any of
-//! them. Cancels nothing: the sample ignores `notifications/cancelled`, as many real servers do.
+//! Responsible for limiting how many run at once and for returning the first error of any of them. Cancels nothing: the
+//! sample ignores `notifications/cancelled`, as many real servers do.
 
 use std::thread::{self, JoinHandle};
 
@@ -30,7 +30,7 @@ impl Workers {
         Ok(())
     }
 
-    /// Forgets the calls that ended, and reports the first that failed.
+    /// Drops the calls that ended, and reports the first that failed.
     pub(crate) fn collect_finished(&mut self) -> Result<(), SampleError> {
         let (finished, running) = std::mem::take(&mut self.running).into_iter().partition(JoinHandle::is_finished);
         self.running = running;

@@ -1,4 +1,4 @@
-//! Keys let in whom they should, and nobody else.
+//! Keys authenticate their holders, and no other caller.
 
 use proptest::prelude::*;
 
@@ -32,7 +32,7 @@ fn a_key_lets_its_principal_in_until_it_ends() {
 }
 
 #[test]
-fn t11_a_revoked_key_lets_nobody_in() {
+fn t11_a_revoked_key_authenticates_no_caller() {
     let mut made = make(terms(), NOW).unwrap();
     made.stored.revoked_at = Some(NOW);
     assert_eq!(made.stored.authenticate(&presented(&made), NOW), Err(KeyError::Revoked));
@@ -85,7 +85,7 @@ fn t25_what_is_kept_is_golden_and_has_nothing_of_the_secret_but_its_end() {
     golden_json("stored_key.json", &fixed);
 }
 
-/// The operator acts for the holder with the same rights, and is on record as the one whose word it is.
+/// The operator acts for the holder with the same rights, and the records show it as the operator's word.
 #[test]
 fn the_operator_acts_for_the_holder_of_a_key_while_it_is_good() {
     let mut stored = make(terms(), NOW).unwrap().stored;
@@ -116,7 +116,7 @@ fn text_that_is_no_key_is_malformed() {
         format!(" {good}"),
         format!("{good}\n"),
         format!("svk_{id}_{}+", &secret[1..]),
-        // The last character has two bits that mean nothing: one secret has one text.
+        // The last character has two unused bits: they must be zero, so that one secret has one text.
         format!("svk_{id}_{}B", "A".repeat(42)),
     ];
     for text in table {

@@ -1,4 +1,4 @@
-//! Headers, and who checks what is in them.
+//! Headers, and the kinds of credentials in them.
 
 use super::*;
 use crate::{
@@ -36,7 +36,7 @@ fn anything_else_is_refused() {
 
 #[test]
 fn a_forger_does_not_learn_how_far_a_credential_came() {
-    // Whoever shows no credential at all learns how to.
+    // A caller that shows no credential at all learns how to send one.
     assert!(AuthenticationError::Header.client_message().contains("`Authorization: Bearer`"));
     let alike = [
         AuthenticationError::UnknownIssuer,

@@ -1,4 +1,4 @@
-//! Who is calling is looked at again before anything is sent.
+//! The caller is checked again before anything is sent.
 
 use super::*;
 use crate::testing::{NOW, in_ms, user, user_rights};

@@ -1,4 +1,4 @@
-//! What stands in an agent credential: the root that we wrote, and the caveats that anybody may have.
+//! The contents of an agent credential: the root that we wrote, and the caveats that any holder may have added.
 
 use std::collections::BTreeSet;
 
@@ -15,11 +15,11 @@ use crate::{
     rights::{Narrowing, Rights},
 };
 
-/// Credentials that one comes from, at most.
+/// The most credentials that one derives from.
 pub const LINEAGE_MAX: usize = 32;
 const DEPTH_MAX: usize = 8;
 
-/// What we wrote.
+/// The part that we wrote.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CredentialRoot {
@@ -27,28 +27,28 @@ pub(super) struct CredentialRoot {
     pub(super) key_id: String,
     pub(super) tenant: String,
     pub(super) principal: String,
-    /// The groups the user was in when it was made.
+    /// The user's groups when it was created.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(super) groups: BTreeSet<String>,
-    /// The one who acts now first.
+    /// The acting agent first.
     pub(super) actors: Vec<Actor>,
-    /// What it comes from.
+    /// The credentials that it derives from.
     pub(super) lineage: Vec<CredentialId>,
     pub(super) issued_at: Timestamp,
     pub(super) rights: Rights,
-    /// Of what it comes from: what is drawn under this one is drawn there too.
+    /// The budgets of the credentials that it derives from: what is spent under this one is charged there too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) budgets: Vec<CredentialBudget>,
 }
 
-/// What a holder takes away, and whom it is handed on to, if it is.
+/// What a holder removes, and the agent to whom the holder delegates, if any.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Caveat {
-    /// The next agent, by the holder's word. Naming one uses up a delegation.
+    /// The next agent, as named by the holder. Naming one uses up a delegation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
-    /// What is taken away.
+    /// What is removed.
     #[serde(default)]
     pub narrowing: Narrowing,
 }

@@ -1,4 +1,4 @@
-//! Whatever a holder does to a credential, it gets narrower or it is not taken.
+//! Whatever a holder does to a credential, it gets narrower or is refused.
 
 use proptest::prelude::*;
 
@@ -87,7 +87,7 @@ fn a_holder_narrows_it_offline_and_names_the_next() {
     let worker = keys().verify(&text, NOW).unwrap();
     assert_eq!(worker.principal(), "ada");
     assert_eq!(worker.actors().iter().map(Actor::name).collect::<Vec<_>>(), ["worker", "planner"]);
-    assert!(worker.actors().iter().all(|actor| !actor.is_proven()), "nobody but their holders says so");
+    assert!(worker.actors().iter().all(|actor| !actor.is_proven()), "only their holders say so");
     assert_eq!(worker.rights().resources, ResourcePatterns::read(&["invoice/7"]).unwrap());
     assert_eq!((worker.rights().expires_at, worker.rights().depth_left), (in_ms(5), 1));
     assert_eq!(keys().verify(&text, in_ms(5)), Err(CapabilityError::Expired));
@@ -243,7 +243,7 @@ proptest! {
         first in any_narrowing(),
         caveats in prop::collection::vec((any::<bool>(), any_narrowing()), 0..6),
     ) {
-        // Somebody with these rights, by way of a delegation from local mode, which has all.
+        // A caller with these rights, delegated from local mode, which has all.
         let parent = Rights { expires_at: in_ms(parent.expires_at.since_ms(NOW) + 1), ..parent };
         let everything = AuthenticatedCaller::local();
         let narrowing = Narrowing {
@@ -310,14 +310,14 @@ fn an_operator_gives_an_agent_what_a_user_may_and_not_everything() {
     assert_eq!(who.lineage(), [made.credential], "it comes from nothing else");
     let handed_on = keys().delegate(&who, delegation("worker"), NOW).unwrap();
     let who = keys().verify(handed_on.text.as_text().unwrap(), NOW).unwrap();
-    assert!(who.groups().contains("staff"), "the user's, whoever acts");
+    assert!(who.groups().contains("staff"), "the user's groups, even though an agent acts");
     let all = terms(Rights::unlimited());
     assert_eq!(keys().grant(&all, delegation("planner"), NOW).unwrap_err(), DelegationError::AllScopes);
     let nobody = DelegatingUser { principal: String::new(), ..terms(user_rights()) };
     assert_eq!(keys().grant(&nobody, delegation("planner"), NOW).unwrap_err(), DelegationError::Name);
 }
 
-/// What a child draws is drawn under everything it comes from that has a budget: to hand it on often is no way to have more.
+/// What a child spends is charged to every ancestor that has a budget: delegating often does not multiply it.
 #[test]
 fn t9_every_credential_with_a_budget_of_its_own_is_drawn_on() {
     let writes = |limit| Narrowing { budget: [(RightsDimension::Write, limit)].into(), ..Narrowing::default() };
@@ -338,9 +338,10 @@ fn t9_every_credential_with_a_budget_of_its_own_is_drawn_on() {
     assert_eq!(limits(&one), [(one.credential().clone(), 6), root.clone()]);
     assert_ne!(limits(&one)[0], limits(&other)[0]);
     assert_eq!(limits(&other)[1], root);
-    // What is not narrowed has nothing of its own, and more than there is cannot be handed on.
+    // A credential that is not narrowed has no budget of its own, and no more than the parent's budget can be
+    // delegated.
     assert_eq!(limits(&hand_on(&one, writes(9)).0), limits(&one));
-    // Offline there is no id to count under: it is the same account with a lower limit.
+    // Offline there is no new id to charge: it is the same account with a lower limit.
     let text = narrower(made.text.as_text().unwrap(), &caveat(Some("worker"), writes(4)));
     assert_eq!(limits(&keys().verify(&text, NOW).unwrap()), [(made.credential, 4)]);
 }

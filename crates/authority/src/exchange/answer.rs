@@ -1,4 +1,4 @@
-//! The answer to an exchange that was made (RFC 8693 §2.2.1). It is the body alone; the door adds the headers.
+//! The answer to a successful exchange (RFC 8693 §2.2.1). Only the body; the door adds the headers.
 
 use serde::Serialize;
 use servanda_contract::Timestamp;
@@ -6,7 +6,7 @@ use servanda_contract::Timestamp;
 use super::ACCESS_TOKEN_TYPE;
 use crate::{capability::AgentCredential, rights::Rights};
 
-/// The answer that has the credential. It is for the wire alone: its `Debug` leaves the credential out.
+/// The answer that contains the credential. Only for the wire: its `Debug` leaves the credential out.
 #[derive(Serialize)]
 pub struct ExchangeAnswer<'a> {
     access_token: &'a str,
@@ -15,12 +15,12 @@ pub struct ExchangeAnswer<'a> {
     expires_in: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     scope: Option<String>,
-    /// What it came to, so that whoever asked for more sees it.
+    /// The granted rights, so that a client that asked for more sees the difference.
     servanda_rights: &'a Rights,
 }
 
 impl<'a> ExchangeAnswer<'a> {
-    /// The answer for a credential that was made; none if its text were no text, which it always is.
+    /// The answer for a new credential; `None` if its text were not UTF-8, which it always is.
     pub fn for_credential(made: &'a AgentCredential, now: Timestamp) -> Option<Self> {
         Some(Self {
             access_token: made.text.as_text()?,

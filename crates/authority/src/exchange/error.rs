@@ -1,10 +1,10 @@
-//! Why an exchange is refused, and the error that is answered (RFC 6749 §5.2): body and status; the door adds the headers.
+//! Why an exchange is refused, and the error answer (RFC 6749 §5.2): body and status; the door adds the headers.
 
 use serde::Serialize;
 
 use crate::capability::DelegationError;
 
-/// An error as it is answered.
+/// An error as it is sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ErrorAnswer {
     error: ErrorCode,
@@ -15,45 +15,45 @@ pub struct ErrorAnswer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
-    /// Missing, repeated or malformed; also a credential that is no good (RFC 8693 §2.2.2).
+    /// A parameter is missing, repeated or malformed, or a credential is not valid (RFC 8693 §2.2.2).
     InvalidRequest,
-    /// Not an exchange.
+    /// The grant is not a token exchange.
     UnsupportedGrantType,
-    /// More than the user has.
+    /// The request asks for more scopes than the user has.
     InvalidScope,
     /// The token would be for a target other than this gateway.
     InvalidTarget,
-    /// Ours.
+    /// An internal error.
     ServerError,
-    /// Not now.
+    /// The request cannot be answered now.
     TemporarilyUnavailable,
 }
 
-/// Why nothing is exchanged.
+/// Why an exchange is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExchangeError {
-    /// The form.
+    /// The form is malformed.
     #[error("{0}")]
     Request(&'static str),
-    /// Not an exchange.
-    #[error("only token exchange is offered here")]
+    /// The grant is not a token exchange.
+    #[error("only token exchange is supported here")]
     GrantType,
-    /// The subject's credential is no good. Why is for the log.
+    /// The subject's credential is not valid. The log says why.
     #[error("the subject token is not valid here")]
     SubjectToken,
-    /// The actor's credential is no good. Why is for the log.
+    /// The actor's credential is not valid. The log says why.
     #[error("the actor token is not valid here")]
     ActorToken,
-    /// Whether a credential is good cannot be found out at present.
+    /// The credentials cannot be checked at present.
     #[error("the tokens cannot be checked at present; try again later")]
     Later,
-    /// The token names no actor, or one that may not act.
+    /// The request names no agent, or one that may not act.
     #[error(
-        "who is to act is not named (`agent` in `servanda_terms`), or its `actor_token` is another tenant's, of another name, or one \
-         that acts for somebody already"
+        "the request does not name the agent (`agent` in `servanda_terms`), or its `actor_token` is of another tenant, of another \
+         name, or one that already acts for a user"
     )]
     Actor,
-    /// Not scopes.
+    /// `scope` is malformed.
     #[error("`scope` is not a list of scopes")]
     ScopeText,
     /// Scopes that the user does not have.
@@ -62,28 +62,28 @@ pub enum ExchangeError {
         /// All of them, in one line.
         missing: String,
     },
-    /// Nothing of what was asked is the user's.
-    #[error("nothing of what is asked is the subject's to give")]
+    /// The user has nothing of what was asked.
+    #[error("the subject has nothing of what the request asks for")]
     NothingLeft,
-    /// Not ours.
-    #[error("target {index} is not one of this server")]
+    /// The target is not ours.
+    #[error("target {index} does not name this server")]
     Target {
-        /// Which, counted from zero.
+        /// The target's index, from zero.
         index: usize,
     },
-    /// Handed on often enough.
+    /// The credential may not be delegated any further.
     #[error("the subject's credential may not be delegated any further")]
     Depth,
-    /// Over.
-    #[error("nothing is left of the lifetime")]
+    /// The lifetime is over.
+    #[error("no lifetime is left")]
     Lifetime,
     /// Too much for a header, or no randomness.
-    #[error("the credential cannot be made: {0}")]
+    #[error("the credential cannot be created: {0}")]
     NotMade(DelegationError),
 }
 
 impl ExchangeError {
-    /// The code.
+    /// The error code.
     pub const fn code(&self) -> ErrorCode {
         match self {
             Self::Request(_) | Self::SubjectToken | Self::ActorToken | Self::Actor | Self::Depth | Self::Lifetime => {
@@ -107,7 +107,8 @@ impl ExchangeError {
         }
     }
 
-    /// The body. RFC 6749 allows no quotes and no backslash in it, and ours have none: values are never repeated.
+    /// The body. RFC 6749 allows neither quotes nor backslashes in it, and our messages have none: they never repeat
+    /// values.
     pub fn answer(&self) -> ErrorAnswer {
         let description = self.to_string().replace(['"', '\\'], "'");
         ErrorAnswer { error: self.code(), error_description: description }

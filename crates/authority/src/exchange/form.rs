@@ -1,6 +1,6 @@
-//! The request as it arrives: a form, each parameter at most once (RFC 6749 §3.1), tokens kept as secrets.
+//! Parses the request: a form, each parameter at most once (RFC 6749 §3.1), tokens kept as secrets.
 //!
-//! Everything OAuth has no word for comes as one parameter of ours, `servanda_terms`: JSON, strictly read.
+//! Everything that OAuth does not define comes in one parameter of ours, `servanda_terms`: strict JSON.
 
 use serde::Deserialize;
 use servanda_contract::json::{JsonLimits, decode};
@@ -8,13 +8,13 @@ use servanda_contract::json::{JsonLimits, decode};
 use super::ExchangeError;
 use crate::{Narrowing, Secret, rights::Scopes};
 
-/// `grant_type` of an exchange.
+/// The `grant_type` of an exchange.
 pub const GRANT_TYPE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
-/// What is issued, and what may be handed in.
+/// The token type that is issued, and that may be presented.
 pub const ACCESS_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:access_token";
-/// What may be handed in as well.
+/// Another token type that may be presented.
 pub const JWT_TYPE: &str = "urn:ietf:params:oauth:token-type:jwt";
-/// Bytes of a form: two credentials and what is wanted.
+/// Bytes of a form: two credentials and the other parameters.
 pub const FORM_BYTES_MAX: usize = 64 << 10;
 
 const PARAMETERS_MAX: usize = 32;
@@ -22,29 +22,29 @@ const TARGETS_MAX: usize = 8;
 const TERMS_BYTES_MAX: usize = 16 << 10;
 const TERMS_DEPTH_MAX: usize = 8;
 
-/// What is asked. Neither credential was looked at yet.
+/// A parsed request. Neither credential is checked yet.
 #[derive(Debug)]
 pub struct ExchangeRequest {
-    /// Whose right.
+    /// The user's credential.
     pub subject_token: Secret,
-    /// Who acts.
+    /// The agent's credential.
     pub actor_token: Option<Secret>,
-    /// `resource` and `audience`: where it is to be used.
+    /// `resource` and `audience`: where the new credential will be used.
     pub targets: Vec<String>,
-    /// The scopes that are wanted.
+    /// The requested scopes.
     pub scopes: Option<Scopes>,
-    /// What else is wanted.
+    /// The other requested terms.
     pub terms: TokenExchangeTerms,
 }
 
-/// What OAuth has no word for.
+/// The terms that OAuth does not define.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenExchangeTerms {
-    /// The agent's name, where it has no credential of its own.
+    /// The agent's name, if it has no credential of its own.
     #[serde(default)]
     pub agent: Option<String>,
-    /// How long it is to be good.
+    /// The requested lifetime.
     #[serde(default)]
     pub lifetime_ms: Option<u64>,
     /// Tools, resources, ceiling, budget and depth.
@@ -53,7 +53,7 @@ pub struct TokenExchangeTerms {
 }
 
 impl ExchangeRequest {
-    /// Reads a form.
+    /// Parses a form.
     pub fn read(form: &[u8]) -> Result<Self, ExchangeError> {
         if form.len() > FORM_BYTES_MAX {
             return Err(ExchangeError::Request("the form is too long"));
@@ -63,11 +63,11 @@ impl ExchangeRequest {
             return Err(ExchangeError::Request("the form has too many parameters"));
         }
         let one = |wanted: &'static str| {
-            // RFC 6749: a parameter without a value counts as left out.
+            // RFC 6749: a parameter without a value counts as omitted.
             let mut found = parameters.iter().filter(|(name, value)| name == wanted && !value.is_empty());
             match (found.next(), found.next()) {
                 (found, None) => Ok(found.map(|(_, value)| value.as_ref())),
-                _ => Err(ExchangeError::Request("a parameter stands there twice")),
+                _ => Err(ExchangeError::Request("a parameter is repeated")),
             }
         };
         match one("grant_type")? {
@@ -76,24 +76,24 @@ impl ExchangeRequest {
             None => return Err(ExchangeError::Request("`grant_type` is missing")),
         }
         let subject_token = one("subject_token")?.ok_or(ExchangeError::Request("`subject_token` is missing"))?;
-        known_type(one("subject_token_type")?, "`subject_token_type` is missing or not one that is taken here")?;
+        known_type(one("subject_token_type")?, "`subject_token_type` is missing or not supported here")?;
         let actor_token = one("actor_token")?;
         match (actor_token, one("actor_token_type")?) {
             (None, None) => {}
-            (None, Some(_)) => return Err(ExchangeError::Request("`actor_token_type` without `actor_token`")),
-            (Some(_), kind) => known_type(kind, "`actor_token_type` is missing or not one that is taken here")?,
+            (None, Some(_)) => return Err(ExchangeError::Request("`actor_token_type` needs an `actor_token`")),
+            (Some(_), kind) => known_type(kind, "`actor_token_type` is missing or not supported here")?,
         }
         if one("requested_token_type")?.is_some_and(|kind| kind != ACCESS_TOKEN_TYPE) {
             return Err(ExchangeError::Request("only access tokens are issued here"));
         }
-        // These two alone may stand there several times.
+        // Only these two parameters may be repeated.
         let targets: Vec<String> = parameters
             .iter()
             .filter(|(name, value)| matches!(name.as_ref(), "resource" | "audience") && !value.is_empty())
             .map(|(_, value)| value.as_ref().to_owned())
             .collect();
         if targets.len() > TARGETS_MAX {
-            return Err(ExchangeError::Request("too many targets"));
+            return Err(ExchangeError::Request("the form names too many targets"));
         }
         let scopes = one("scope")?.map(Scopes::parse_line).transpose().map_err(|_| ExchangeError::ScopeText)?;
         Ok(Self {

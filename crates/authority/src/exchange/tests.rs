@@ -1,4 +1,4 @@
-//! Exchanges by the table: what is asked, what is given, what is refused and how.
+//! Tables of exchanges: what is asked, granted and refused, and how.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ const GOOD: [(&str, &str); 4] = [
     ("servanda_terms", r#"{"agent":"planner"}"#),
 ];
 
-/// A good form with these parameters instead of or besides its own; an empty value takes one out.
+/// A valid form with these parameters replaced or added; an empty value removes one.
 fn with(changes: &[(&str, &str)]) -> Vec<u8> {
     let kept = GOOD.iter().filter(|(name, _)| changes.iter().all(|(changed, _)| changed != name));
     form(&kept.chain(changes).copied().collect::<Vec<_>>())
@@ -47,14 +47,14 @@ fn decided(changes: &[(&str, &str)]) -> Result<Delegation, ExchangeError> {
     decide(&asked(changes), &user(user_rights()), None, &rules(), NOW)
 }
 
-/// All the way to who the agent is.
+/// Decides, delegates and verifies: the resulting agent.
 fn minted(subject: &AuthenticatedCaller, delegation: Delegation) -> AuthenticatedCaller {
     let keys = RootKeys::new("k", BTreeMap::from([("k".to_owned(), Secret::new([7; 32]))])).unwrap();
     let made = keys.delegate(subject, delegation, NOW).unwrap();
     keys.verify(made.text.as_text().unwrap(), NOW).unwrap()
 }
 
-/// What the agent has then.
+/// The resulting rights of the agent.
 fn issued(subject: &AuthenticatedCaller, delegation: Delegation) -> Rights {
     minted(subject, delegation).rights().clone()
 }
@@ -198,7 +198,7 @@ fn who_acts_is_proven_or_named_and_of_the_same_tenant() {
     let renamed = [actor_form[0], actor_form[1], ("servanda_terms", r#"{"agent":"planner"}"#)];
     assert_eq!(decide(&asked(&renamed), &ada, Some(&bot), &rules(), NOW).unwrap_err(), ExchangeError::Actor);
     assert_eq!(decided(&[("servanda_terms", "")]).unwrap_err(), ExchangeError::Actor);
-    // An actor's token that was shown but not checked is no reason to believe a name.
+    // An actor token that was shown but not checked does not prove a name.
     assert_eq!(decide(&asked(&renamed), &ada, None, &rules(), NOW).unwrap_err(), ExchangeError::Actor);
     assert_eq!(decided(&[("servanda_terms", r#"{"agent":"a\nb"}"#)]).unwrap_err(), ExchangeError::Actor);
 }

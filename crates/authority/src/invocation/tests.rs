@@ -1,4 +1,4 @@
-//! Statements that an upstream can check with what is published, and that say no more than they should.
+//! Upstreams can check statements with the published keys, and statements say no more than they should.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ fn mint(who: &AuthenticatedCaller, tool: &str, at: Timestamp, lifetime_ms: u64) 
 fn agent() -> AuthenticatedCaller {
     let keys = RootKeys::new("k", BTreeMap::from([("k".to_owned(), Secret::new([7; 32]))])).unwrap();
     let mut who = user(user_rights());
-    // The second one is called that by whoever handed the credential on, and nobody vouches for it.
+    // The second agent's name comes only from the delegating holder, so it is not proven.
     for actor in [Actor::proven("assistant"), Actor::named("auditor"), Actor::proven("planner")] {
         let delegation = Delegation {
             actor: actor.unwrap(),
@@ -60,7 +60,7 @@ fn agent() -> AuthenticatedCaller {
     who
 }
 
-/// As an upstream would, with somebody else's library and what is published.
+/// Reads a statement as an upstream would, with an independent library and the published keys.
 fn read_by_upstream(token: &str) -> Value {
     let published = published_keys(&[&key()]);
     let set: JwkSet = serde_json::from_value(published).unwrap();

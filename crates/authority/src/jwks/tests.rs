@@ -1,4 +1,4 @@
-//! Key sets as issuers publish them, and as nobody should.
+//! Key sets as issuers publish them, and as they must not.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ fn read(keys: &[Value]) -> Result<KeySet, KeySetError> {
     KeySet::read(json!({"keys": keys}).to_string().as_bytes())
 }
 
-/// A good key with something changed, and the reason it is left out.
+/// The reason why a valid key with this change is ignored.
 fn reason(kind: &str, change: &Value) -> UnusedIssuerKeyReason {
     let mut key = KEYS.jwk(kind);
     key.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());

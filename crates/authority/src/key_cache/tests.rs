@@ -1,4 +1,4 @@
-//! The machine, event by event.
+//! The state machine, event by event.
 
 use super::*;
 use crate::{
@@ -13,7 +13,7 @@ const TERMS: KeyCachePolicy = KeyCachePolicy {
     fetch_ms_max: 10_000,
 };
 
-/// What a table's row does, at which time, how many fetches that causes and what can be used then for which key.
+/// Columns: the time, the event, how many fetches it causes, the key, and what can be used for it then.
 struct Row(u64, Do, usize, &'static str, Expect);
 
 #[derive(Clone, Copy)]
@@ -55,7 +55,7 @@ fn play(rows: &[Row]) {
 }
 
 #[test]
-fn a_first_token_fetches_once_for_everybody() {
+fn a_first_token_fetches_once_for_all_tokens() {
     play(&[
         Row(0, Do::Ask("ed"), 1, "ed", Expect::Wait),
         Row(1, Do::Ask("ed"), 0, "ed", Expect::Wait),
@@ -91,7 +91,7 @@ fn keys_that_were_rotated_come_and_go() {
 }
 
 #[test]
-fn an_issuer_that_is_away_locks_nobody_out_at_once_but_at_last() {
+fn an_unreachable_issuer_locks_its_users_out_late_but_finally() {
     play(&[
         Row(0, Do::Ask("ed"), 1, "ed", Expect::Wait),
         Row(0, Do::Bring(&["ed"]), 0, "ed", Expect::Use),
@@ -107,7 +107,7 @@ fn an_issuer_that_is_away_locks_nobody_out_at_once_but_at_last() {
 }
 
 #[test]
-fn a_fetch_that_nobody_hears_of_again_is_lost() {
+fn a_fetch_without_a_report_counts_as_lost() {
     play(&[
         Row(0, Do::Ask("ed"), 1, "ed", Expect::Wait),
         Row(9_999, Do::Ask("ed"), 0, "ed", Expect::Wait),

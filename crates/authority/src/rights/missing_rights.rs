@@ -1,6 +1,7 @@
-//! What rights lack for a call: all of it at once, so that whoever asks for more asks once, and in words for a refusal.
+//! The rights that a call lacks: all at once, so that the caller asks for more only once, and in words for a refusal.
 //!
-//! The words name scopes, tools and the number of resources; never an argument's value, and resources are made of those.
+//! The words name scopes, tools and the number of resources, but never an argument's value; resource names are made of
+//! those.
 
 use std::collections::BTreeSet;
 
@@ -9,20 +10,20 @@ use servanda_contract::{Timestamp, tool::SideEffectClass};
 use super::{Scope, scope_line};
 use crate::CredentialMethod;
 
-/// What is missing. At least one of it is.
+/// What is missing; at least one member says something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingRights {
-    /// Scopes that are missing.
+    /// The missing scopes.
     pub scopes_missing: BTreeSet<Scope>,
-    /// Every scope the call needs, for a challenge.
+    /// Every scope that the call needs, for a challenge.
     pub scopes_needed: BTreeSet<Scope>,
-    /// The tool, if it is not one of those allowed.
+    /// The tool, if it is not allowed.
     pub tool: Option<String>,
-    /// Resources that are not allowed. For decisions and records; sentences give only their number.
+    /// The resources that are not allowed. For decisions and records; messages give only their number.
     pub resources: Vec<String>,
-    /// The ceiling, if the call is graver.
+    /// The ceiling, if the call exceeds it.
     pub ceiling: Option<SideEffectClass>,
-    /// When the credential ended, if it did.
+    /// When the credential expired, if it did.
     pub expired_at: Option<Timestamp>,
 }
 
@@ -56,7 +57,7 @@ impl MissingRights {
         format!("the credential does not cover this call: {}", parts.join("; "))
     }
 
-    /// What to do next, in one sentence, by how the caller came.
+    /// What to do next, in one sentence, depending on the kind of credential.
     pub fn hint(&self, method: &CredentialMethod) -> String {
         if self.expired_at.is_some() {
             return "get a new credential and call again".to_owned();
@@ -69,11 +70,11 @@ impl MissingRights {
             CredentialMethod::ApiKey | CredentialMethod::Operator if self.only_scopes() => {
                 format!("ask for a key with the scopes `{scopes}`")
             }
-            _ => "ask whoever delegated the credential for a wider one".to_owned(),
+            _ => "get a wider credential from the person who gave you this one".to_owned(),
         }
     }
 
-    /// Whether more scopes would be enough: only then is a step-up challenge of any use.
+    /// Whether more scopes would be enough: only then does a step-up challenge help.
     pub fn only_scopes(&self) -> bool {
         let Self { tool, resources, ceiling, expired_at, .. } = self;
         tool.is_none() && resources.is_empty() && ceiling.is_none() && expired_at.is_none()

@@ -1,7 +1,7 @@
-//! What a credential lets its holder do, and the one operation on it: narrowing. Rights form a meet-semilattice, so that
-//! the right of a call is user ∩ delegation ∩ contract ∩ policy in whatever order they are asked, and no step can widen it.
+//! The rights of a credential, and the one operation on them: narrowing. Rights form a meet-semilattice, so the rights
+//! of a call are user ∩ delegation ∩ contract ∩ policy in any order, and no step can widen them.
 //!
-//! Counting what was spent of a budget is not done here: a limit is a number that only shrinks.
+//! Deliberately not here: counting what was spent of a budget. A limit is a number that only shrinks.
 
 mod missing_rights;
 mod pattern;
@@ -20,37 +20,37 @@ pub use pattern::{
 };
 pub use scope::{InvalidScopeText, SCOPE_BYTES_MAX, SCOPES_MAX, Scope, Scopes, line as scope_line};
 
-/// Delegations that anybody may still make.
+/// The most delegations that may still follow.
 pub const DEPTH_MAX: u8 = 8;
-/// The end of time: what JSON numbers hold exactly.
+/// The latest time: the largest number that JSON holds exactly.
 const EXPIRES_MAX: Timestamp = Timestamp::from_unix_ms((1 << 53) - 1);
 
-/// Patterns over names of contracts.
+/// Patterns for contract names.
 pub type ToolPatterns = NamePatterns<ToolName>;
-/// Patterns over names of what calls read and change.
+/// Patterns for the names of resources that calls read and change.
 pub type ResourcePatterns = NamePatterns<ResourceName>;
 
-/// What may be done with a credential. Every member is written out: what is absent is not unlimited but an error.
+/// What a credential allows. Every member must be present: an absent one is an error, not unlimited.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rights {
     /// OAuth scopes.
     pub scopes: Scopes,
-    /// Which tools.
+    /// The tools.
     pub tools: ToolPatterns,
-    /// On what.
+    /// The resources.
     pub resources: ResourcePatterns,
-    /// The gravest call.
+    /// The gravest side-effect class.
     pub ceiling: SideEffectClass,
-    /// Limits in what is counted; what is absent is not limited by this grant.
+    /// Limits per dimension; an absent dimension is not limited by this grant.
     pub budget: BTreeMap<RightsDimension, u64>,
-    /// Not at or after this.
+    /// Valid before this time, not at it.
     pub expires_at: Timestamp,
-    /// How many more times it may be handed on.
+    /// How many more times it may be delegated.
     pub depth_left: u8,
 }
 
-/// What is counted against a budget.
+/// The dimensions of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RightsDimension {
@@ -58,7 +58,7 @@ pub enum RightsDimension {
     Read,
     /// Calls that write.
     Write,
-    /// Calls that leave the house.
+    /// Calls with effects outside the organisation.
     External,
     /// Money, in millionths.
     FinancialMicros,
@@ -66,7 +66,7 @@ pub enum RightsDimension {
     Critical,
 }
 
-/// What a step takes away. What is absent is left as it is: that can never widen anything.
+/// What a step removes. An absent member changes nothing, which can never widen anything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Narrowing {
@@ -76,45 +76,45 @@ pub struct Narrowing {
     /// Only these tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<ToolPatterns>,
-    /// Only on these.
+    /// Only these resources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourcePatterns>,
-    /// Nothing graver.
+    /// No graver class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<SideEffectClass>,
-    /// No more than this.
+    /// No higher limits.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub budget: BTreeMap<RightsDimension, u64>,
-    /// No longer than this.
+    /// Not valid after this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// Handed on no more often than this.
+    /// No more delegations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth_left: Option<u8>,
 }
 
-/// What one call needs.
+/// The rights that one call needs.
 #[derive(Debug, Clone, Copy)]
 pub struct RequiredRights<'a> {
     /// Every scope of its contract.
     pub scopes: &'a BTreeSet<Scope>,
     /// The contract's name.
     pub tool: &'a str,
-    /// What it reads and changes, of this payload.
+    /// The resources that it reads and changes with this payload.
     pub resources: &'a [String],
-    /// How grave it is.
+    /// Its side-effect class.
     pub class: SideEffectClass,
-    /// When.
+    /// The time of the call.
     pub at: Timestamp,
 }
 
-/// It may not be handed on any further.
+/// The credential may not be delegated any further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the credential may not be delegated any further")]
 pub struct DepthExhausted(pub(crate) ());
 
 impl Rights {
-    /// The top: everything, always. Local mode's, and what a narrowing begins with.
+    /// The top: everything, always. For local mode, and the start of every narrowing.
     pub fn unlimited() -> Self {
         Self {
             scopes: Scopes::All,
@@ -145,13 +145,13 @@ impl Rights {
         }
     }
 
-    /// What is left for whoever it is handed on to.
+    /// The rights that a delegation leaves to the next holder.
     pub fn delegated(&self, narrowing: &Narrowing) -> Result<Self, DepthExhausted> {
         let depth_left = self.depth_left.checked_sub(1).ok_or(DepthExhausted(()))?;
         Ok(Self { depth_left, ..self.clone() }.narrowed_by(&narrowing.as_rights()))
     }
 
-    /// Whether nothing here goes beyond the other.
+    /// Whether these rights never exceed the other.
     pub fn is_within(&self, other: &Self) -> bool {
         let budget_within =
             |(dimension, limit): (&RightsDimension, &u64)| self.budget.get(dimension).is_some_and(|own| own <= limit);
@@ -164,7 +164,7 @@ impl Rights {
             && self.depth_left <= other.depth_left
     }
 
-    /// Everything that a call lacks, at once; nothing if it may be made.
+    /// Everything that a call lacks, at once; `None` if it is allowed.
     pub fn lacks(&self, need: &RequiredRights<'_>) -> Option<MissingRights> {
         let uncovered = need.resources.iter().filter(|resource| !self.resources.covers(resource));
         let lack = MissingRights {
@@ -180,7 +180,7 @@ impl Rights {
 }
 
 impl Narrowing {
-    /// As rights: the top, but for what is taken away.
+    /// The narrowing as rights: the top, reduced by what is removed.
     pub fn as_rights(&self) -> Rights {
         let top = Rights::unlimited();
         Rights {

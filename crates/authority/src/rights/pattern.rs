@@ -1,8 +1,8 @@
-//! Sets of names, written as patterns: a name, everything under a name, everything. The sets form trees, so that the
+//! Sets of names, written as patterns: a name, everything under a name, everything. The sets form trees, so the
 //! intersection of two lists of patterns is a list of patterns again, and never longer than both together.
 //!
-//! Which names a call has is decided elsewhere. A name may itself stand for many (`invoice/*`, as the gates write what a
-//! call reads and changes): it is covered only by a pattern that covers all of them.
+//! Deliberately not here: which names a call has. A name may itself stand for many (`invoice/*`, as the gates write
+//! what a call reads and changes): only a pattern that covers all of them covers it.
 
 use std::{borrow::Cow, collections::BTreeSet, fmt, marker::PhantomData};
 
@@ -13,21 +13,21 @@ pub const PATTERNS_MAX: usize = 256;
 /// Bytes one pattern may have.
 pub const PATTERN_BYTES_MAX: usize = 256;
 
-/// What kind of name: says what separates its segments.
+/// The kind of a name: defines the separator of its segments.
 pub trait NameKind: Clone + Copy + fmt::Debug + PartialEq + Eq {
-    /// Between two segments.
+    /// The character between two segments.
     const SEPARATOR: char;
-    /// What the names are called in sentences.
+    /// The word for these names in messages.
     const WORD: &'static str;
-    /// Whether names may be URIs, in which nothing stands between the two slashes after a scheme.
+    /// Whether names may be URIs, which have an empty segment between the two slashes after the scheme.
     const MAY_BE_URIS: bool;
 }
 
-/// Names of contracts: `company.void_invoice`.
+/// Contract names: `company.void_invoice`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolName;
 
-/// Names of what calls read and change: `invoice/123`, and URIs of MCP resources: `book://company`.
+/// Resource names: `invoice/123`, and URIs of MCP resources: `book://company`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResourceName;
 
@@ -48,20 +48,23 @@ enum Pattern {
     Exactly(String),
 }
 
-/// Text that is no list of patterns. It does not repeat the text: a credential's parts are not for logs.
+/// The text is not a list of patterns. The error does not repeat the text, because parts of a credential must not be
+/// logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidNamePatterns {
-    /// More than a list may have.
+    /// Too many patterns.
     #[error("more than {PATTERNS_MAX} patterns")]
     TooMany,
-    /// One that is not one.
-    #[error("pattern {index} of the {kind} names is none: write a name, a name and `{separator}*`, or `*`")]
+    /// One pattern is malformed.
+    #[error(
+        "pattern {index} of the {kind} names is malformed: write a name, a name followed by `{separator}*`, or `*`"
+    )]
     NotAPattern {
-        /// Which, counted from zero.
+        /// The pattern's index, from zero.
         index: usize,
-        /// Of what.
+        /// The kind of names.
         kind: &'static str,
-        /// What stands between segments.
+        /// The separator of segments.
         separator: char,
     },
 }
@@ -89,7 +92,7 @@ impl<K: NameKind> NamePatterns<K> {
         Self::normal([])
     }
 
-    /// Reads patterns as people write them.
+    /// Parses patterns as people write them.
     pub fn read<T: AsRef<str>>(patterns: &[T]) -> Result<Self, InvalidNamePatterns> {
         if patterns.len() > PATTERNS_MAX {
             return Err(InvalidNamePatterns::TooMany);
@@ -102,38 +105,38 @@ impl<K: NameKind> NamePatterns<K> {
         Ok(Self::normal(patterns))
     }
 
-    /// The names of both.
+    /// The names in both sets.
     #[must_use]
     pub fn narrowed_by(&self, other: &Self) -> Self {
         let pairs = self.patterns.iter().flat_map(|one| other.patterns.iter().map(move |two| (one, two)));
-        // The sets are trees: of two patterns one covers the other, or they have no name in common.
+        // The sets are trees: one of two patterns covers the other, or they have no name in common.
         Self::normal(pairs.filter_map(|(one, two)| {
             let smaller = if two.covers::<K>(one) { Some(one) } else { one.covers::<K>(two).then_some(two) };
             smaller.cloned()
         }))
     }
 
-    /// Whether every name here is also there.
+    /// Whether every name in this set is also in the other.
     pub fn is_within(&self, other: &Self) -> bool {
         self.patterns.iter().all(|one| other.patterns.iter().any(|two| two.covers::<K>(one)))
     }
 
-    /// Whether the name is one of these.
+    /// Whether the set contains the name.
     pub fn covers(&self, name: &str) -> bool {
         self.patterns.iter().any(|pattern| pattern.covers_name::<K>(name))
     }
 
-    /// Whether it is every name there is, so that none needs to be looked at.
+    /// Whether the set contains every name, so that none needs to be checked.
     pub fn is_all(&self) -> bool {
         self.patterns.contains(&Pattern::All)
     }
 
-    /// Whether there is no name.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.patterns.is_empty()
     }
 
-    /// How many patterns it takes to say it.
+    /// The number of patterns.
     pub fn len(&self) -> usize {
         self.patterns.len()
     }
@@ -173,7 +176,7 @@ impl Pattern {
         match self {
             Self::All => true,
             Self::Exactly(own) => own == name,
-            // A name that climbs (`invoice/../customer/1`) is not below what it begins with.
+            // A name that climbs (`invoice/../customer/1`) is not below its prefix.
             Self::Under(top) => is_at_or_below::<K>(name, top) && has_plain_segments::<K>(name),
         }
     }
@@ -191,8 +194,8 @@ fn is_at_or_below<K: NameKind>(name: &str, top: &str) -> bool {
     name.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with(K::SEPARATOR))
 }
 
-/// Whether a name is where it seems to be: no segment climbs, and none is empty but where a URI has it so: between the slashes
-/// after its scheme, and before its path where it has no authority (`file:///`).
+/// Whether a name is where it seems to be: no segment climbs, and none is empty except where a URI allows it: between
+/// the slashes after its scheme, and before its path if it has no authority (`file:///`).
 fn has_plain_segments<K: NameKind>(name: &str) -> bool {
     let name = with_dots_and_slashes(name);
     let may_be_uri = K::MAY_BE_URIS && !name.contains('\\');
@@ -219,7 +222,7 @@ fn is_scheme(segment: &str) -> bool {
         .is_some_and(|scheme| scheme.starts_with(|first: char| first.is_ascii_alphabetic()) && scheme.bytes().all(good))
 }
 
-/// With the dots and slashes that a URI may have written as `%2e`, `%2f` and `%5c`: to whoever reads it they are the same.
+/// Decodes the dots and slashes that a URI may write as `%2e`, `%2f` and `%5c`: readers treat them the same.
 fn with_dots_and_slashes(name: &str) -> Cow<'_, str> {
     if !name.contains('%') {
         return Cow::Borrowed(name);

@@ -1,4 +1,4 @@
-//! OAuth scopes: words by RFC 6749, compared exactly, in sets. No word means another, and none means all of them.
+//! OAuth scopes: words by RFC 6749, compared exactly, in sets. No word implies another, and no word means all of them.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -14,29 +14,29 @@ pub const SCOPE_BYTES_MAX: usize = 128;
 #[serde(into = "String", try_from = "String")]
 pub struct Scope(String);
 
-/// Which scopes somebody has.
+/// The scopes of a caller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "ScopesText", try_from = "ScopesText")]
 pub enum Scopes {
-    /// All there are. Only local mode has them and what is delegated from it; no token can say so.
+    /// All scopes. Only local mode and its delegations have them; no token can say so.
     All,
-    /// These.
+    /// Only these.
     These(BTreeSet<Scope>),
 }
 
-/// Text that is no scope, or more scopes than a set may have. It does not repeat the text.
+/// The text is not a scope, or has too many. The error does not repeat the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidScopeText {
-    /// RFC 6749 has visible ASCII without `"` and `\`.
+    /// RFC 6749 allows visible ASCII without `"` and `\`.
     #[error("a scope is 1 to {SCOPE_BYTES_MAX} visible ASCII characters without `\"` and `\\`")]
     NotAScope,
-    /// Too many.
+    /// Too many scopes.
     #[error("more than {SCOPES_MAX} scopes")]
     TooMany,
 }
 
 impl Scope {
-    /// Reads one word.
+    /// Parses one word.
     pub fn read(text: &str) -> Result<Self, InvalidScopeText> {
         let allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
         let good = (1..=SCOPE_BYTES_MAX).contains(&text.len()) && text.bytes().all(allowed);
@@ -50,12 +50,12 @@ impl Scope {
 }
 
 impl Scopes {
-    /// None.
+    /// No scopes.
     pub fn none() -> Self {
         Self::These(BTreeSet::new())
     }
 
-    /// These words.
+    /// Parses these words.
     pub fn from_words<T: AsRef<str>>(words: impl IntoIterator<Item = T>) -> Result<Self, InvalidScopeText> {
         let mut scopes = BTreeSet::new();
         for word in words {
@@ -67,12 +67,12 @@ impl Scopes {
         Ok(Self::These(scopes))
     }
 
-    /// The words of a `scope` parameter or claim: separated by spaces.
+    /// Parses a `scope` parameter or claim: words separated by spaces.
     pub fn parse_line(line: &str) -> Result<Self, InvalidScopeText> {
         Self::from_words(line.split(' ').filter(|word| !word.is_empty()))
     }
 
-    /// Those of both.
+    /// The scopes in both sets.
     #[must_use]
     pub fn narrowed_by(&self, other: &Self) -> Self {
         match (self, other) {
@@ -81,7 +81,7 @@ impl Scopes {
         }
     }
 
-    /// Whether all here are also there.
+    /// Whether all scopes of this set are in the other.
     pub fn is_within(&self, other: &Self) -> bool {
         match (self, other) {
             (_, Self::All) => true,
@@ -90,7 +90,7 @@ impl Scopes {
         }
     }
 
-    /// Those of `required` that are not here.
+    /// The scopes of `required` that are missing here.
     pub fn missing(&self, required: &BTreeSet<Scope>) -> BTreeSet<Scope> {
         match self {
             Self::All => BTreeSet::new(),
@@ -98,7 +98,7 @@ impl Scopes {
         }
     }
 
-    /// The words in one line, for a `scope` member; nothing for all, because no word means that.
+    /// The words in one line, for a `scope` member; `None` for all scopes, because no word means that.
     pub fn line(&self) -> Option<String> {
         match self {
             Self::All => None,
@@ -112,7 +112,7 @@ pub fn line(scopes: &BTreeSet<Scope>) -> String {
     scopes.iter().map(Scope::as_str).collect::<Vec<_>>().join(" ")
 }
 
-/// How a set is written: `"all"`, which is no list, or a list, in which `all` is a word like any other.
+/// How a set is written: the string `"all"`, or a list, in which `all` is a word like any other.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum ScopesText {

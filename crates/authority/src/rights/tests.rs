@@ -1,4 +1,4 @@
-//! The laws of narrowing, and what a lack says.
+//! The laws of narrowing, and the messages about missing rights.
 
 use proptest::prelude::*;
 use servanda_contract::tool::SideEffectClass;
@@ -10,7 +10,7 @@ use crate::testing::{
     user_rights,
 };
 
-/// The set view: by definition, written apart from the implementation.
+/// The definition as sets, written independently of the implementation.
 fn allowed_by_definition(rights: &Rights, need: &RequiredRights<'_>) -> bool {
     let under = |patterns: Vec<String>, name: &str, separator: char| {
         patterns.iter().any(|pattern| {
@@ -153,7 +153,7 @@ fn missing_scopes_alone_are_to_be_asked_for_together() {
     let token = CredentialMethod::AccessToken { issuer: "https://login.test".to_owned() };
     assert_eq!(lack.hint(&token), "ask the authorization server for the scopes `billing:write hr:read`");
     assert!(lack.hint(&CredentialMethod::ApiKey).starts_with("ask for a key with the scopes `billing:write hr:read`"));
-    assert!(lack.hint(&CredentialMethod::AgentCredential).starts_with("ask whoever delegated"));
+    assert!(lack.hint(&CredentialMethod::AgentCredential).starts_with("get a wider credential"));
 }
 
 #[test]

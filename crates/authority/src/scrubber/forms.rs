@@ -1,5 +1,5 @@
-//! The forms a secret is looked for in: as it is, in hex, and in base64, once or twice, at any place of a longer text. Case does not count:
-//! the searcher folds it.
+//! The forms in which a secret is searched for: verbatim, in hex, and in base64, once or twice, at any place of a
+//! longer text. The searcher ignores case.
 
 use base64::{
     Engine as _,
@@ -9,15 +9,15 @@ use base64::{
 use servanda_contract::digest::hex;
 use zeroize::Zeroizing;
 
-/// Bytes of the longest secret that is looked for in base64 of base64: there are nine forms of it in each alphabet.
+/// Bytes of the longest secret that is searched for in base64 of base64: there are nine forms of it in each alphabet.
 const TWICE_BYTES_MAX: usize = 1_024;
 
-/// One form, wiped when it was handed to the searcher.
+/// One form, wiped after it was passed to the searcher.
 #[derive(Debug)]
 pub(super) struct SecretForm {
     pub(super) bytes: Zeroizing<Vec<u8>>,
     pub(super) is_hex: bool,
-    /// Whether it is hex or base64: no words of a language become it when their blanks are left out.
+    /// Whether it is hex or base64: no natural text becomes it when its blanks are removed.
     pub(super) is_encoded: bool,
 }
 
@@ -39,8 +39,8 @@ pub(super) fn all_forms(secret: &[u8]) -> Vec<SecretForm> {
     forms.into_iter().map(|bytes| form(bytes, false, true)).chain([plain, in_hex]).collect()
 }
 
-/// The characters that only the secret decides, if `offset` bytes of other text stand before it in their group of three.
-/// What is left of it beside them are a few bits at each end.
+/// The characters that only the secret determines, if `offset` bytes of other text precede it in their group of three.
+/// What remains of the secret beside them is a few bits at each end.
 fn in_base64(secret: &[u8], engine: &GeneralPurpose, offset: usize) -> Vec<u8> {
     let shifted = Zeroizing::new([vec![0; offset].as_slice(), secret].concat());
     let (first, end) = ((offset * 8).div_ceil(6), shifted.len() * 8 / 6);

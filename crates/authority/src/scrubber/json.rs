@@ -1,4 +1,5 @@
-//! JSON without the secrets that is JSON still. Token by token, so that whatever has no secret in it keeps its bytes.
+//! Removes secrets from JSON so that it stays JSON. Works token by token, so that tokens without a secret keep their
+//! bytes.
 
 use std::borrow::Cow;
 
@@ -6,10 +7,10 @@ use serde_json::Value;
 
 use super::{REDACTED, Scrubber, without};
 
-/// The JSON text without the secrets; the same bytes if there were none. What is not JSON is scrubbed as text.
+/// The JSON text without the secrets; the same bytes if there were none. Text that is not JSON is scrubbed as text.
 ///
-/// Every pass over the text reads it in many ways, so there are few: one finds the secrets, one scrubs the strings that have any, and one
-/// looks whether the outcome is clean. Only where it is not, there is one more.
+/// Every pass decodes the text in many ways, so there are few: one finds the secrets, one scrubs the strings that have
+/// any, and one checks whether the result is clean. Only if it is not, there is one more.
 pub(super) fn scrub<'a>(scrubber: &Scrubber, text: &'a [u8]) -> Cow<'a, [u8]> {
     let spans = scrubber.spans(text);
     if spans.is_empty() {
@@ -23,16 +24,16 @@ pub(super) fn scrub<'a>(scrubber: &Scrubber, text: &'a [u8]) -> Cow<'a, [u8]> {
     Cow::Owned(attempt(TokenTreatment::Scrubbed).or_else(|| attempt(TokenTreatment::Replaced)).unwrap_or_else(quoted))
 }
 
-/// What becomes of a token that a secret was found in, or beside.
+/// What happens to a token that contains or touches a secret.
 #[derive(Clone, Copy)]
 enum TokenTreatment {
-    /// A string keeps what is not the secret.
+    /// A string keeps everything except the secret.
     Scrubbed,
-    /// It goes as a whole: the secret reaches over several tokens, or what was left of them was a secret again.
+    /// The whole token is replaced: the secret spans several tokens, or the rest was a secret again.
     Replaced,
 }
 
-/// Every token by itself; none if this is no sequence of tokens.
+/// Every token by itself; `None` if the text is not a sequence of tokens.
 fn rewritten(scrubber: &Scrubber, text: &[u8], spans: &[(usize, usize)], touched: TokenTreatment) -> Option<Vec<u8>> {
     let mut clean = Vec::with_capacity(text.len());
     let mut at = 0;

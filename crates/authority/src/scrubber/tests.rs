@@ -1,4 +1,4 @@
-//! No secret comes back in any form that is known, and nothing else is touched.
+//! No secret comes back in any known form, and nothing else is changed.
 
 use base64::{
     Engine as _,
@@ -98,7 +98,7 @@ fn t25_secrets_go_in_the_forms_of_attackers() {
         let scrubbed = clean.scrub_text(&text);
         assert!(scrubbed.contains(REDACTED), "{form}");
         let left = scrubbed.replace(REDACTED, "").len() - "before  after".len();
-        // The rest of the form stands beside the secret, or is a few bits of the secret's ends.
+        // The rest of the form surrounds the secret, or is a few bits of the secret's ends.
         assert!(left * 2 <= form.len(), "{form}: {scrubbed}");
     }
     for harmless in
@@ -175,7 +175,7 @@ fn secrets_that_cannot_be_kept_out_are_refused_when_they_are_configured() {
     assert!(Scrubber::new(&[Secret::new([0xff; 6])]).is_ok(), "a secret need not be text");
 }
 
-/// Written apart from the implementation, with other libraries where there are some.
+/// Written independently of the implementation, with other libraries if there are some.
 fn forms_of_an_echo(secret: &str, before: &str, after: &str) -> Vec<String> {
     let around = format!("{before}{secret}{after}");
     let plain_json = serde_json::to_string(&around).unwrap();
@@ -189,7 +189,7 @@ fn forms_of_an_echo(secret: &str, before: &str, after: &str) -> Vec<String> {
     ]
 }
 
-/// Whether the secret can be read out of the text, in the text's own form.
+/// Whether the secret can be read from the text, in the text's own form.
 fn can_be_read(form: usize, text: &str, secret: &str) -> bool {
     let unquoted = |text: &str| serde_json::from_str::<String>(text).unwrap_or_default();
     match form {
@@ -200,7 +200,7 @@ fn can_be_read(form: usize, text: &str, secret: &str) -> bool {
             form_urlencoded::parse(text.as_bytes()).any(|(name, value)| name.contains(secret) || value.contains(secret))
         }
         _ => {
-            // Whoever wants it back would put any characters where the word is.
+            // An attacker would try any characters in the place of the placeholder.
             let text = text.replace(REDACTED, "");
             (0..4).any(|skip| {
                 let tail: String = text.chars().skip(skip).filter(|character| *character != '=').collect();
@@ -248,9 +248,9 @@ fn t25_json_stays_json_and_keeps_the_bytes_of_everything_else() {
         (r#"{"n" : 1.0, "big": 99999999999999999999999}"#, r#"{"n" : 1.0, "big": 99999999999999999999999}"#),
         (r#"["\u0073e\"cret\/42",{"x 1234567890":null}]"#, r#"["[redacted]",{"x [redacted]":null}]"#),
         (r#"{"t":"c2UiY3JldC80Mg==","u":"\\n"}"#, r#"{"t":"[redacted]g==","u":"\\n"}"#),
-        // Over the border of two tokens: both go.
+        // Across the border of two tokens: both are replaced.
         (r#"{"a":"bcd","c":1}"#, r#"{"[redacted]":"[redacted]","c":1}"#),
-        // Only in the text, not in what it means.
+        // Only in the raw text, not in its decoded form.
         (r#"{"a":"x\nabcdef","c":"y 1234567890"}"#, r#"{"a":"[redacted]","c":"[redacted]"}"#),
         ("not json: 1234567890", "not json: [redacted]"),
         (r#"{"n": 1234567890"#, r#"{"n": [redacted]"#),

@@ -1,16 +1,16 @@
-//! Text as somebody who decodes it sees it, with the way back to where each byte stands.
+//! Text as a decoder sees it, with a map back to the place of each byte.
 //!
-//! Writers differ in what they escape and how (`/` or `\/`, `é` or `\u00e9`, `~` or `%7E`), but a reader undoes all of it.
-//! So it is not the secret that is escaped in every way somebody may think of, but the text that is read.
+//! Writers differ in what they escape and how (`/` or `\/`, `é` or `\u00e9`, `~` or `%7E`), but a reader undoes all of
+//! it. So the code does not escape the secret in every possible way; it decodes the text.
 
-/// Decoded text. Where nothing was decoded, a byte stands for itself.
+/// Decoded text. A byte that was not decoded stands for itself.
 pub(super) struct DecodedView {
     pub(super) bytes: Vec<u8>,
-    /// Where each byte begins and ends in the text.
+    /// The begin and end of each byte in the text.
     places: Vec<(u32, u32)>,
 }
 
-/// What is undone.
+/// What is decoded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decoding {
     /// Escapes of JSON strings.
@@ -21,16 +21,16 @@ pub(super) enum Decoding {
     Form,
     /// `&#x2F;`, `&#47;` and `&amp;`.
     Html,
-    /// Ends of lines, which writers of base64 and hex put in between.
+    /// Line ends, which writers of base64 and hex insert.
     Lines,
-    /// Blanks, which writers put between the groups of base64 and hex and before its lines.
+    /// Blanks, which writers insert between the groups of base64 and hex and before its lines.
     Blanks,
-    /// What writers of hex put between bytes or pairs of them: `73:33`, `7333 6372`, `0x73, 0x33`, `\\x73\\x33`.
+    /// What writers of hex insert between bytes or pairs of them: `73:33`, `7333 6372`, `0x73, 0x33`, `\\x73\\x33`.
     Separators,
 }
 
-/// The ways in which a text is read: first by the one decoding, and the result by each of the others. JSON is often inside of JSON, and
-/// addresses are inside of it.
+/// How a text is decoded: first by the one decoding, and the result by each of the others. JSON is often inside of
+/// JSON, and addresses are inside of it.
 pub(super) const READINGS: [(Decoding, &[Decoding]); 7] = [
     (
         Decoding::Json,
@@ -51,24 +51,24 @@ pub(super) const READINGS: [(Decoding, &[Decoding]); 7] = [
     (Decoding::Separators, &[]),
     (Decoding::Blanks, &[]),
 ];
-/// Bytes of text that one byte of a reading may stand for: an entity of ten, each of which is written as an escape of six. An entity all
-/// of whose characters are written as entities again is longer, and is missed where two windows meet.
+/// Bytes of text that one decoded byte may stand for: an entity of ten, each of which is written as an escape of six.
+/// An entity whose characters are all written as entities again is longer, and is missed at the border of two windows.
 pub(super) const EXPANSION_MAX: usize = 60;
-/// Bytes of the longest entity that is read.
+/// Bytes of the longest entity that is decoded.
 const ENTITY_BYTES_MAX: usize = 10;
 
 impl DecodedView {
-    /// The text after one decoding; none if the decoding changes nothing.
+    /// The text after one decoding; `None` if the decoding changes nothing.
     pub(super) fn decode_text(text: &[u8], decoding: Decoding) -> Option<Self> {
         decoding.concerns(text).then(|| decode(text, decoding))
     }
 
-    /// This reading after another decoding; none if the decoding changes nothing.
+    /// This view after another decoding; `None` if the decoding changes nothing.
     pub(super) fn decode_again(&self, decoding: Decoding) -> Option<Self> {
         Self::decode_text(&self.bytes, decoding).map(|next| next.after(self))
     }
 
-    /// Where in the text a part of the reading stands.
+    /// The span of the text that a part of the view came from.
     pub(super) fn span_of(&self, start: usize, end: usize) -> Option<(usize, usize)> {
         let (first, _) = self.places.get(start)?;
         let (_, last) = self.places.get(end.checked_sub(1)?)?;
@@ -126,7 +126,7 @@ fn decode(text: &[u8], decoding: Decoding) -> DecodedView {
     let mut view = DecodedView { bytes: Vec::with_capacity(text.len()), places: Vec::with_capacity(text.len()) };
     let mut at = 0;
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
-        // Most bytes stand for themselves, and are taken over together.
+        // Most bytes stand for themselves and are copied together.
         let plain = rest.iter().position(|byte| decoding.may_begin_with(*byte)).unwrap_or(rest.len());
         if let Some(taken) = rest.get(..plain).filter(|taken| !taken.is_empty()) {
             view.copy(taken, at);
@@ -146,7 +146,7 @@ fn decode(text: &[u8], decoding: Decoding) -> DecodedView {
             (Decoding::Separators, [byte, ..]) if is_separator(*byte) => Some(DecodedEscape::nothing(1)),
             _ => None,
         };
-        // What is no escape stands for itself.
+        // A byte that begins no escape stands for itself.
         let unit = unit.or_else(|| rest.first().map(|byte| DecodedEscape::byte(*byte, 1)));
         let Some(unit) = unit else { break };
         view.push(unit.bytes(), at, at + unit.length);
@@ -155,7 +155,7 @@ fn decode(text: &[u8], decoding: Decoding) -> DecodedView {
     view
 }
 
-/// What one escape stands for, and how long it is.
+/// What one escape stands for, and its length.
 struct DecodedEscape {
     utf8: [u8; 4],
     utf8_length: usize,
@@ -215,7 +215,7 @@ fn entity(rest: &[u8]) -> Option<DecodedEscape> {
         (b"equals", '='),
         (b"plus", '+'),
     ];
-    // Readers also take an entity without its semicolon, if the next byte cannot belong to it.
+    // Readers also accept an entity without its semicolon, if the next byte cannot belong to it.
     let is_inside = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'#';
     let inside = rest.get(1..)?.iter().take(ENTITY_BYTES_MAX).take_while(|byte| is_inside(byte)).count();
     let name = rest.get(1..=inside)?;
@@ -271,7 +271,7 @@ fn hex_digit(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
 
-/// Windows are shorter than this reaches.
+/// Windows are shorter than this limit.
 fn offset(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! What the claims of a verified token say: for whom, until when, who and on whose behalf, with which scopes.
+//! Reads the claims of a verified token: the audience, the validity, the user and the agents, and the scopes.
 
 use std::collections::BTreeSet;
 
@@ -15,10 +15,10 @@ use crate::{
 
 /// Bytes of a token's own id.
 const ID_BYTES_MAX: usize = 256;
-/// Audiences that are looked at.
+/// Audiences that are read.
 const AUDIENCES_MAX: usize = 64;
 
-/// What was found.
+/// The result.
 pub(super) struct AccessTokenClaims {
     pub(super) tenant: String,
     pub(super) principal: String,
@@ -28,7 +28,7 @@ pub(super) struct AccessTokenClaims {
     pub(super) id: Option<String>,
 }
 
-/// Reads the claims; whose they are has been checked.
+/// Reads the claims; the signature was verified before.
 pub(super) fn read(
     claims: &Map<String, Value>,
     issuer: &Issuer,
@@ -73,8 +73,8 @@ pub(super) fn read(
     })
 }
 
-/// A list of names, or one. Who is in no group has no such claim; one that cannot be read is not taken for none, because there are
-/// rules that forbid something to a group.
+/// A list of names, or one. A user without groups has no such claim. A claim that cannot be read is an error and not an
+/// empty list, because some rules forbid something to a group.
 fn groups(claims: &Map<String, Value>, claim: Option<&str>) -> Result<BTreeSet<String>, TokenError> {
     let Some(claim) = claim else { return Ok(BTreeSet::new()) };
     let listed = match claims.get(claim) {
@@ -90,8 +90,8 @@ fn groups(claims: &Map<String, Value>, claim: Option<&str>) -> Result<BTreeSet<S
     checked_groups(listed).map_err(|_| TokenError::ConfiguredClaim)
 }
 
-/// Whether the claim was left out because it is too long, and is to be asked for elsewhere (`OpenID` Connect §5.6.2, and an issuer's own
-/// words for it).
+/// Whether the claim was left out because it is too long, and must be fetched elsewhere (`OpenID` Connect §5.6.2, and
+/// one issuer's own member for it).
 fn is_elsewhere(claims: &Map<String, Value>, claim: &str) -> bool {
     let named = claims.get("_claim_names").and_then(|names| names.get(claim)).is_some();
     named || (claim == "groups" && claims.get("hasgroups").is_some_and(|has| *has != Value::Bool(false)))
@@ -109,7 +109,7 @@ fn names_audience(claims: &Map<String, Value>, ours: &str) -> Result<bool, Token
     }
 }
 
-/// When it ends here: by the leeway later than the issuer wrote, because that is how late our clock may think it is.
+/// When it expires here: later than the issuer wrote by the leeway, because our clock may be that far ahead.
 fn times(claims: &Map<String, Value>, issuer: &Issuer, now: Timestamp) -> Result<Timestamp, TokenError> {
     let leeway_ms = issuer.leeway_ms.min(LEEWAY_MS_MAX);
     let (early_ms, late_ms) = (now.unix_ms().saturating_add(leeway_ms), now.unix_ms().saturating_sub(leeway_ms));
@@ -130,14 +130,15 @@ fn moment_ms(claims: &Map<String, Value>, name: &'static str) -> Result<Option<u
     let Some(value) = claims.get(name) else { return Ok(None) };
     let whole = value.as_u64().or_else(|| {
         let seconds = value.as_f64().filter(|seconds| seconds.is_finite() && *seconds >= 0.0)?;
-        // Whatever is later than the year 10000 ends then.
+        // Anything later than the year 10000 ends then.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded on both sides")]
         Some(seconds.min(253_402_300_800.0) as u64)
     });
     whole.map(|seconds| Some(seconds.saturating_mul(1000))).ok_or(TokenError::Claim(name))
 }
 
-/// `scope` as a line, or `scp` as a line or a list. Of both the narrower: neither is a way around the other.
+/// `scope` as a line, or `scp` as a line or a list. If both are present, the intersection: neither is a way around the
+/// other.
 fn scopes(claims: &Map<String, Value>) -> Result<Scopes, TokenError> {
     let line = match claims.get("scope") {
         None => None,
@@ -160,7 +161,7 @@ fn scopes(claims: &Map<String, Value>) -> Result<Scopes, TokenError> {
     })
 }
 
-/// RFC 8693: the one who acts now outermost, those who acted before inside.
+/// RFC 8693: the acting agent is outermost, earlier ones inside.
 fn actors(claims: &Map<String, Value>) -> Result<Vec<Actor>, TokenError> {
     let mut actors = Vec::new();
     let mut next = claims.get("act");

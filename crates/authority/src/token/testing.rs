@@ -1,4 +1,4 @@
-//! An issuer for tests: a key of each kind, its key set, and tokens with whatever header and claims are wanted.
+//! An issuer for tests: a key of each kind, its key set, and tokens with any header and claims.
 
 use std::sync::LazyLock;
 
@@ -23,7 +23,7 @@ pub(crate) const ISSUER: &str = "https://issuer.test";
 pub(crate) static KEYS: LazyLock<TestIssuerKeyPairs> = LazyLock::new(TestIssuerKeyPairs::new);
 
 pub(crate) struct TestIssuerKeyPairs {
-    /// These take a while to find: only who needs one does.
+    /// These take a while to generate, so only the tests that need one do.
     pub(crate) rsa: LazyLock<RsaKeyPair>,
     pub(crate) p256: EcdsaKeyPair,
     pub(crate) ed25519: Ed25519KeyPair,
@@ -56,7 +56,7 @@ impl TestIssuerKeyPairs {
         }
     }
 
-    /// Of `SEQUENCE { INTEGER, INTEGER }`, whose lengths are fixed for 2048 bits and 65537.
+    /// Parses `SEQUENCE { INTEGER, INTEGER }`, whose lengths are fixed for 2048 bits and 65537.
     pub(crate) fn rsa_parts(&self) -> (Vec<u8>, Vec<u8>) {
         let der = self.rsa.public_key().as_ref();
         assert_eq!((&der[..9], &der[265..267]), (&[0x30, 0x82, 1, 10, 2, 0x82, 1, 1, 0][..], &[2, 3][..]));
@@ -86,14 +86,14 @@ impl TestIssuerKeyPairs {
         }
     }
 
-    /// A token of this text: nothing is put in order.
+    /// A token with this exact text.
     pub(crate) fn token(&self, algorithm: Algorithm, header: &str, claims: &str) -> String {
         let signed = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(claims));
         let signature = self.sign(algorithm, signed.as_bytes());
         format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))
     }
 
-    /// The private keys as the oracle takes them.
+    /// The private keys in the form that the independent library reads.
     pub(crate) fn der(&self, algorithm: Algorithm) -> Vec<u8> {
         match algorithm {
             Algorithm::EdDsa => self.ed25519.to_pkcs8().unwrap().as_ref().to_vec(),
@@ -116,7 +116,7 @@ pub(crate) fn header(algorithm: Algorithm) -> Value {
     json!({"alg": algorithm.name(), "kid": kid, "typ": "at+jwt"})
 }
 
-/// Claims that are in order.
+/// Valid claims.
 pub(crate) fn claims() -> Value {
     json!({
         "iss": ISSUER,

@@ -1,4 +1,4 @@
-//! Tokens that are taken, and every way that is known of making one that must not be.
+//! Tokens that are accepted, and every known way to make one that must not be.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ fn check_with_rsa(token: &str) -> Result<AuthenticatedCaller, TokenError> {
     UnverifiedToken::read(token)?.verify(&issuer(), &KEYS.set_with_rsa(), NOW)
 }
 
-/// A token whose claims differ from good ones by this.
+/// A token with these changes to valid claims.
 fn with(change: &Value) -> String {
     let mut claims = claims();
     for (name, value) in change.as_object().unwrap() {
@@ -64,7 +64,7 @@ fn tokens_of_another_maker_are_read_alike() {
     for (ours, theirs) in ALL.into_iter().zip([Theirs::RS256, Theirs::PS256, Theirs::ES256, Theirs::EdDSA]) {
         let der = KEYS.der(ours);
         let key = match ours {
-            // It wants PKCS #1 of RSA, which is what stands in PKCS #8 after 26 bytes for 2048 bits.
+            // The library wants PKCS #1 for RSA, which is in PKCS #8 after 26 bytes for 2048 bits.
             Algorithm::Rs256 | Algorithm::Ps256 => EncodingKey::from_rsa_der(&der[26..]),
             Algorithm::Es256 => EncodingKey::from_ec_der(&der),
             Algorithm::EdDsa => EncodingKey::from_ed_der(&der),
@@ -110,13 +110,13 @@ fn t28_a_key_is_used_only_with_its_own_algorithms() {
         let token = KEYS.token(algorithm, &head, &claims().to_string());
         assert_eq!(check_with_rsa(&token).unwrap_err(), TokenError::Key(NoSuchKey::OtherAlgorithm), "{kid}");
     }
-    // Even one kind of key, where the issuer said which algorithm it is for.
+    // Also with one kind of key, if the issuer said which algorithm it is for.
     let mut jwk = KEYS.jwk("rsa");
     jwk["alg"] = json!("PS256");
     let token = KEYS.token(Algorithm::Rs256, &header(Algorithm::Rs256).to_string(), &claims().to_string());
     let refused = UnverifiedToken::read(&token).unwrap().verify(&issuer(), &set_of(&[jwk]), NOW);
     assert_eq!(refused.unwrap_err(), TokenError::Key(NoSuchKey::OtherAlgorithm));
-    // And where the label of a good signature is changed.
+    // Also if the label of a valid signature is changed.
     let good = KEYS.sign(Algorithm::Ps256, b"message");
     let key = KEYS.set_with_rsa();
     let key = key.find(Some("rsa"), Algorithm::Rs256).unwrap();
@@ -349,7 +349,7 @@ fn groups_are_what_the_configured_claim_lists() {
     assert_eq!(groups(json!({"groups": ["b", "a", "b"]})), ["a", "b"]);
     assert_eq!(groups(json!({"groups": "a"})), ["a"]);
     assert!(groups(json!({})).is_empty());
-    assert!(check(&with(&json!({"groups": ["a"]}))).unwrap().groups().is_empty(), "nobody configured it");
+    assert!(check(&with(&json!({"groups": ["a"]}))).unwrap().groups().is_empty(), "the claim is not configured");
     let many: Vec<String> = (0..=crate::caller::GROUPS_MAX).map(|number| number.to_string()).collect();
     let elsewhere = json!({"_claim_names": {"groups": "src1"}, "_claim_sources": {"src1": {"endpoint": "https://x"}}});
     assert!(groups(json!({"_claim_names": {"other": "src1"}, "hasgroups": false})).is_empty());
@@ -358,7 +358,7 @@ fn groups_are_what_the_configured_claim_lists() {
         json!({"groups": [1]}),
         json!({"groups": [""]}),
         json!({"groups": many}),
-        // There are too many for a token, and who they are is not told.
+        // There are too many for a token, and the token does not list them.
         elsewhere,
         json!({"hasgroups": true}),
     ] {

@@ -1,4 +1,4 @@
-//! The body of an answer: one piece, or a stream of frames. The door has no other forms, so that an ordinary answer goes out
+//! The body of an answer: one piece, or a stream of frames. The door has no other forms, so an ordinary answer goes out
 //! without a box around it.
 
 use std::{

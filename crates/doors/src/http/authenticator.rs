@@ -1,5 +1,5 @@
-//! Who is let in at the HTTP door. A port: what a credential is and how it is checked is the authenticator's business; the door hands
-//! the header over and passes on what it is told.
+//! Decides who may use the HTTP door. A port: the authenticator knows what a credential is and how to check it; the
+//! door hands it the header and passes its decision on.
 
 use std::{fmt, sync::Arc};
 
@@ -8,47 +8,47 @@ use http::{HeaderValue, StatusCode, header};
 use servanda_authority::{AuthenticatedCaller, challenge::Challenge};
 use servanda_engine::{PortFuture, local_authority};
 
-/// Knows who is let in.
+/// Decides which callers the door accepts.
 pub trait Authenticator: Send + Sync + fmt::Debug {
-    /// Checks what a request brought in its `Authorization` header, if anything.
+    /// Checks the `Authorization` header of a request, if it has one.
     fn admit<'a>(
         &'a self,
         authorization: Option<&'a HeaderValue>,
     ) -> PortFuture<'a, Result<Arc<AuthenticatedCaller>, AuthRejection>>;
 
-    /// What somebody is told whose credential lacks only scopes for a call; none if no challenge would help them.
+    /// The challenge for a caller whose credential lacks only scopes for a call; `None` if no challenge would help.
     fn step_up(&self, authority: &AuthenticatedCaller, scopes_needed: &[String]) -> Option<Challenge>;
 
-    /// Whether somebody who was let in may stay: a stream on which a client only listens is ended otherwise.
+    /// Whether an accepted caller is still accepted. If not, the streams on which it only listens are closed.
     fn is_still_valid<'a>(&'a self, _authority: &'a AuthenticatedCaller) -> PortFuture<'a, bool> {
         Box::pin(std::future::ready(true))
     }
 
-    /// The document about this resource (RFC 9728), asked for with what follows the well-known path: empty, or the path of a
-    /// resource. None where there is none.
+    /// The document about this resource (RFC 9728). `path` is what follows the well-known path: empty, or the path of a
+    /// resource. `None` if there is no such document.
     fn metadata(&self, _path: &str) -> Option<Bytes> {
         None
     }
 
-    /// Answers a token request (RFC 8693); none where nothing is exchanged.
+    /// Answers a token request (RFC 8693); `None` if this gateway exchanges no tokens.
     fn exchange(&self, _form: Bytes) -> PortFuture<'_, Option<TokenExchangeResponse>> {
         Box::pin(std::future::ready(None))
     }
 
-    /// A hostname the door goes by besides those it is told with its options.
+    /// A hostname that the door answers to besides those in its options.
     fn hostname(&self) -> Option<Arc<str>> {
         None
     }
 }
 
-/// What a token request is answered with.
+/// The answer to a token request.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TokenExchangeResponse {
     /// The HTTP status.
     pub status: u16,
-    /// A JSON document; it may have a credential in it.
+    /// A JSON document; it may contain a credential.
     pub body: Bytes,
-    /// Why the credential in the form was not accepted, if that is the reason; nothing of the credential is in it.
+    /// Why the credential in the form was not accepted, if that is the reason; it contains nothing of the credential.
     pub wrong_credential: Option<String>,
 }
 
@@ -58,28 +58,28 @@ impl fmt::Debug for TokenExchangeResponse {
     }
 }
 
-/// Why somebody is not let in.
+/// Why a caller is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AuthRejection {
-    /// With another credential they may be.
+    /// Another credential may be accepted.
     Challenged {
-        /// What the client is told, status and header.
+        /// The status and header that the client gets.
         challenge: Challenge,
         /// The same in words.
         message: String,
         /// What to do about it.
         hint: String,
-        /// What the log says about the credential that was shown, and nothing of it; none where none was shown.
+        /// What the log says about the credential that was shown, without anything of it; `None` if none was shown.
         wrong: Option<String>,
     },
-    /// It cannot be found out at present.
+    /// The credential cannot be checked at present.
     Unavailable {
         /// What the client is told.
         message: String,
     },
 }
 
-/// Local mode: whoever reaches the door is the one local principal. For loopback only.
+/// Local mode: every caller is the one local principal. For loopback only.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LocalAuthenticator;
 

@@ -1,5 +1,5 @@
-//! Reads a body, within its limits of size and time, and within what all bodies may take together: they are held in memory before their
-//! request takes a place among those under way.
+//! Reads a body within limits of size and time, and within a memory limit for all bodies together, because a body is
+//! held in memory before its request takes a place among the running ones.
 
 use std::{future::poll_fn, pin::Pin, sync::Arc, time::Duration};
 
@@ -14,9 +14,10 @@ use crate::{
     slots::{CallerSlot, CallerSlots, NoCallerSlot},
 };
 
-/// Bytes of a body for each place that it takes. The first so many bytes take none, so that ordinary messages pass whatever others send.
+/// Bytes of a body for each place that it takes. The first `BYTES_PER_PLACE` bytes take none, so that ordinary messages
+/// pass however much others send.
 const BYTES_PER_PLACE: usize = 256 << 10;
-/// Places of all bodies together: 128 MiB.
+/// Places for all bodies together: 128 MiB.
 const PLACES_MAX: usize = 512;
 
 /// The memory for large bodies.
@@ -31,7 +32,7 @@ pub(super) struct ReadBody {
     places: Vec<CallerSlot>,
 }
 
-/// The whole body of a caller's request.
+/// Reads the whole body of a caller's request.
 pub(super) async fn read_for_caller(
     (places, caller): (&Arc<CallerSlots>, &AuthenticatedCaller),
     (headers, body): (&HeaderMap, impl Body<Data = Bytes> + Unpin),
@@ -41,7 +42,7 @@ pub(super) async fn read_for_caller(
     within_limits(headers, bytes_max, read_max, collect(body, bytes_max, |count| places.take_more(caller, count))).await
 }
 
-/// The whole body of a request whose caller is not known yet; it takes no place, so `bytes_max` is small.
+/// Reads the whole body of a request whose caller is not known yet. It takes no place, so `bytes_max` is small.
 pub(super) async fn read(
     headers: &HeaderMap,
     body: impl Body<Data = Bytes> + Unpin,
@@ -68,7 +69,7 @@ async fn within_limits(
     })
 }
 
-/// A body that arrived in one piece is not copied.
+/// Collects the body. A body that arrived in one piece is not copied.
 async fn collect(
     mut body: impl Body<Data = Bytes> + Unpin,
     bytes_max: usize,
@@ -94,17 +95,19 @@ async fn collect(
 }
 
 fn no_memory(no_place: NoCallerSlot) -> ProtocolFault {
-    let hint = "send this request again when others have ended, or send less in one message";
+    let hint = "send this request again when others have finished, or send smaller messages";
     match no_place {
-        NoCallerSlot::AllTaken => ProtocolFault::busy("the requests that are being read are too large together", hint),
+        NoCallerSlot::AllTaken => {
+            ProtocolFault::busy("the requests that the gateway is reading are too large together", hint)
+        }
         NoCallerSlot::ShareTaken => {
-            ProtocolFault::busy("your requests that are being read are too large together", hint)
+            ProtocolFault::busy("your requests that the gateway is reading are too large together", hint)
         }
     }
 }
 
 fn joined(whole: Bytes, piece: &[u8]) -> Bytes {
-    // Takes the buffer back when nothing else holds it, so that this grows in place.
+    // This takes the buffer back if nothing else holds it, so that it grows in place.
     let mut whole = BytesMut::from(whole);
     whole.extend_from_slice(piece);
     whole.freeze()

@@ -1,5 +1,5 @@
-//! In which form the answer of a request under way goes back: as JSON if it is there soon and nothing is said before it,
-//! otherwise as a stream.
+//! Decides in which form the answer of a running request goes back: as JSON if the answer comes soon and no message
+//! comes before it, otherwise as a stream.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::{
     running_request::{RenderedAnswer, RunningRequest, RunningRequestEvent},
 };
 
-/// An answer's stream; it ends when the last of those who may put something onto it is dropped.
+/// An answer's stream. It ends when the last holder that may put something onto it is dropped.
 #[derive(Debug)]
 pub(super) struct AnswerStream {
     lease: HttpSessionLease,
@@ -47,8 +47,8 @@ pub(super) async fn modern<G>(
     })
 }
 
-/// Delivers the answer to a legacy request. Until there is a stream, there is nothing a client that went away could come
-/// back for; from then on the answer waits for it. Neither cancels the request.
+/// Delivers the answer to a legacy request. Before the stream is open, a client that went away has nothing to come back
+/// for; afterwards the answer waits for it. Neither case cancels the request.
 pub(super) async fn legacy<G>(
     door: &HttpDoor<G>,
     http_request: &AuthenticatedRequest,
@@ -80,12 +80,12 @@ pub(super) async fn legacy<G>(
 }
 
 impl AnswerStream {
-    /// An open stream for answers, to be filled by [`AnswerStream::carry`].
+    /// An open stream for answers, filled by [`AnswerStream::carry`].
     pub(super) fn new(lease: HttpSessionLease, number: StreamNumber) -> Arc<Self> {
         Arc::new(Self { lease, number })
     }
 
-    /// Carries what a request has to say onto the stream, whether or not somebody reads it there.
+    /// Puts a request's messages and its answer onto the stream, whether or not a client reads it.
     pub(super) async fn carry(self: Arc<Self>, mut running: Box<RunningRequest>, give_up: CancellationToken) {
         let replay_buffer = &self.lease.session().replay_buffer;
         loop {
@@ -119,8 +119,8 @@ impl Drop for AnswerStream {
     }
 }
 
-/// An answer in one piece. One that lacked nothing but scopes is a challenge too, for whoever can get them: the body still says what
-/// was refused, for whoever cannot.
+/// An answer in one piece. If only scopes are missing, it is also a challenge, for clients that can get more scopes;
+/// the body still says what was refused, for clients that cannot.
 fn whole<G>(door: &HttpDoor<G>, http_request: &AuthenticatedRequest, answered: RenderedAnswer) -> DoorResponse {
     let RenderedAnswer { message, status, scopes_needed } = answered;
     let mut response = json(message);

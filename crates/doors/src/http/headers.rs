@@ -1,6 +1,6 @@
-//! Headers of the protocol: what a POST must accept and be, and the ones of the modern era that repeat the body.
+//! Headers of the protocol: what a POST must accept and contain, and the modern era's headers that repeat the body.
 //!
-//! Something in front of the door may have routed by those headers, so they must say what the body says.
+//! A proxy in front of the door may have routed by those headers, so they must match the body.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use servanda_mcp::{Era, ProtocolVersion, fields, header_text};
 
 use crate::fault::ProtocolFault;
 
-/// A header as text, without white space around it. Nothing if it is missing, stands twice or is not ASCII.
+/// A header as text, trimmed. `None` if it is missing, sent twice or not ASCII.
 pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
@@ -22,7 +22,7 @@ pub(super) fn era(headers: &HeaderMap) -> Option<Era> {
     ProtocolVersion::from_wire(version).map(ProtocolVersion::era)
 }
 
-/// A legacy message need not name its version, but must not name one that does not exist.
+/// A legacy message need not name its version, but must not name a version that does not exist.
 pub(super) fn require_known_version(headers: &HeaderMap) -> Result<(), ProtocolFault> {
     if !headers.contains_key(fields::header::PROTOCOL_VERSION) || era(headers).is_some() {
         return Ok(());
@@ -30,7 +30,7 @@ pub(super) fn require_known_version(headers: &HeaderMap) -> Result<(), ProtocolF
     Err(ProtocolFault::unsupported_version(text(headers, fields::header::PROTOCOL_VERSION).unwrap_or_default()))
 }
 
-/// A POST may be answered either way, so the client must say that it reads both.
+/// A POST is answered in either form, so the client must accept both.
 pub(super) fn require_both_answers_accepted(headers: &HeaderMap) -> Result<(), ProtocolFault> {
     if accepts(headers, "application/json") && accepts(headers, "text/event-stream") {
         return Ok(());
@@ -46,7 +46,7 @@ pub(super) fn require_stream_accepted(headers: &HeaderMap) -> Result<(), Protoco
     Err(not_acceptable("`Accept` must list text/event-stream"))
 }
 
-/// Browsers send other types across origins without asking first; JSON they must ask for.
+/// Browsers send other content types across origins without a preflight; JSON needs one.
 pub(super) fn require_json(headers: &HeaderMap) -> Result<(), ProtocolFault> {
     let content_type = text(headers, header::CONTENT_TYPE.as_str()).unwrap_or_default();
     if media_type(content_type).eq_ignore_ascii_case("application/json") {
@@ -55,28 +55,28 @@ pub(super) fn require_json(headers: &HeaderMap) -> Result<(), ProtocolFault> {
     Err(ProtocolFault::invalid_request(StatusCode::UNSUPPORTED_MEDIA_TYPE, "`Content-Type` must be application/json"))
 }
 
-/// The version header of a modern request equals the body's.
+/// The version header of a modern request must equal the body's version.
 pub(super) fn require_version(headers: &HeaderMap, version: &str) -> Result<(), ProtocolFault> {
     require_equal("MCP-Protocol-Version", text(headers, fields::header::PROTOCOL_VERSION).map(Cow::Borrowed), version)
 }
 
-/// The method header of a modern request equals the body's.
+/// The method header of a modern request must equal the body's method.
 pub(super) fn require_method(headers: &HeaderMap, method: &str) -> Result<(), ProtocolFault> {
     require_equal("Mcp-Method", text(headers, fields::header::METHOD).map(Cow::Borrowed), method)
 }
 
-/// The name header of a modern request equals the body's, once decoded.
+/// The name header of a modern request must equal the body's name, once decoded.
 pub(super) fn require_name(headers: &HeaderMap, name: &str) -> Result<(), ProtocolFault> {
     require_equal("Mcp-Name", decoded_text(headers, fields::header::NAME), name)
 }
 
-/// A header that may be encoded, as the text it means. Nothing if it cannot be read.
+/// A header that may be encoded, decoded. `None` if it cannot be read.
 pub(super) fn decoded_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, str>> {
     text(headers, name).and_then(header_text::decode)
 }
 
-/// The key of an operation: as it is, or quoted as the header's own specification wants it. One that cannot be read is refused:
-/// whoever sends it relies on it.
+/// The idempotency key: bare, or quoted as the header's own specification wants it. An unreadable key is refused,
+/// because the client relies on it.
 pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ProtocolFault> {
     if !headers.contains_key(fields::header::IDEMPOTENCY_KEY) {
         return Ok(None);
@@ -87,8 +87,8 @@ pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Pro
         None => Some(written.to_owned()),
     });
     key.map(Some).ok_or_else(|| {
-        let message = "the header `Idempotency-Key` stands twice or cannot be read";
-        ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, message).hint("send one key, of ASCII characters")
+        let message = "the header `Idempotency-Key` is sent twice or cannot be read";
+        ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, message).hint("send one key of ASCII characters")
     })
 }
 
@@ -106,12 +106,12 @@ fn unquoted(inside: &str) -> Option<String> {
     Some(text)
 }
 
-/// A session's messages name the version it settled on, or none.
+/// Messages of a session must name the negotiated version, or none.
 pub(super) fn require_negotiated(headers: &HeaderMap, version: ProtocolVersion) -> Result<(), ProtocolFault> {
     match text(headers, fields::header::PROTOCOL_VERSION) {
         Some(written) if written != version.as_str() => Err(ProtocolFault::invalid_request(
             StatusCode::BAD_REQUEST,
-            format!("the session speaks {version}, and `MCP-Protocol-Version` says otherwise"),
+            format!("the session uses {version}, but `MCP-Protocol-Version` names another version"),
         )
         .hint("repeat the version of the answer to `initialize`, or start a new session")),
         Some(_) | None => Ok(()),
@@ -121,9 +121,7 @@ pub(super) fn require_negotiated(headers: &HeaderMap, version: ProtocolVersion) 
 fn require_equal(header: &str, written: Option<Cow<'_, str>>, body: &str) -> Result<(), ProtocolFault> {
     match written {
         Some(written) if written == body => Ok(()),
-        Some(_) => {
-            Err(ProtocolFault::header_mismatch(format!("the header `{header}` does not say what the body says")))
-        }
+        Some(_) => Err(ProtocolFault::header_mismatch(format!("the header `{header}` does not match the body"))),
         None => Err(ProtocolFault::header_mismatch(format!("the header `{header}` is missing or cannot be read"))),
     }
 }

@@ -1,9 +1,9 @@
-//! `/livez`, `/healthz` and `/readyz`: whether the process is alive, whether it is well (it is not without its store), and whether
-//! it can take calls that change something now.
+//! `/livez`, `/healthz` and `/readyz`: whether the process is alive, whether it is well (not without its store), and
+//! whether it can take calls that change something now.
 //!
-//! All answer from what is known already, without a credential and without asking the store, so that anybody may ask as often as
-//! they like. They name no tenant, host, path or error; the operator finds those in the log and with `servanda doctor`.
-//! Deliberately not here: what is known (a port, [`Health`]).
+//! All three answer from what is known already, without a credential and without asking the store, so that frequent
+//! probes cost nothing. They name no tenant, host, path or error; the operator finds those in the log and with
+//! `servanda doctor`. Deliberately not here: how the health is found out (a port, [`Health`]).
 
 use std::fmt;
 
@@ -13,35 +13,37 @@ use servanda_engine::Gateway;
 
 use super::{DoorRequestHead, DoorResponse, HttpDoor, json, not_for_method};
 
-/// Where to ask whether the process is alive: if it is not, a restart is the cure.
+/// Tells whether the process is alive. If it is not, restart it.
 pub(super) const ALIVE: &str = "/livez";
-/// Where to ask whether it is well, its store included: for people and monitors, because no restart brings a store back.
+/// Tells whether the gateway is well, its store included: for people and monitors, because no restart brings a store
+/// back.
 pub(super) const WELL: &str = "/healthz";
-/// Where to ask whether it can take calls.
+/// Tells whether the gateway can take calls.
 pub(super) const READY: &str = "/readyz";
 
-/// What is known about this gateway without asking anybody.
+/// What is known about this gateway's health. Implementations answer at once and ask no other system.
 pub trait Health: Send + Sync + fmt::Debug {
-    /// Whether the process runs as it should; a restart is the cure if not.
+    /// Whether the process runs as it should; if not, restart it.
     fn alive(&self) -> Result<(), HealthProblem>;
 
-    /// Whether the store takes writes; if not, the store is what needs a cure.
+    /// Whether the store takes writes; if not, repair the store.
     fn store(&self) -> Result<(), HealthProblem>;
 
-    /// Which upstreams answer; none if nobody knows any.
+    /// Which upstreams answer; `None` if that is not known.
     fn upstreams(&self) -> Option<UpstreamsReport> {
         None
     }
 
-    /// A word that tells this gateway's configuration from others', and nothing else of it; none if it has no file.
+    /// A word that distinguishes this gateway's configuration from others and reveals nothing else of it; `None` if
+    /// there is no configuration file.
     fn configuration(&self) -> Option<&str> {
         None
     }
 
-    /// Whether a call that changes something would be taken now; time is the cure if not.
+    /// Whether the gateway would take a call that changes something now; if not, wait.
     fn ready(&self) -> Result<(), HealthProblem>;
 
-    /// How long ago the store last took a write; none if it has not yet.
+    /// How long ago the store last took a write; `None` before the first write.
     fn store_wrote_ms_ago(&self) -> Option<u64> {
         None
     }
@@ -50,13 +52,13 @@ pub trait Health: Send + Sync + fmt::Debug {
 /// Why a gateway is not well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HealthProblem {
-    /// One word for programs.
+    /// A code for programs.
     pub code: &'static str,
     /// The same for people.
     pub message: &'static str,
 }
 
-/// For a door whose gateway keeps nothing: it is well as long as it answers.
+/// For a door whose gateway stores nothing: it is well as long as it answers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AlwaysHealthy;
 
@@ -76,7 +78,7 @@ impl Health for AlwaysHealthy {
 
 const DRAINING: HealthProblem = HealthProblem {
     code: "draining",
-    message: "this gateway is about to end: it finishes what is under way and takes nothing new",
+    message: "this gateway is shutting down: it finishes the running requests and accepts no new ones",
 };
 
 #[derive(Serialize)]
@@ -96,14 +98,14 @@ struct HealthReport {
     configuration: Option<String>,
 }
 
-/// What was looked at: `ok`, or the code of what is wrong.
+/// The checks: `ok`, or the code of the problem.
 #[derive(Serialize)]
 struct HealthChecks {
     process: &'static str,
     store: &'static str,
 }
 
-/// What stands in an answer beside its verdict.
+/// What an answer contains besides its status.
 #[derive(Default)]
 struct HealthDetails {
     checks: Option<HealthChecks>,
@@ -112,14 +114,14 @@ struct HealthDetails {
     configuration: Option<String>,
 }
 
-/// How upstreams stand, for everybody who asks.
+/// How many upstreams answer. Shown without a credential.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UpstreamsReport {
     /// How many answered when they were last asked.
     pub answering: usize,
     /// How many did not.
     pub not_answering: usize,
-    /// Their ids, where everybody may know them.
+    /// The ids of those that did not, if they may be shown without a credential.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_answering_ids: Option<Vec<String>>,
 }
@@ -129,7 +131,7 @@ struct StoreReport {
     wrote_ms_ago: Option<u64>,
 }
 
-/// Answers a question at one of the three paths.
+/// Answers a request to one of the three paths.
 pub(super) fn answer<G: Gateway>(door: &HttpDoor<G>, request_head: &DoorRequestHead) -> DoorResponse {
     if !matches!(request_head.parts.method, Method::GET | Method::HEAD) {
         return not_for_method("GET,HEAD");
@@ -166,12 +168,12 @@ fn ready<G: Gateway>(door: &HttpDoor<G>, draining: bool) -> DoorResponse {
     )
 }
 
-/// What comes in while the door drains and is no question about its health.
+/// The answer to a request that arrives while the door drains and is not a health check.
 pub(super) fn draining_response() -> DoorResponse {
     report(Err(DRAINING), ["", "not_ready"], HealthDetails::default())
 }
 
-/// `words` are the status of an answer that is well and of one that is not.
+/// `words` are the status of a good report and of a bad one.
 fn report(found: Result<(), HealthProblem>, words: [&'static str; 2], details: HealthDetails) -> DoorResponse {
     let HealthDetails { checks, store, upstreams, configuration } = details;
     let [good, bad] = words;
@@ -181,7 +183,7 @@ fn report(found: Result<(), HealthProblem>, words: [&'static str; 2], details: H
     };
     let (reason, message) = (problem.map(|problem| problem.code), problem.map(|problem| problem.message));
     let report = HealthReport { status: word, reason, message, checks, store, upstreams, configuration };
-    // A struct of words and numbers has nothing in it that JSON could refuse.
+    // A struct of words and numbers always serializes.
     let mut response = json(serde_json::to_vec(&report).unwrap_or_default());
     *response.status_mut() = status;
     let headers = response.headers_mut();

@@ -1,7 +1,9 @@
-//! The HTTP door: Streamable HTTP at `/mcp`, both eras, `/livez`, `/healthz` and `/readyz`, and where clients find out how to be let in.
+//! The HTTP door: Streamable HTTP at `/mcp`, both eras, `/livez`, `/healthz` and `/readyz`, and the OAuth endpoints
+//! that tell clients how to authenticate.
 //!
-//! Responsible for what HTTP adds to the protocol: which requests are let in at all, sessions, headers that repeat the
-//! body, and the two forms of an answer. TLS is deliberately not here, and whether a credential is good is the authenticator's.
+//! Responsible for what HTTP adds to the protocol: which requests are accepted at all, sessions, headers that repeat
+//! the body, and the two forms of an answer. Deliberately not here: TLS, and the check of a credential, which is the
+//! authenticator's.
 
 mod answer_body;
 mod authenticator;
@@ -75,17 +77,17 @@ struct DoorRequestHead {
     shared_timer: Arc<SharedTimer>,
 }
 
-/// A request whose caller was let in, without its body.
+/// A request whose caller is authenticated, without its body.
 struct AuthenticatedRequest {
     method: Method,
     headers: HeaderMap,
-    /// Who was let in with this request.
+    /// The caller that this request's credential authenticated.
     authority: Arc<AuthenticatedCaller>,
     draining: Arc<DrainSignals>,
     shared_timer: Arc<SharedTimer>,
 }
 
-/// Whether the caller of a request was let in.
+/// Whether the caller of a request was authenticated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AuthOutcome {
     Authenticated,
@@ -94,7 +96,7 @@ enum AuthOutcome {
 
 type DoorResponse = http::Response<AnswerBody>;
 
-/// Makes a door. The authenticator authenticates every request. A session belongs to the caller that began it.
+/// Creates a door. The authenticator authenticates every request. A session belongs to the caller that began it.
 pub fn router<G: Gateway>(gateway: Arc<G>, options: HttpOptions) -> Router<G> {
     let limits = DispatchLimits {
         page_size: options.page_size,
@@ -112,7 +114,7 @@ pub fn router<G: Gateway>(gateway: Arc<G>, options: HttpOptions) -> Router<G> {
         large_bodies: body::body_slots(),
         body_bytes_max: options.body_bytes_max,
         body_read_max: Duration::from_millis(options.body_read_ms_max),
-        // Tokio's timers want a duration that is not zero.
+        // Tokio's timers reject a duration of zero.
         keep_alive: Duration::from_millis(options.keep_alive_ms.max(1)),
         stream_after: Duration::from_millis(options.stream_after_ms),
         reauth_interval: Duration::from_millis(options.reauth_interval_ms.max(1)),
@@ -139,7 +141,7 @@ impl<G> fmt::Debug for Router<G> {
 }
 
 impl<G: Gateway> Router<G> {
-    /// Answers a request. If this is dropped because the client went away, a call that has begun goes on.
+    /// Answers a request. If this is dropped because the client went away, a call that has begun still runs to its end.
     async fn answer(&self, request_head: DoorRequestHead, body: Incoming) -> (DoorResponse, AuthOutcome) {
         let door = &*self.0;
         let path = request_head.parts.uri.path();
@@ -157,7 +159,7 @@ impl<G: Gateway> Router<G> {
     }
 }
 
-/// Whether a path is that of the document about this resource, or about a resource below it.
+/// Whether a path names the document about this resource, or about a resource below it.
 fn is_metadata(path: &str) -> bool {
     path.strip_prefix(WELL_KNOWN)
         .is_some_and(|rest| rest.is_empty() || rest.strip_prefix('/').is_some_and(|rest| !rest.is_empty()))
@@ -171,7 +173,7 @@ impl<G: Gateway> HttpDoor<G> {
         }
     }
 
-    /// Lets a caller in, or says why not.
+    /// Authenticates the caller, or answers why it is not accepted.
     async fn authenticate(&self, request_head: DoorRequestHead) -> Result<AuthenticatedRequest, Box<DoorResponse>> {
         let DoorRequestHead { parts, peer, draining, shared_timer } = request_head;
         if let Err(fault) = self.origin_guard.check(&parts, self.authenticator.hostname().as_deref()) {
@@ -181,8 +183,9 @@ impl<G: Gateway> HttpDoor<G> {
         let authorization = shown.next();
         if shown.next().is_some() {
             // A proxy in between may use the other header.
-            let message = "there is more than one `Authorization` header";
-            let fault = ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, message).hint("send one credential");
+            let message = "the request has more than one `Authorization` header";
+            let fault =
+                ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, message).hint("send exactly one credential");
             return Err(Box::new(refuse(&fault, None)));
         }
         match self.authenticator.admit(authorization).await {
@@ -203,7 +206,7 @@ impl<G: Gateway> HttpDoor<G> {
     }
 }
 
-/// Answers a caller who was let in.
+/// Answers a request whose caller is authenticated.
 async fn answer_authenticated<G: Gateway>(
     door: &HttpDoor<G>,
     http_request: &AuthenticatedRequest,
@@ -272,13 +275,14 @@ fn refuse(fault: &ProtocolFault, id: Option<&Id>) -> DoorResponse {
 }
 
 fn method_not_allowed(allowed: &'static str) -> DoorResponse {
-    let fault = ProtocolFault::invalid_request(StatusCode::METHOD_NOT_ALLOWED, "this method is not served here");
+    let fault =
+        ProtocolFault::invalid_request(StatusCode::METHOD_NOT_ALLOWED, "this HTTP method is not supported here");
     let mut response = refuse(&fault, None);
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
     response
 }
 
-/// Says which method a path is for, where the path has nothing else to say.
+/// Names the method that a path supports, without a body.
 fn not_for_method(allowed: &'static str) -> DoorResponse {
     let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));

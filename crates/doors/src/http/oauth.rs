@@ -1,5 +1,6 @@
-//! Where clients find out how to be let in (RFC 9728), and where a credential is exchanged for an agent's (RFC 8693). What stands
-//! there is the authenticator's; that it is bounded, not kept by anybody and read only by whom it is for is this door's.
+//! The endpoints where clients learn how to authenticate (RFC 9728), and where a credential is exchanged for an agent's
+//! (RFC 8693). The authenticator supplies the content. This module bounds the requests, forbids caching, and decides
+//! which origins may read the answers.
 
 use http::{HeaderName, HeaderValue, Method, StatusCode, header, request::Parts};
 use hyper::body::Incoming;
@@ -9,7 +10,7 @@ use servanda_engine::Gateway;
 use super::{DoorRequestHead, DoorResponse, HttpDoor, body, empty, json, method_not_allowed, refuse};
 use crate::fault::ProtocolFault;
 
-/// How long clients may keep the document: short, because the configuration may change.
+/// How long clients may cache the document: short, because the configuration may change.
 const METADATA_CACHE: HeaderValue = HeaderValue::from_static("max-age=60");
 const EVERY_PAGE: [(HeaderName, HeaderValue); 3] = [
     (header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*")),
@@ -18,8 +19,8 @@ const EVERY_PAGE: [(HeaderName, HeaderValue); 3] = [
 ];
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// The document about this resource: anybody may read it, pages of every origin too, because nothing in it is a secret and a client
-/// in a browser has no other way to learn where tokens are.
+/// The document about this resource. Pages of every origin may read it, because it contains no secret and a client in a
+/// browser has no other way to learn where tokens are issued.
 pub(super) fn metadata<G: Gateway>(door: &HttpDoor<G>, request_head: &DoorRequestHead) -> DoorResponse {
     let parts = &request_head.parts;
     if let Err(fault) = door.origin_guard.check_host(parts, door.authenticator.hostname().as_deref()) {
@@ -46,7 +47,8 @@ fn document<G>(door: &HttpDoor<G>, parts: &Parts) -> DoorResponse {
     }
 }
 
-/// Token exchange. The credential is in the body, so that neither pages of other origins nor anybody in between may have it.
+/// Token exchange. The request and its answer contain credentials, so pages of other origins are refused and caches
+/// must not keep the answer.
 pub(super) async fn exchange<G: Gateway>(
     door: &HttpDoor<G>,
     request_head: &DoorRequestHead,
@@ -68,7 +70,7 @@ pub(super) async fn exchange<G: Gateway>(
     };
     let Some(exchanged) = door.authenticator.exchange(form).await else { return refuse(&not_here(), None) };
     if let Some(why) = &exchanged.wrong_credential {
-        let why = format!("it was to be exchanged: {why}");
+        let why = format!("in a token exchange: {why}");
         door.wrong_credentials.warn(request_head.peer, &why);
     }
     let mut response = json(exchanged.body);
@@ -82,6 +84,6 @@ pub(super) async fn exchange<G: Gateway>(
 fn not_here() -> ProtocolFault {
     ProtocolFault::invalid_request(
         StatusCode::NOT_FOUND,
-        "there is nothing here: this gateway asks nobody for a credential",
+        "this endpoint does not exist: the gateway does not ask for credentials",
     )
 }

@@ -1,5 +1,5 @@
-//! What the HTTP door is told when it opens: who it says it is, what time it is, who is let in, and every limit it holds. What any
-//! of it means is known where it is used.
+//! The HTTP door's options: its identity, its clock, its authenticator, and every limit it enforces. Each option is
+//! explained in full where it is used.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::{
 /// How the HTTP door behaves.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
-    /// Who the door says it is.
+    /// The name and version that the door reports.
     pub server: ServerIdentity,
     /// Tools on one page of `tools/list`.
     pub page_size: usize,
@@ -29,12 +29,13 @@ pub struct HttpOptions {
     pub body_bytes_max: usize,
     /// How long a body may take to arrive.
     pub body_read_ms_max: u64,
-    /// Legacy sessions kept at once; of one principal a quarter of them, but in local mode, where everybody is one.
+    /// Legacy sessions kept at once. One principal may hold a quarter of them; local mode, where all callers are one
+    /// principal, has no such share.
     pub sessions_max: usize,
     /// How long an unused session is kept.
     pub session_idle_ms_max: u64,
-    /// How long a session must have been unused before it may be ended to make room for a new one. A client between two requests
-    /// keeps its session, however many come; it is the newcomer that is turned away.
+    /// How long a session must have been unused before it may be ended to make room for a new one. So a client between
+    /// two requests keeps its session, however many new ones come; the new session is refused instead.
     pub session_room_idle_ms_min: u64,
     /// GET streams one session may hold open.
     pub streams_per_session_max: usize,
@@ -44,59 +45,58 @@ pub struct HttpOptions {
     pub question_wait_ms_max: u64,
     /// Resources one legacy session may watch, and one modern subscription may name.
     pub watches_per_session_max: usize,
-    /// What a client says it can do, in JSON: kept with every legacy session, also on disk.
+    /// The longest capabilities of a client, in bytes of JSON: they are kept with every legacy session, also on disk.
     pub capabilities_bytes_max: usize,
-    /// One URI, or one task id, that a session or a subscription names to hear of it.
+    /// The longest URI or task id that a session or a subscription may watch.
     pub uri_bytes_max: usize,
-    /// Messages of one legacy session that wait for its client to open a stream; the oldest are lost first.
+    /// Messages of one legacy session that wait for its client to open a stream; the oldest are dropped first.
     pub backlog_max: usize,
     /// Their bytes, and those of questions that wait for a stream.
     pub backlog_bytes_max: usize,
-    /// Bytes that may be on their way to one stream of a legacy session that reads slowly, besides the message that
-    /// exceeds them.
+    /// Bytes that may be queued for one slow stream of a legacy session, not counting the message that exceeds them.
     pub queue_bytes_max: usize,
-    /// Bytes that all legacy sessions together keep: what waits for a stream, and what can be replayed.
+    /// Bytes that all legacy sessions together keep: messages that wait for a stream, and events kept for replay.
     pub session_bytes_max: usize,
     /// Events of one legacy session that are kept for replay.
     pub replay_events_max: usize,
-    /// Their bytes.
+    /// The bytes of those events.
     pub replay_bytes_max: usize,
-    /// Streams of one legacy session that can be gone on with, besides those that answer a running request.
+    /// Streams of one legacy session that can be resumed, not counting those that answer a running request.
     pub replay_streams_max: usize,
     /// How long a stream is kept after it ended or its client left: an answer waits that long.
     pub replay_ms_max: u64,
-    /// When a legacy client whose stream broke is told to come back.
+    /// After how long a legacy client whose stream broke is told to reconnect.
     pub retry_ms: u64,
-    /// How long an answer may take to go back as JSON; a later one, or one with something said before it, is a stream.
+    /// How long an answer may take and still go back as JSON; a later one, or one with messages before it, is a stream.
     pub stream_after_ms: u64,
     /// Messages in one batch, which only revision 2025-03-26 has.
     pub batch_messages_max: usize,
-    /// Streams on which clients only listen, open at once, all clients and sessions together. One principal may hold a quarter of them
-    /// and one tenant three quarters, as with sessions and requests.
+    /// Streams on which clients only listen, open at once, over all clients and sessions. One principal may hold a
+    /// quarter of them and one tenant three quarters, as with sessions and requests.
     pub listen_streams_max: usize,
-    /// Requests running at once, all clients together. One whose client went away still counts until it ends.
+    /// Requests running at once, over all clients. A request whose client went away counts until it ends.
     pub calls_in_flight_max: usize,
     /// Hostnames the door answers to besides `localhost`, `127.0.0.1` and `[::1]`.
     pub allowed_hosts: Vec<String>,
-    /// Origins that may call besides those of such hostnames, as browsers write them: `https://app.example`.
+    /// Origins that may call besides those of these hostnames, as browsers write them: `https://app.example`.
     pub allowed_origins: Vec<String>,
-    /// After how long a silent stream carries a comment, so that nobody in between closes it.
+    /// After how long a silent stream carries a comment, so that no proxy closes it.
     pub keep_alive_ms: u64,
-    /// How often it is looked whether whoever only listens on a stream may still do so: a credential that ended or was revoked has
-    /// its streams ended within that time.
+    /// How often the credential of a stream on which a client only listens is checked again. The streams of an expired
+    /// or revoked credential are closed within that time.
     pub reauth_interval_ms: u64,
-    /// The time, for what is written down of sessions.
+    /// The clock for the stored notes of sessions.
     pub clock: Arc<dyn Clock>,
-    /// Who is let in.
+    /// Authenticates every request.
     pub authenticator: Arc<dyn Authenticator>,
-    /// What `/livez`, `/healthz` and `/readyz` say.
+    /// The source of `/livez`, `/healthz` and `/readyz`.
     pub health: Arc<dyn Health>,
 }
 
-/// How long an unused session is kept if the configuration does not say.
+/// How long an unused session is kept by default.
 pub const SESSION_IDLE_MS_MAX: u64 = 30 * 60 * 1000;
 impl HttpOptions {
-    /// The defaults, for a server of that identity.
+    /// The defaults, for this server identity.
     pub fn new(server: ServerIdentity) -> Self {
         Self {
             server,

@@ -1,7 +1,7 @@
-//! Who may talk to the door at all: the host it is called by and the page that calls it.
+//! Checks which host a request names and which web page sends it.
 //!
-//! A web page can make a browser send requests to a local port, and DNS rebinding makes them look same-origin; the names
-//! the browser writes into `Host` and `Origin` give it away. This is not authentication.
+//! A web page can make a browser send requests to a local port, and DNS rebinding makes them look same-origin; the
+//! names that the browser writes into `Host` and `Origin` give it away. This is not authentication.
 
 use http::{HeaderMap, HeaderName, StatusCode, header, request::Parts};
 
@@ -9,7 +9,7 @@ use crate::fault::ProtocolFault;
 
 const LOCAL_HOSTNAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// The names the door goes by.
+/// The hostnames and origins that the door accepts.
 #[derive(Debug)]
 pub(super) struct OriginGuard {
     hosts: Vec<String>,
@@ -21,19 +21,19 @@ impl OriginGuard {
         Self { hosts, origins }
     }
 
-    /// `also` is a hostname that is known for the moment.
+    /// `also` is one more accepted hostname, which may change while the door is open.
     pub(super) fn check(&self, parts: &Parts, also: Option<&str>) -> Result<(), ProtocolFault> {
         self.check_host(parts, also)?;
         match single(&parts.headers, &header::ORIGIN) {
             SingleHeader::None => Ok(()),
             SingleHeader::One(origin) if self.admits(origin, also) => Ok(()),
             SingleHeader::One(_) | SingleHeader::Unusable => {
-                Err(forbidden("pages of that `Origin` may not call").hint("pages of this machine and of the host of `auth.resource` may; other pages need a server of their own between"))
+                Err(forbidden("web pages of this `Origin` may not call the gateway").hint("pages of this machine and of the host of `auth.resource` may call; other pages must call through a server of their own"))
             }
         }
     }
 
-    /// The host alone: for what every page may read.
+    /// Checks the host alone: for what pages of every origin may read.
     pub(super) fn check_host(&self, parts: &Parts, also: Option<&str>) -> Result<(), ProtocolFault> {
         // HTTP/2 has the authority in the request line instead of `Host`.
         let authority = match single(&parts.headers, &header::HOST) {
@@ -42,8 +42,8 @@ impl OriginGuard {
             SingleHeader::Unusable => None,
         };
         if !authority.and_then(hostname).is_some_and(|name| self.knows(name, also)) {
-            return Err(forbidden("the door is not called by that `Host`")
-                .hint("call it by `localhost`, or by the hostname of the configured `auth.resource`"));
+            return Err(forbidden("the `Host` header names a host that this gateway does not answer to")
+                .hint("use `localhost`, or the hostname of the configured `auth.resource`"));
         }
         Ok(())
     }
@@ -62,7 +62,7 @@ impl OriginGuard {
     }
 }
 
-/// The hostname of `hostname[:port]`, nothing where it is not of that form.
+/// The hostname of `hostname[:port]`, or `None` if the text has another form.
 fn hostname(authority: &str) -> Option<&str> {
     let name_end = match authority.strip_prefix('[') {
         Some(rest) => rest.find(']')? + 2,

@@ -1,9 +1,10 @@
-//! Headers that repeat arguments. A tool may ask, in its input schema, that some of its arguments stand in headers too, so
-//! that something in front of the door can route by them; what was routed by must be what is done.
+//! Headers that repeat arguments. A tool's input schema may ask that some of its arguments are also sent in headers, so
+//! that a proxy in front of the door can route by them. The headers must match the arguments, because the proxy routed
+//! by the headers.
 //!
-//! Which arguments, is read from the listed definitions once per list, for all requesters together; whether a requester is shown a tool is
-//! asked only where the tool asks for headers. A definition whose annotations break the rules has none: no client mirrors them
-//! either.
+//! The annotations are read from the listed definitions once per list, for all requesters together. Whether a requester
+//! may see a tool is checked only if the tool asks for headers. A definition whose annotations break the rules counts
+//! as having none: no client mirrors them either.
 
 use std::{
     collections::HashMap,
@@ -22,12 +23,12 @@ use servanda_mcp::{
 use super::headers;
 use crate::fault::ProtocolFault;
 
-/// How many lists are remembered: requesters of other capabilities may see another.
+/// How many lists are remembered: requesters with other capabilities may see another list.
 const TABLES_MAX: usize = 64;
-/// Beyond this, whole numbers do not survive every reader.
+/// Larger whole numbers are not exact in every JSON reader.
 const SAFE_INTEGER_MAX: f64 = 9_007_199_254_740_991.0;
 
-/// The annotations of the lists seen last.
+/// The annotations of the most recent lists.
 #[derive(Debug, Default)]
 pub(super) struct ParamHeaders {
     tables: RwLock<Vec<ListingHeaders>>,
@@ -35,26 +36,26 @@ pub(super) struct ParamHeaders {
 
 #[derive(Debug)]
 struct ListingHeaders {
-    /// The very list, by which it is known.
+    /// The list itself; its address identifies it.
     listing: Arc<Listing>,
     table: Arc<HeadersByTool>,
 }
 
-/// By tool; only those that annotate something.
+/// By tool; only tools with annotations.
 type HeadersByTool = HashMap<String, Vec<MirroredArgument>>;
 
-/// An argument that stands in a header too.
+/// An argument that is also sent in a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct MirroredArgument {
     /// The whole name of the header, in lower case.
     header: String,
-    /// The members that lead to the argument.
+    /// The member names that lead to the argument.
     path: Vec<String>,
 }
 
 impl ParamHeaders {
-    /// Refuses a call whose headers do not say what its arguments say, by the definition that is known: no call waits for
-    /// the lists of servers that it is not for.
+    /// Refuses a call whose headers do not match its arguments. Uses the definitions known already: no call waits for
+    /// the lists of other servers.
     pub(super) fn check<G: Gateway>(
         &self,
         gateway: &G,
@@ -64,7 +65,7 @@ impl ParamHeaders {
     ) -> Result<(), ProtocolFault> {
         let table = self.table(&gateway.whole_listing(requester));
         let Some(mirrored) = table.get(tool) else { return Ok(()) };
-        // Of a tool that a requester is not shown, it learns nothing here either.
+        // A requester learns nothing here about a tool that it may not see.
         if !gateway.known_listing(requester).tools.iter().any(|listed| listed.name == tool) {
             return Ok(());
         }
@@ -105,7 +106,7 @@ impl MirroredArgument {
                 (Value::String(text), Some(written)) => *text == **written,
                 (Value::Bool(flag), Some(written)) => **written == *flag.to_string(),
                 (Value::Number(number), Some(written)) => same_number(&number.to_string(), written),
-                // No header can say it; whether the tool takes it is not the door's question.
+                // No header can express it; whether the tool accepts it is not the door's question.
                 (Value::Array(_) | Value::Object(_), _) => !present,
                 (_, _) => false,
             },
@@ -115,10 +116,10 @@ impl MirroredArgument {
         }
         let path = self.path.join(".");
         Err(ProtocolFault::header_mismatch(format!(
-            "the header `{}` does not say what the argument `{path}` says",
+            "the header `{}` does not match the argument `{path}`",
             self.header
         ))
-        .hint("list the tools again: their input schemas say which arguments stand in headers too"))
+        .hint("list the tools again: their input schemas say which arguments must also be sent in headers"))
     }
 
     fn find(&self, arguments: Option<&RawValue>) -> MirroredValue {
@@ -127,7 +128,7 @@ impl MirroredArgument {
             if !raw.get().starts_with('{') {
                 return MirroredValue::Absent;
             }
-            // A member that stands twice would be found once here and once elsewhere.
+            // Two readers could each use a different one of two members with the same name.
             let Ok(object) = serde_json::from_str::<RawObject<'_>>(raw.get()) else { return MirroredValue::Unreadable };
             match object.get(name) {
                 Some(member) => raw = member,
@@ -142,15 +143,15 @@ impl MirroredArgument {
     }
 }
 
-/// What stands at the annotated place.
+/// The value at the annotated path.
 enum MirroredValue {
-    /// Nothing, or null.
+    /// No value, or null.
     Absent,
     Present(Value),
     Unreadable,
 }
 
-/// Whether two numbers are the same, however they are written: `42` and `42.0` are.
+/// Whether two numbers are equal, however they are written: `42` and `42.0` are.
 fn same_number(one: &str, other: &str) -> bool {
     one == other
         || matches!((one.parse::<f64>(), other.parse::<f64>()), (Ok(one), Ok(other))
@@ -163,7 +164,7 @@ fn read(listing: &Listing) -> HeadersByTool {
         #[serde(rename = "inputSchema")]
         input_schema: Value,
     }
-    // Most definitions have none, and are not taken apart.
+    // Most definitions have no annotations and are not parsed.
     let candidates = listing.tools.iter().filter(|tool| tool.definition.get().contains(fields::member::PARAM_HEADER));
     let tables = candidates.filter_map(|tool| {
         let definition: ListedInputSchema = serde_json::from_str(tool.definition.get()).ok()?;
@@ -171,7 +172,7 @@ fn read(listing: &Listing) -> HeadersByTool {
             Some(mirrored) if !mirrored.is_empty() => Some((tool.name.clone(), mirrored)),
             Some(_) => None,
             None => {
-                tracing::warn!(tool = tool.name, "its `x-mcp-header` annotations are invalid and not looked at");
+                tracing::warn!(tool = tool.name, "the tool's `x-mcp-header` annotations are invalid and are ignored");
                 None
             }
         }
@@ -179,7 +180,7 @@ fn read(listing: &Listing) -> HeadersByTool {
     tables.collect()
 }
 
-/// The annotations of a schema. None if one of them breaks the rules.
+/// The annotations of a schema. `None` if one of them breaks the rules.
 fn mirrored(schema: &Value) -> Option<Vec<MirroredArgument>> {
     let mirrored = |annotated: AnnotatedParam| {
         let header = format!("{}{}", fields::header::PARAM_PREFIX, annotated.name.to_ascii_lowercase());

@@ -1,4 +1,4 @@
-//! Which arguments stand in headers, and what the headers must say.
+//! Which arguments must be sent in headers, and which header values match.
 
 use http::{HeaderName, HeaderValue};
 use serde_json::json;
@@ -14,7 +14,7 @@ fn a_header_has_the_protocols_prefix_and_is_written_in_lower_case() {
     assert_eq!(mirrored(&of("with space")), None);
 }
 
-/// Arguments, what the header says (nothing: there is none), and whether that fits.
+/// Columns: the arguments, the header (`None`: not sent), and whether they match.
 #[test]
 fn a_header_is_there_if_the_argument_is_and_says_the_same() {
     let mirrored = MirroredArgument { header: "mcp-param-x".to_owned(), path: vec!["a".to_owned(), "b".to_owned()] };
@@ -61,7 +61,7 @@ fn a_header_is_there_if_the_argument_is_and_says_the_same() {
 }
 
 #[test]
-fn a_header_that_stands_twice_or_is_not_text_says_nothing() {
+fn a_header_that_is_sent_twice_or_is_not_text_is_ignored() {
     let mirrored = MirroredArgument { header: "mcp-param-x".to_owned(), path: vec!["a".to_owned()] };
     let arguments = RawValue::from_string(r#"{"a":"x"}"#.to_owned()).unwrap();
     let name = HeaderName::from_static("mcp-param-x");
@@ -86,7 +86,7 @@ fn a_list_is_read_once() {
     let headers = ParamHeaders::default();
     let (one, other) = (listing("A"), listing("B"));
     let first = headers.table(&one);
-    // Requesters of one generation may be shown different tools: neither is judged by the other's list.
+    // Requesters of one generation may see different tools: neither is judged by the other's list.
     assert_eq!(headers.table(&other)["t"][0].header, "mcp-param-b");
     assert!(Arc::ptr_eq(&first, &headers.table(&one)));
     for _ in 0..2 * TABLES_MAX {

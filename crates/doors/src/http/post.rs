@@ -39,7 +39,7 @@ pub(super) async fn post<G: Gateway>(
     http_request: &AuthenticatedRequest,
     body: Incoming,
 ) -> DoorResponse {
-    // Held until the answer is there: so long the message is in memory.
+    // Held until the answer is there, because the message stays in memory that long.
     let read = match read(door, http_request, body).await {
         Ok(read) => read,
         Err(fault) => return refuse(&fault, None),
@@ -92,7 +92,7 @@ impl<'a> PostedRequest<'a> {
         source: &'a Bytes,
     ) -> Result<Self, ProtocolFault> {
         let malformed = |fault: ProtocolFault| match headers::era(&http_request.headers) {
-            // Without readable `_meta` a modern request lacks what it must have.
+            // Without readable `_meta`, a modern request lacks required members.
             Some(Era::Modern) => fault.status(StatusCode::BAD_REQUEST),
             Some(Era::Legacy) | None => fault,
         };
@@ -159,8 +159,8 @@ async fn answer_modern<G: Gateway>(
     }
 }
 
-/// Checks what the modern era demands of a request's headers. The version comes first: what else a request of an unknown
-/// version must look like, nobody here knows.
+/// Checks the headers that the modern era requires. The version comes first, because the other rules of an unknown
+/// version are unknown.
 fn require_headers(http_request: &AuthenticatedRequest, request: &DoorRequest<'_>) -> Result<(), ProtocolFault> {
     let version = era::requested_version(&request.meta)?;
     headers::require_version(&http_request.headers, &version)?;
@@ -193,10 +193,10 @@ fn modern_context<G>(
     DoorRequestContext { requester, session: None, in_flight: None, disconnect_policy: ClientDisconnectPolicy::Cancel }
 }
 
-/// What holds a modern caller's requests together. Principals of two tenants may have one name and never anything else, and
-/// neither have two agents of one user. Names have no control characters.
+/// The key that groups a modern caller's requests. It contains tenant, principal and agents, because principals of two
+/// tenants may have the same name, and two agents of one user are separate. Names have no control characters.
 fn affinity<G>(door: &HttpDoor<G>, authority: &AuthenticatedCaller) -> Arc<str> {
-    // The name of the one local principal is not made for every request.
+    // The key of the one local principal is not built for every request.
     if *authority.method() == CredentialMethod::Local {
         return Arc::clone(&door.local_affinity);
     }
@@ -256,7 +256,7 @@ async fn begin_session<G: Gateway>(
     Ok(response)
 }
 
-/// Waits for an answer of a session; what it changed is written down before the client hears of it.
+/// Waits for an answer of a session. The session's changes are stored before the client gets the answer.
 async fn await_deferred<G: Gateway>(
     door: &HttpDoor<G>,
     session: &HttpSession,
@@ -278,7 +278,7 @@ async fn handle_notification<G: Gateway>(
     let params = Params::parse(params).map_err(|fault| fault.status(StatusCode::BAD_REQUEST))?;
     let meta = params.meta().map_err(|fault| fault.status(StatusCode::BAD_REQUEST))?;
     let header_version = headers::text(&http_request.headers, fields::header::PROTOCOL_VERSION);
-    // The modern era has nothing to notify a server of: a client that goes away cancels.
+    // The modern era has no notifications to the server: a client cancels by going away.
     if era::era_of(method, &meta, header_version) == Era::Legacy {
         let lease = leased_session(door, http_request).await?;
         apply_notification(door, lease.session(), method, &params);
@@ -286,7 +286,7 @@ async fn handle_notification<G: Gateway>(
     Ok(empty(StatusCode::ACCEPTED))
 }
 
-/// Takes note of what a session says. What nobody here understands is no reason to say anything back.
+/// Applies a session's notification. An unknown notification is ignored.
 fn apply_notification<G: Gateway>(door: &HttpDoor<G>, session: &HttpSession, method: &str, params: &Params<'_>) {
     match method {
         method::CANCELLED => {
@@ -299,8 +299,8 @@ fn apply_notification<G: Gateway>(door: &HttpDoor<G>, session: &HttpSession, met
     }
 }
 
-/// An answer to something we asked. One that answers nothing of this session is taken and forgotten: what it answers may
-/// have been withdrawn meanwhile.
+/// An answer to a question of ours. An answer that matches no open question of this session is accepted and dropped,
+/// because the question may have been withdrawn meanwhile.
 async fn take_answer<G: Gateway>(
     door: &HttpDoor<G>,
     http_request: &AuthenticatedRequest,
@@ -308,8 +308,10 @@ async fn take_answer<G: Gateway>(
     reply: Result<Box<RawValue>, RpcError>,
 ) -> DoorResponse {
     if headers::era(&http_request.headers) == Some(Era::Modern) {
-        let fault =
-            ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, "nothing was asked, so there is nothing to answer");
+        let fault = ProtocolFault::invalid_request(
+            StatusCode::BAD_REQUEST,
+            "this message answers a question, but the gateway asked none",
+        );
         return refuse(&fault, None);
     }
     match leased_session(door, http_request).await {

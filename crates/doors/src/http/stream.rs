@@ -1,8 +1,8 @@
-//! Answers that are streams of Server-Sent Events: a modern client's request with what is said on the way, its
+//! Answers that are streams of Server-Sent Events: a modern request with the messages before its answer, a modern
 //! subscription, and the streams of a legacy session.
 //!
-//! Each is a small state machine that yields frames. Whoever drops the body, as hyper does when the client goes away, drops
-//! the state: a modern request is cancelled by that, a legacy stream only loses its connection.
+//! Each is a small state machine that yields frames. Dropping the body, as hyper does when the client goes away, drops
+//! the state: that cancels a modern request, while a legacy stream only loses its connection.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -32,17 +32,17 @@ use crate::{
     slots::{CallerSlot, NoCallerSlot},
 };
 
-/// A source of frames. What is silent for longer than a keep-alive gets a comment in between.
+/// A source of frames. If it is silent for longer than the keep-alive time, a comment is sent in between.
 trait FrameSource: Send + 'static {
-    /// The next frame, nothing at the end. Cancel safe.
+    /// The next frame, or `None` at the end. Cancel safe.
     fn next(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
 }
 
-/// A modern request with what is said on the way.
+/// A modern request, with the messages before its answer.
 struct RequestFrames {
-    /// What was said before the stream was opened.
+    /// The message that came before the stream was opened.
     first: Option<Vec<u8>>,
-    /// None once the last message is out.
+    /// `None` once the last message is out.
     running: Option<Box<RunningRequest>>,
     draining: Arc<DrainSignals>,
 }
@@ -60,7 +60,7 @@ struct SessionFrames {
 struct SubscriptionFrames {
     subscription: ListenSubscription,
     server_info: Arc<RenderedServerInfo>,
-    /// What is to be said next.
+    /// The messages to send next.
     waiting: VecDeque<Vec<u8>>,
     over: bool,
     news: broadcast::Receiver<ChangeEvent>,
@@ -68,7 +68,7 @@ struct SubscriptionFrames {
     _place: CallerSlot,
 }
 
-/// Frames of a stream whose credential is checked again and again.
+/// Frames of a stream whose credential is checked repeatedly.
 struct ReauthenticatedFrames<F> {
     frames: F,
     reauth: StreamReauth,
@@ -86,15 +86,15 @@ pub(super) async fn open<G: Gateway>(
     let lease = leased_session(door, http_request).await?;
     let place = Arc::clone(&lease.session().streams).try_acquire_owned().map_err(|_| {
         ProtocolFault::invalid_request(StatusCode::TOO_MANY_REQUESTS, "the session has too many streams open")
-            .hint("read from a stream that is open, or close one")
+            .hint("use a stream that is already open, or close one")
     })?;
     let among_all = listening_place(door, &http_request.authority)?;
     let connected = if http_request.headers.contains_key(fields::header::LAST_EVENT_ID) {
         let event_id = headers::text(&http_request.headers, fields::header::LAST_EVENT_ID).unwrap_or_default();
-        // Not 404, which would say that the session is gone.
+        // Not 404, which would mean that the session is gone.
         lease.session().replay_buffer.resume(event_id).map_err(|EventNotReplayable| {
-            ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, "what came after that event is not kept")
-                .hint("open a new stream with GET and without `Last-Event-ID`, and send requests that matter again")
+            ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, "the events after `Last-Event-ID` are no longer kept")
+                .hint("open a new stream with GET and without `Last-Event-ID`, and send requests that were not answered again")
         })?
     } else {
         lease.session().replay_buffer.open_standalone()
@@ -111,7 +111,7 @@ pub(super) async fn open<G: Gateway>(
     ))
 }
 
-/// A place among all streams on which clients only listen, in whichever era and session.
+/// Takes a place among all streams on which clients only listen, of both eras and all sessions.
 fn listening_place<G: Gateway>(
     door: &HttpDoor<G>,
     authority: &AuthenticatedCaller,
@@ -121,19 +121,19 @@ fn listening_place<G: Gateway>(
             ProtocolFault::busy("too many clients are listening", "list the tools again from time to time instead")
         }
         NoCallerSlot::ShareTaken => {
-            ProtocolFault::busy("too many of your clients are listening", "end a stream that is not needed any more")
+            ProtocolFault::busy("too many of your clients are listening", "close a stream that you no longer need")
         }
     })
 }
 
-/// Answers a modern request with what is said on the way.
+/// Answers a modern request with a stream.
 pub(super) fn request(
     first: Option<Vec<u8>>,
     mut running: Box<RunningRequest>,
     draining: Arc<DrainSignals>,
     keep_alive: Duration,
 ) -> DoorResponse {
-    // The body is asked for frames only as fast as the client reads.
+    // Spawned, because the body is polled only as fast as the client reads.
     running.spawn_on(&Handle::current());
     respond(RequestFrames { first, running: Some(running), draining }, keep_alive)
 }
@@ -157,7 +157,7 @@ pub(super) async fn subscribe<G: Gateway>(
     let authority = &http_request.authority;
     let place = listening_place(door, authority)?;
     let reauth = StreamReauth::for_stream(door, authority);
-    // Taken before the acknowledgement goes out: a change after it is never missed.
+    // Subscribed before the acknowledgement goes out, so that no later change is missed.
     let news = door.dispatcher.gateway.change_events();
     let subscription = listen_request.grant(&*door.dispatcher.gateway).await;
     let frames = SubscriptionFrames {
@@ -214,7 +214,7 @@ impl<F: FrameSource> FrameSource for ReauthenticatedFrames<F> {
 impl FrameSource for SessionFrames {
     async fn next(&mut self) -> Option<Bytes> {
         let session = self.lease.session();
-        // A stream for an answer is closed by the answer, also when the door closes.
+        // A stream for an answer is closed by its answer, also when the door closes.
         let closes = self.connected.purpose == StreamPurpose::Standalone;
         tokio::select! {
             biased;

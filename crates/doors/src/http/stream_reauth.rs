@@ -1,5 +1,5 @@
-//! Checks the credential of a stream's client again from time to time, because a stream outlives the request that opened it and
-//! on which the credential was checked. A stream whose credential cannot be checked is closed.
+//! Checks the credential of a stream's client again from time to time, because a stream outlives the request on which
+//! the credential was checked. A stream whose credential cannot be checked is closed.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -34,8 +34,9 @@ impl StreamReauth {
         self.due = true;
     }
 
-    /// Whether the stream may stay open: checks, if a check is due. No frame goes out meanwhile, so that a busy stream is checked as
-    /// often as a quiet one. A check that takes too long counts as failed. Cancel safe: a check that did not finish is still due.
+    /// Whether the stream may stay open. Checks the credential, if a check is due. No frame goes out meanwhile, so that
+    /// a busy stream is checked as often as a quiet one. A check that takes too long counts as failed. Cancel safe: a
+    /// check that did not finish is still due.
     pub(super) async fn check_if_due(&mut self) -> bool {
         if self.due && !self.ended {
             let asked = tokio::time::timeout(self.ticks.period(), self.authenticator.is_still_valid(&self.authority));
@@ -43,7 +44,7 @@ impl StreamReauth {
             self.due = false;
             if self.ended {
                 let credential = self.authority.credential();
-                tracing::info!(%credential, "a stream is ended: its credential has ended or was revoked");
+                tracing::info!(%credential, "a stream is closed: its credential expired, was revoked or cannot be checked");
             }
         }
         !self.ended

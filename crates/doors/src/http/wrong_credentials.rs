@@ -1,5 +1,6 @@
-//! Log lines about credentials that were not accepted: the address they came from and the reason, never anything of the credential.
-//! Anybody can send thousands a second, so an address gets one line for each interval, which says how many there were before it.
+//! Log lines about credentials that were not accepted: the address they came from and the reason, never anything of the
+//! credential. A client can send thousands a second, so an address gets one line per interval, which says how many were
+//! left out before it.
 
 use std::{
     collections::BTreeMap,
@@ -10,12 +11,12 @@ use std::{
 
 use tokio::time::Instant;
 
-/// Between two lines about one address.
+/// The time between two lines about one address.
 const INTERVAL: Duration = Duration::from_secs(10);
 /// Addresses that are told apart within an interval; all others share one line.
 const ADDRESSES_MAX: usize = 256;
 
-/// What was logged about addresses lately.
+/// The addresses that were logged recently.
 #[derive(Debug, Default)]
 pub(super) struct WrongCredentialLog(Mutex<BTreeMap<Option<IpAddr>, AddressLogEntry>>);
 
@@ -26,8 +27,8 @@ struct AddressLogEntry {
 }
 
 impl WrongCredentialLog {
-    /// Logs that a credential was not accepted, unless a line about its address was just written. A proxy in between shows its own
-    /// address.
+    /// Logs that a credential was not accepted, unless a line about its address was just written. Behind a proxy, the
+    /// address is the proxy's.
     pub(super) fn warn(&self, peer: IpAddr, why: &str) {
         if let Some(left_out) = self.due_line(Some(peer), Instant::now()) {
             let address = peer.to_string();
@@ -35,7 +36,7 @@ impl WrongCredentialLog {
         }
     }
 
-    /// How many of that address were left out since its last line, if it is time for one.
+    /// How many attempts from that address were left out since its last line, if a line is due.
     fn due_line(&self, address: Option<IpAddr>, now: Instant) -> Option<u64> {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_over = |told: &AddressLogEntry| now.duration_since(told.last) >= INTERVAL;

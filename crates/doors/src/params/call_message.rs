@@ -1,7 +1,7 @@
-//! An ordinary `tools/call`, read in one pass: envelope, parameters and `_meta` together.
+//! Reads an ordinary `tools/call` in one pass: envelope, parameters and `_meta` together.
 //!
-//! Only for messages of which nothing is unusual. Any other is read in steps, which find out what is wrong with it, and say so in
-//! one place.
+//! Only for ordinary messages. Any other is read in steps, which find out what is wrong with it and report it in one
+//! place.
 
 use std::{borrow::Cow, fmt};
 
@@ -22,7 +22,7 @@ pub(crate) struct CallMessage<'a> {
     pub(crate) meta: Meta<'a>,
 }
 
-/// The envelope of a request. Members beyond these make a message unusual.
+/// The envelope of a request. Any further member makes a message unusual.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CallEnvelope<'a> {
@@ -41,7 +41,7 @@ struct CallParams<'a> {
 }
 
 impl<'a> CallMessage<'a> {
-    /// Reads a call; none if it is anything else, or unusual.
+    /// Reads a call; `None` if it is anything else, or unusual.
     pub(crate) fn read(bytes: &'a [u8]) -> Option<Self> {
         // Serde would also read an array, member by member.
         if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
@@ -56,7 +56,7 @@ impl<'a> CallMessage<'a> {
 }
 
 impl<'a> Params<'a> {
-    /// Where a member that a call may have is put.
+    /// The field for a member that a call may have.
     fn call_slot(&mut self, name: &str) -> Option<&mut Option<&'a RawValue>> {
         Some(match name {
             "name" => &mut self.name,
@@ -87,14 +87,14 @@ impl<'de: 'a, 'a> Deserialize<'de> for CallParams<'a> {
                     } else if let Some(place) = read.params.call_slot(&name) {
                         place.replace(map.next_value::<&'de RawValue>()?).is_some()
                     } else if super::is_known(&name) {
-                        // A call does not use this member; reading in steps finds out whether it stands twice.
+                        // A call does not use this member; reading in steps finds out whether it is duplicate.
                         return Err(A::Error::custom("an unusual member"));
                     } else {
                         map.next_value::<IgnoredAny>()?;
                         false
                     };
                     if is_second {
-                        return Err(A::Error::custom("a member stands twice"));
+                        return Err(A::Error::custom("a member appears twice"));
                     }
                 }
                 Ok(read)
@@ -110,7 +110,7 @@ mod tests {
 
     use super::*;
 
-    /// What reading in steps makes of it.
+    /// The result of reading in steps.
     fn in_steps(text: &str) -> Option<String> {
         let Ok(Message::Request { id, method, params }) = Message::parse(text.as_bytes()) else { return None };
         let params = Params::parse(params).ok()?;
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unusual_is_left_to_the_steps() {
+    fn unusual_messages_are_left_to_reading_in_steps() {
         for text in [
             "",
             "[]",

@@ -1,4 +1,4 @@
-//! What a conversation does beside listening: requests under way, answers that take a moment, subscriptions being granted.
+//! What a stdio connection does besides reading: running requests, deferred answers, and subscriptions being granted.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use crate::{
     running_request::{RunningRequest, RunningRequestEvent},
 };
 
-/// What came of it, where the conversation has to know.
+/// The outcome, if the connection has to know it.
 #[derive(Debug)]
 pub(super) enum BackgroundOutcome {
     Nothing,
-    /// A subscription was granted, or cancelled before it could be.
+    /// A subscription was granted, or cancelled before it was.
     Grant(Option<Box<GrantedSubscription>>),
 }
 
@@ -38,7 +38,7 @@ pub(super) struct SubscriptionSlot {
     pub(super) entry: ClientRequestEntry,
 }
 
-/// Passes on what a request has to say, for as long as it is wanted and heard.
+/// Passes a request's messages and its answer on, until it is cancelled or the client stops reading.
 pub(super) async fn run_request(
     mut running: Box<RunningRequest>,
     output: StdioDoorOutput,
@@ -66,7 +66,7 @@ pub(super) async fn run_request(
     }
 }
 
-/// Waits for an answer that takes a moment.
+/// Waits for a deferred answer.
 pub(super) async fn run_deferred(
     deferred: DeferredResult,
     id: Id,
@@ -87,7 +87,7 @@ pub(super) async fn run_deferred(
     BackgroundOutcome::Nothing
 }
 
-/// Takes up a subscription.
+/// Grants a subscription.
 pub(super) async fn run_grant<G: Gateway>(
     listen_request: Box<ListenRequest>,
     gateway: Arc<G>,

@@ -1,4 +1,4 @@
-//! One client's conversation: what it has said so far decides what its next message means.
+//! One client's connection: its earlier messages decide what its next message means.
 
 use std::{collections::BTreeMap, io, pin::pin, sync::Arc, time::Duration};
 
@@ -54,7 +54,7 @@ pub(super) struct StdioDoorConnection<G: Gateway> {
     granting: usize,
     /// Bounded by the requests and subscriptions there may be at once.
     background: JoinSet<BackgroundOutcome>,
-    /// What still runs is not waited for any longer.
+    /// Cancelled when requests that still run are not waited for any longer.
     give_up: CancellationToken,
     handshake: StdioHandshake,
     news: broadcast::Receiver<ChangeEvent>,
@@ -69,16 +69,16 @@ enum StdioHandshake {
     Completed(StdioLegacyClient),
 }
 
-/// A client that has shaken hands.
+/// A client that has completed the handshake.
 #[derive(Debug)]
 struct StdioLegacyClient {
     session: Arc<LegacyClientSession>,
     relay: ClientMessageRelay,
-    /// What servers say to it outside any request.
+    /// Messages of servers that belong to no request.
     remarks: mpsc::Receiver<ClientMessage>,
 }
 
-/// What holds a connection's requests together at the gateway, until this is dropped.
+/// The affinity that groups a connection's requests at the gateway, until this is dropped.
 struct AffinityGuard<G: Gateway> {
     gateway: Arc<G>,
     affinity: Arc<str>,
@@ -117,7 +117,7 @@ impl<G: Gateway> StdioDoorConnection<G> {
         }
     }
 
-    /// Listens to the end of the input, then lets the requests finish.
+    /// Reads to the end of the input, then lets the requests finish.
     pub(super) async fn run(mut self, input: impl AsyncRead, shutdown: CancellationToken) -> io::Result<()> {
         let input = pin!(input);
         let mut lines = ClientLineReader::new(input, self.options.line_bytes_max);
@@ -216,7 +216,7 @@ impl<G: Gateway> StdioDoorConnection<G> {
         self.handle_message(&line, &output).await
     }
 
-    /// Several messages in one, which only 2025-03-26 has.
+    /// Several messages in one, which only 2025-03-26 allows.
     async fn handle_batch(&mut self, line: &Bytes) -> Result<(), StdioOutputClosed> {
         let messages: Vec<&RawValue> = serde_json::from_slice(line).unwrap_or_default();
         if messages.len() > self.options.batch_messages_max {
@@ -273,7 +273,7 @@ impl<G: Gateway> StdioDoorConnection<G> {
         }
     }
 
-    /// The answer, where there is one at once.
+    /// The answer, if it is there at once.
     fn answer(
         &mut self,
         id: &Id,
@@ -310,7 +310,7 @@ impl<G: Gateway> StdioDoorConnection<G> {
             }
             DispatchReply::Listen(listen_request) => {
                 if self.subscriptions.len() + self.granting >= self.options.subscriptions_max {
-                    let hint = "cancel one that is not needed any more";
+                    let hint = "cancel one that you no longer need";
                     return Err(ProtocolFault::busy("too many subscriptions are open", hint));
                 }
                 let cancel = CancellationToken::new();
@@ -369,7 +369,7 @@ impl<G: Gateway> StdioDoorConnection<G> {
         }
     }
 
-    /// Begins a session, in place of one that was there.
+    /// Begins a session and replaces an earlier one.
     fn begin_session(&mut self, initialization: ClientInitialization) -> String {
         let ClientInitialization { result, client, capabilities, version } = initialization;
         let requester = self.requester(Caller { client, ..Caller::local() }, Era::Legacy, capabilities);
@@ -391,7 +391,7 @@ impl<G: Gateway> StdioDoorConnection<G> {
         }
     }
 
-    /// A notification that says nothing we understand is no reason to say anything back.
+    /// Applies a notification. An unknown notification is ignored.
     fn handle_notification(&mut self, method: &str, params: Option<&RawValue>) {
         match method {
             method::INITIALIZED => {
@@ -442,7 +442,7 @@ impl StdioHandshake {
         }
     }
 
-    /// What a server says outside any request. Cancel safe.
+    /// The next server message that belongs to no request. Cancel safe.
     async fn next_remark(&mut self) -> Option<ClientMessage> {
         self.legacy_mut()?.remarks.recv().await
     }

@@ -1,5 +1,5 @@
-//! The lines of one client: reads them, bounded, and writes messages as lines. What a line is, and how long it may be, is known in
-//! [`servanda_mcp::lines`].
+//! Reads the bounded lines of one client, and writes messages as lines. [`servanda_mcp::lines`] defines what a line is,
+//! and how long it may be.
 
 use std::{io, pin::pin};
 
@@ -21,7 +21,7 @@ impl<R: AsyncRead + Unpin> ClientLineReader<R> {
         Self { input, lines: LineSplitter::new(line_bytes_max) }
     }
 
-    /// The next line; none at the end. A last line without a line end counts. Cancel safe: what was read stays.
+    /// The next line; `None` at the end. A last line without a line end counts. Cancel safe: what was read is kept.
     pub(super) async fn next(&mut self) -> io::Result<Option<BoundedLine>> {
         loop {
             if let Some(line) = self.lines.next_line() {
@@ -36,7 +36,7 @@ impl<R: AsyncRead + Unpin> ClientLineReader<R> {
     }
 }
 
-/// Writes messages as lines until nobody sends any more. Flushes whenever there is nothing more to write.
+/// Writes messages as lines until all senders are gone. Flushes whenever there is nothing more to write.
 pub(super) async fn write(output: impl AsyncWrite, mut messages: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
     let mut output = pin!(output);
     while let Some(message) = messages.recv().await {

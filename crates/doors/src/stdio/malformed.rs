@@ -1,12 +1,12 @@
-//! Lines that are no messages: which of them deserve an answer. Only what was meant as a request may get one, or two sides
-//! that misunderstand each other would never stop.
+//! Decides which lines that are not messages get an answer. Only what was meant as a request may get one, or two sides
+//! that misunderstand each other would answer each other forever.
 
 use serde_json::value::RawValue;
 use servanda_mcp::{EnvelopeError, Message};
 
 /// Whether a line that is not a message is answered.
 pub(super) fn deserves_answer(line: &[u8], error: &EnvelopeError) -> bool {
-    /// What a response has and a request has not.
+    /// Members that a response has and a request does not.
     #[derive(serde::Deserialize)]
     struct ResponseMembers {
         method: Option<serde::de::IgnoredAny>,

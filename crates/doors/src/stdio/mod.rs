@@ -1,7 +1,8 @@
 //! The stdio door: one client, one message a line, both eras.
 //!
-//! Responsible for one connection: lines in, lines out, the legacy handshake, and cancellation by id. A line that is not
-//! a message never ends it, and is answered only where an answer cannot start a storm: never a response, never noise.
+//! Responsible for one connection: lines in, lines out, the legacy handshake, and cancellation by id. A line that is
+//! not a message never ends the connection. It is answered only if the answer cannot start a storm: responses and noise
+//! are never answered.
 
 mod background;
 mod connection;
@@ -22,17 +23,17 @@ use tokio_util::sync::CancellationToken;
 use self::connection::StdioDoorConnection;
 pub use self::options::StdioOptions;
 
-/// Messages a slow reader may be behind with before the door stops reading from it.
+/// Messages that a slow reader may be behind before the door stops reading from it.
 const OUTPUT_QUEUE_MAX: usize = 256;
 
-/// How long a client may take to read what was still to be said to it.
+/// How long a client may take to read the last messages.
 const GIVE_UP_MS_MAX: u64 = 1000;
 
 /// Serves one client until its input ends or `shutdown` is cancelled, then lets its calls finish for as long as the
 /// options allow.
 ///
-/// Fails when the input cannot be read, the output cannot be written, or the client does not read it. Dropping the future cancels the tokens of the
-/// requests that are not answered; calls already dispatched go on.
+/// Fails if the input cannot be read, the output cannot be written, or the client does not read it. Dropping the future
+/// cancels the tokens of the unanswered requests; calls already dispatched go on.
 pub async fn serve<G: Gateway>(
     gateway: Arc<G>,
     options: StdioOptions,

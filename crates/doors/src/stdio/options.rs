@@ -1,4 +1,4 @@
-//! What the stdio door is told when it opens: who it says it is, and every limit it holds.
+//! The stdio door's options: its identity, and every limit it enforces.
 
 use crate::{
     limits::{
@@ -11,7 +11,7 @@ use crate::{
 /// How the stdio door behaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StdioOptions {
-    /// Who the door says it is.
+    /// The name and version that the door reports.
     pub server: ServerIdentity,
     /// Tools on one page of `tools/list`.
     pub page_size: usize,
@@ -25,18 +25,18 @@ pub struct StdioOptions {
     pub questions_max: usize,
     /// Resources a legacy client may watch, and one modern subscription may name.
     pub watches_max: usize,
-    /// What a client says it can do, in JSON.
+    /// The longest capabilities of a client, in bytes of JSON.
     pub capabilities_bytes_max: usize,
-    /// One URI, or one task id, that the client names to hear of it.
+    /// The longest URI or task id that the client may watch.
     pub uri_bytes_max: usize,
     /// Messages in one batch, which only revision 2025-03-26 has.
     pub batch_messages_max: usize,
-    /// How long calls may still run after the input has ended or shutdown was asked for.
+    /// How long calls may still run after the input has ended or shutdown was requested.
     pub drain_ms_max: u64,
 }
 
 impl StdioOptions {
-    /// The defaults, for a server of that identity.
+    /// The defaults, for this server identity.
     pub fn new(server: ServerIdentity) -> Self {
         Self {
             server,

@@ -1,4 +1,4 @@
-//! Where what is said to a client goes: a line each, or, for the answers to a batch, one line for all of them.
+//! Where messages to a client go: one line each, or, for the answers to a batch, one line for all of them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,7 +18,7 @@ pub(super) struct StdioDoorOutput {
 
 #[derive(Debug, Default)]
 struct StdioBatchAnswers {
-    /// Requests that are not answered yet, and the reading of the batch itself.
+    /// Requests that are not answered yet, plus one while the batch itself is being read.
     open: usize,
     answers: Vec<Vec<u8>>,
 }
@@ -29,24 +29,24 @@ impl StdioDoorOutput {
         Self { output, batch: None }
     }
 
-    /// One line for all answers, once [`StdioDoorOutput::settle`] was called for each request and for the batch itself.
+    /// One line for all answers, once [`StdioDoorOutput::answer`] was called for each request and for the batch itself.
     pub(super) fn batch(output: mpsc::Sender<Vec<u8>>) -> Self {
         Self { output, batch: Some(Arc::new(Mutex::new(StdioBatchAnswers { open: 1, answers: Vec::new() }))) }
     }
 
-    /// An answer is owed here.
+    /// Counts one more request that will be answered here.
     pub(super) fn expect_answer(&self) {
         if let Some(batch) = &self.batch {
             lock(batch).open += 1;
         }
     }
 
-    /// Says something that is no answer.
+    /// Sends a message that is not an answer.
     pub(super) async fn send(&self, message: Vec<u8>) -> Result<(), StdioOutputClosed> {
         self.output.send(message).await.map_err(|_| StdioOutputClosed)
     }
 
-    /// Answers a request that was owed an answer; with nothing if it was cancelled.
+    /// Answers a request counted by `expect_answer`; with `None` if it was cancelled.
     pub(super) async fn answer(&self, answer: Option<Vec<u8>>) -> Result<(), StdioOutputClosed> {
         let Some(batch) = &self.batch else {
             return match answer {

@@ -1,4 +1,4 @@
-//! Who and what the HTTP door lets in, row by row, and that nothing it turns away breaks the connection.
+//! Tables of what the HTTP door accepts and refuses. A refused request never breaks the connection.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::{
 
 const BOTH: &str = "application/json, text/event-stream";
 
-/// A header, what it says, and the status a request with it gets.
+/// Columns: a header, its value, and the status of a request with it.
 #[tokio::test]
 async fn headers_decide_who_is_let_in() {
     let server = Server::start_with(|options| {
@@ -59,7 +59,7 @@ async fn headers_decide_who_is_let_in() {
         assert_eq!(answer.status, status, "{header}: {value}: {}", answer.body);
         if status != 200 {
             assert_eq!(answer.code(), -32600, "{header}: {value}");
-            assert!(answer.json().get("id").is_none(), "nobody read the id");
+            assert!(answer.json().get("id").is_none(), "the id was not read");
         }
     }
     let answer = server.send(&modern(1, "server/discover", json!({})).without("content-type")).await;
@@ -96,7 +96,7 @@ async fn a_body_has_a_limit() {
     assert_eq!(server.send(&padded(1000)).await.status, 200);
 }
 
-/// A body, and the status, code and id it is answered with.
+/// Columns: a body, and the status, code and id of its answer.
 fn malformed() -> Vec<(&'static str, u16, i64, Value)> {
     let none = Value::Null;
     vec![
@@ -155,7 +155,7 @@ async fn malformed_messages_are_answered_and_the_connection_lives() {
     }
 }
 
-/// One request and its answer over a connection that is kept.
+/// One request and its answer over a kept-alive connection.
 async fn exchange(connection: &mut TcpStream, call: &Call) -> (u16, String) {
     let mut headers = String::new();
     for (name, value) in &call.headers {

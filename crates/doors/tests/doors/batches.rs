@@ -1,4 +1,4 @@
-//! Several messages in one: revision 2025-03-26 has that, and no other.
+//! Several messages in one: only revision 2025-03-26 allows that.
 
 use serde_json::{Value, json};
 
@@ -71,7 +71,7 @@ async fn a_batch_that_asks_nothing_is_accepted() {
 }
 
 #[tokio::test]
-async fn a_batch_has_a_beginning_and_an_end() {
+async fn a_batch_is_neither_empty_nor_too_long() {
     let server = Server::start_with(|options| options.batch_messages_max = 2).await;
     let session = server.begin_session_with(VERSION, json!({})).await;
     for (messages, status) in [(json!([]), 400), (json!([note(), note()]), 202), (json!([note(), note(), note()]), 400)]
@@ -83,7 +83,7 @@ async fn a_batch_has_a_beginning_and_an_end() {
 }
 
 #[tokio::test]
-async fn nobody_else_may_send_one() {
+async fn sessions_of_other_revisions_may_not_send_one() {
     let server = Server::start().await;
     let messages = json!([request(1, "ping", json!({}))]);
     for version in ["2024-11-05", "2025-06-18", "2025-11-25"] {

@@ -1,4 +1,4 @@
-//! What a client may make the door keep, in bytes.
+//! Limits on the bytes that a client may make the door keep.
 
 use serde_json::{Value, json};
 
@@ -45,9 +45,9 @@ async fn a_modern_request_does_not_bring_capabilities_without_bounds() {
     }
 }
 
-/// However long it is, nobody is refused for it, and a line of it is kept.
+/// A name of any length is accepted, and one line of it is kept.
 #[tokio::test]
-async fn of_what_a_client_calls_itself_a_line_is_kept() {
+async fn one_line_of_a_clients_name_is_kept() {
     let server = Server::start().await;
     let mut hello = initialize("2025-11-25");
     hello["params"]["clientInfo"]["name"] = json!("n".repeat(100_000));

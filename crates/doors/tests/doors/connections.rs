@@ -1,4 +1,4 @@
-//! Connections that ask nothing: they are let go, and they are not many.
+//! Connections that send no requests: they are closed, and their number is limited.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{
     http_client::{Server, modern},
 };
 
-/// Long enough that a door with room would have answered.
+/// Long enough for a door with a free place to answer.
 const IMPATIENCE: Duration = Duration::from_millis(300);
 
 async fn begin(server: &Server, bytes: &[u8]) -> TcpStream {
@@ -24,9 +24,9 @@ async fn begin(server: &Server, bytes: &[u8]) -> TcpStream {
     connection
 }
 
-/// Reads until the door lets go.
+/// Reads until the door closes the connection.
 async fn is_let_go(mut connection: TcpStream) {
-    // An end and a reset are the same here.
+    // An end and a reset count the same.
     let _ = within(connection.read_to_end(&mut Vec::new())).await;
 }
 
@@ -40,7 +40,7 @@ async fn a_connection_that_asks_nothing_is_let_go() {
         b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n",
         b"PRI * HTTP/2.0\r\n",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-        // One that has asked, and then nothing more.
+        // A connection that has sent a request, and then nothing more.
         b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET",
     ];
     for beginning in beginnings {
@@ -72,7 +72,7 @@ async fn beyond_the_limit_a_connection_waits_for_one_that_asks_something() {
     let mut answer = [0; 12];
     assert!(tokio::time::timeout(IMPATIENCE, second.read_exact(&mut answer)).await.is_err(), "there is no room");
     started.release.send(()).unwrap();
-    assert_eq!(pending.await.unwrap().json()["result"]["resultType"], "complete", "who asks something stays");
+    assert_eq!(pending.await.unwrap().json()["result"]["resultType"], "complete", "a connection with a request stays");
     within(second.read_exact(&mut answer)).await.unwrap();
     assert_eq!(&answer, b"HTTP/1.1 200");
 }
@@ -150,7 +150,7 @@ async fn a_client_that_takes_no_answer_makes_room() {
 async fn a_client_that_takes_no_answer_for_too_long_is_let_go() {
     let serving = ServingOptions { stall_ms_max: 100, head_read_ms_max: 3_600_000, ..ServingOptions::default() };
     let mut server = Server::start_serving(|_| {}, serving).await;
-    // An answer that takes longer than that is no stall.
+    // An answer that takes longer to produce is not a stall.
     let pending = server.send_later(&modern(1, "tools/call", json!({"name": "slow"})));
     let started = server.started().await;
     is_let_go(begin(&server, &without_a_window()).await).await;

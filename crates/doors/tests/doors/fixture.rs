@@ -1,4 +1,5 @@
-//! A gateway of a few tools that do what a test tells them to: the other side of the trait, not a copy of the engine.
+//! A gateway of a few tools that do what a test tells them to: an implementation of the trait, not a copy of the
+//! engine.
 
 use std::{
     collections::BTreeMap,
@@ -35,21 +36,21 @@ pub(crate) struct Fixture {
     listing: Mutex<Arc<Listing>>,
     news: broadcast::Sender<ChangeEvent>,
     started: mpsc::Sender<Started>,
-    /// What was asked of it that has no answer to show it by.
+    /// What was asked of it and shows in no answer.
     events: watch::Sender<Vec<String>>,
     attending: Mutex<BTreeMap<String, mpsc::Sender<ClientMessage>>>,
-    /// Whether lists are given out; until then whoever asks waits.
+    /// Whether lists are handed out; until then every `listing` waits.
     lists: watch::Sender<bool>,
     pub(crate) notebook: Arc<SlowNotebook>,
     /// Whether resources of the scheme `b` can be watched now.
     pub(crate) watchable: AtomicBool,
-    /// What ends the calls of the tool `compute`.
+    /// Ends the calls of the tool `compute`.
     computing: watch::Sender<Vec<std::sync::mpsc::Sender<()>>>,
-    /// The thread on which a list was made last.
+    /// The thread on which the last list was built.
     pub(crate) listed_on: Mutex<Option<String>>,
 }
 
-/// A call of the tool `slow`, under way until it is released.
+/// A call of the tool `slow`, running until it is released.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) cancel: CancellationToken,
@@ -60,7 +61,7 @@ pub(crate) struct Started {
     pub(crate) ended: oneshot::Receiver<()>,
 }
 
-/// A gateway, and where its slow calls report.
+/// A gateway, and the channel on which its slow calls report.
 pub(crate) fn fixture() -> (Arc<Fixture>, mpsc::Receiver<Started>) {
     let (started, receiver) = mpsc::channel(64);
     let events = watch::Sender::default();
@@ -86,23 +87,23 @@ pub(crate) fn identity() -> ServerIdentity {
     ServerIdentity { name: "servanda".to_owned(), version: "0.1.0".to_owned(), instructions }
 }
 
-/// Fails instead of hanging. Not a measurement.
+/// Panics instead of hanging. Not a measurement.
 pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_mins(1), future).await.expect("it takes forever")
+    tokio::time::timeout(Duration::from_mins(1), future).await.expect("the future does not finish")
 }
 
 pub(crate) fn raw(value: &Value) -> Box<RawValue> {
     to_raw_value(value).unwrap()
 }
 
-/// A question of a server, and where its answer goes.
+/// A question of a server, and the channel for its answer.
 pub(crate) fn ask(method: &str, params: &Value) -> (ClientMessage, oneshot::Receiver<servanda_engine::QuestionReply>) {
     let (reply, answered) = oneshot::channel();
     let question = ClientQuestion::unrestricted("up", method, Some(raw(params))).unwrap();
     (ClientMessage::Ask(PendingQuestion { question, reply }), answered)
 }
 
-/// An elicitation any client can be asked that takes forms.
+/// An elicitation for any client that supports forms.
 pub(crate) fn elicitation() -> Value {
     json!({"message": "sure?", "requestedSchema": {"type": "object", "properties": {"ok": {"type": "boolean"}}}})
 }
@@ -120,7 +121,7 @@ pub(crate) fn log_line(level: &str) -> ClientMessage {
 }
 
 impl Fixture {
-    /// Replaces the tools on offer.
+    /// Replaces the offered tools.
     pub(crate) fn offer(&self, names: &[&str]) {
         let definitions: Vec<Value> = names.iter().map(|name| definition(name)).collect();
         self.define(&definitions);
@@ -141,7 +142,7 @@ impl Fixture {
         let _ = self.news.send(ChangeEvent::Tools);
     }
 
-    /// Lets whoever asks for the list wait, or go on.
+    /// Lets requests for the list proceed, or makes them wait.
     pub(crate) fn give_lists(&self, given: bool) {
         self.lists.send_replace(given);
     }
@@ -150,23 +151,23 @@ impl Fixture {
         let _ = self.news.send(news);
     }
 
-    /// A resource changed.
+    /// Announces that a resource changed.
     pub(crate) fn update(&self, uri: &str) {
         self.announce(ChangeEvent::Resource { uri: uri.into(), params: raw(&json!({"uri": uri})).into() });
     }
 
-    /// Says something to a session outside any request.
+    /// Sends a message that belongs to no request to a session.
     pub(crate) async fn remark(&self, affinity: &str, remark: ClientMessage) {
-        let sender = self.attending.lock().unwrap().get(affinity).cloned().expect("nobody attends");
-        within(sender.send(remark)).await.expect("somebody attends");
+        let sender = self.attending.lock().unwrap().get(affinity).cloned().expect("no session has this affinity");
+        within(sender.send(remark)).await.expect("the session is open");
     }
 
-    /// The affinities that attend.
+    /// The affinities of the open sessions.
     pub(crate) fn attending(&self) -> Vec<String> {
         self.attending.lock().unwrap().keys().cloned().collect()
     }
 
-    /// Waits until something has happened that often.
+    /// Waits until an event has happened that many times.
     pub(crate) async fn happened(&self, event: &str, times: usize) {
         let mut events = self.events.subscribe();
         let often = |events: &Vec<String>| events.iter().filter(|seen| *seen == event).count() >= times;
@@ -194,7 +195,7 @@ impl Gateway for Fixture {
     }
 
     fn known_listing(&self, requester: &Requester) -> Arc<Listing> {
-        // One principal is shown nothing.
+        // One principal sees no tools.
         if requester.caller.principal == "blind" { Arc::default() } else { self.whole_listing(requester) }
     }
 
@@ -308,7 +309,7 @@ impl Gateway for Fixture {
                 result("logged", &facts)
             }
             "notify" => {
-                let remarks = request.terms.messages.expect("somebody who hears it");
+                let remarks = request.terms.messages.expect("a channel for messages");
                 let method = "notifications/progress".to_owned();
                 let params = Some(raw(&json!({"progressToken": "other", "progress": 1})));
                 remarks.send(ClientMessage::Notification { method, params }).await.unwrap();
@@ -343,13 +344,13 @@ impl Gateway for Fixture {
 }
 
 impl Fixture {
-    /// Waits for a call of the tool `compute`; what ends it.
+    /// Waits for a call of the tool `compute`, and returns the sender that ends it.
     pub(crate) async fn computing(&self) -> std::sync::mpsc::Sender<()> {
         let mut computing = self.computing.subscribe();
         computing.wait_for(|computing| !computing.is_empty()).await.unwrap()[0].clone()
     }
 
-    /// Takes long without waiting for anything, as the engine does where it judges large arguments.
+    /// Blocks the thread for long, as the engine does when it judges large arguments.
     fn compute(&self, facts: &Value) -> CallAnswer {
         let (release, released) = std::sync::mpsc::channel();
         self.computing.send_modify(|computing| computing.push(release));
@@ -373,7 +374,7 @@ impl Fixture {
     }
 }
 
-/// Asks for an elicitation as each era has it: a legacy client on the way, a modern one by the answer.
+/// Asks for an elicitation in the form of each era: a legacy client while the request runs, a modern one in the answer.
 async fn ask_on_the_way(era: Era, terms: RequestTerms) -> Result<InquiryAnswer, ()> {
     if era == Era::Modern {
         let request = json!({"method": "elicitation/create", "params": {
@@ -412,8 +413,8 @@ fn requester_facts(requester: &Requester) -> Value {
     })
 }
 
-/// A result that keeps its era's schema, with the facts in `_meta`, and with caching of its own where a modern server has
-/// it.
+/// A result that matches its era's schema, with the facts in `_meta`, and with caching members if a modern server sends
+/// them.
 fn inquired(subject: InquirySubject, era: Era, facts: &Value) -> Value {
     let mut value = match subject {
         InquirySubject::Resources => {
@@ -460,7 +461,7 @@ fn result(text: &str, facts: &Value) -> CallAnswer {
     CallAnswer::Result(ToolResult::plain(serde_json::to_string_pretty(&value).unwrap(), false))
 }
 
-/// The error of a call that a closing door did not wait for: nothing in it invites to send the call again.
+/// The error of a call that a closing door did not wait for: nothing in it invites the client to send the call again.
 pub(crate) fn end_unknown() -> serde_json::Value {
     serde_json::json!({
         "code": -32603,
@@ -469,7 +470,7 @@ pub(crate) fn end_unknown() -> serde_json::Value {
     })
 }
 
-/// What a client said about its operation, as far as it said anything.
+/// The idempotency and operation keys that a client sent.
 fn keys_facts(keys: &servanda_engine::OperationKeys) -> Value {
     json!([keys.idempotency_key, keys.header_key, keys.operation_id, keys.step_id, keys.workflow_id, keys.run_id])
 }

@@ -1,4 +1,4 @@
-//! What `/livez`, `/healthz` and `/readyz` say, in which shape, and while the door drains.
+//! The answers of `/livez`, `/healthz` and `/readyz`, their shape, and their values while the door drains.
 
 use std::sync::{
     Arc,
@@ -13,7 +13,7 @@ use crate::{
     http_client::{Server, modern},
 };
 
-/// A gateway whose owner says how it is.
+/// A gateway whose health the test sets.
 #[derive(Debug, Default)]
 struct Told {
     is_stuck: AtomicBool,
@@ -40,7 +40,7 @@ impl Health for Told {
     }
 }
 
-/// Asked without a credential, and under a name that `/mcp` would not answer to.
+/// Sends a health check without a credential, and with a `Host` that `/mcp` would refuse.
 async fn ask(server: &Server, path: &str) -> (u16, Value) {
     let asked = reqwest::Client::builder().no_proxy().build().unwrap().get(format!("http://{}{path}", server.address));
     let answer = within(asked.header("host", "balancer.example").send()).await.unwrap();

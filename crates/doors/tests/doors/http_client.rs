@@ -1,4 +1,4 @@
-//! A door on a real socket, and a client that forgets nothing the protocol wants unless told to.
+//! A door on a real socket, and a client that sends everything the protocol requires unless told otherwise.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -36,7 +36,7 @@ pub(crate) struct Server {
     pub(crate) shutdown: CancellationToken,
     pub(crate) task: JoinHandle<std::io::Result<()>>,
     client: reqwest::Client,
-    /// Held as a gateway holds them: calls go on there when the door is closed.
+    /// Held as a gateway holds them: calls go on there after the door is closed.
     _threads: DoorThreads,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct Events {
     buffer: String,
     /// The id of the last event.
     pub(crate) last_id: Option<String>,
-    /// When the client should come back, if it was told.
+    /// After how long the client should come back, if it was told.
     pub(crate) retry_ms: Option<u64>,
 }
 
@@ -108,7 +108,7 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        // As in a gateway: a door that accepts here, and serves on threads of its own.
+        // As in a gateway: the door accepts here, and serves on threads of its own.
         let threads = if serving.threads.count() == 0 { DoorThreads::start(2).unwrap() } else { serving.threads };
         let serving = ServingOptions { threads: threads.clone(), ..serving };
         let router = http::router(Arc::clone(&fixture), options);
@@ -117,7 +117,7 @@ impl Server {
         Self { address, fixture, started, shutdown, task, client, _threads: threads }
     }
 
-    /// Sends and reads to the end. Whatever JSON comes back is held against the schema.
+    /// Sends and reads to the end. Every JSON answer is checked against the schema.
     pub(crate) async fn send(&self, call: &Call) -> Answer {
         send(&self.client, self.address, call).await
     }
@@ -128,7 +128,7 @@ impl Server {
         tokio::spawn(async move { send(&client, address, &call).await })
     }
 
-    /// Sends and reads as the events come.
+    /// Sends and reads events as they come.
     pub(crate) async fn stream(&self, call: &Call) -> Events {
         self.try_stream(call).await.expect("a stream")
     }
@@ -139,7 +139,7 @@ impl Server {
         tokio::spawn(async move { stream(&client, address, &call).await.expect("a stream") })
     }
 
-    /// The same, nothing where the door has no place for another stream.
+    /// The same, but `None` if the door has no place for another stream.
     pub(crate) async fn try_stream(&self, call: &Call) -> Option<Events> {
         stream(&self.client, self.address, call).await
     }
@@ -149,7 +149,7 @@ impl Server {
         self.begin_session_with("2025-11-25", json!({})).await
     }
 
-    /// The same for a client of that revision that can do that.
+    /// The same for a client of that revision with those capabilities.
     pub(crate) async fn begin_session_with(&self, version: &str, capabilities: Value) -> String {
         let mut message = initialize(version);
         message["params"]["capabilities"] = capabilities;
@@ -168,14 +168,14 @@ impl Server {
     }
 }
 
-/// Who calls, in the header that the authenticator is shown.
+/// The caller, in the header that the authenticator reads.
 fn authorization(call: &Call) -> Option<String> {
     let said = |name: &str, otherwise: &str| call.headers.get(name).map_or(otherwise.to_owned(), Clone::clone);
     let principal = call.headers.get("x-test-principal")?;
     Some(format!("Test {} {principal} {}", said("x-test-tenant", "local"), said("x-test-resource", "*")))
 }
 
-/// Believes what it is told, by way of real keys; nobody who says nothing is anybody but the local principal.
+/// Accepts every named caller and gives it a real key; a caller without a name is the local principal.
 #[derive(Debug)]
 struct Trusting;
 
@@ -287,7 +287,7 @@ impl Answer {
 }
 
 impl Events {
-    /// The next message, nothing at the end of the stream.
+    /// The next message, or `None` at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
             let data = self.event().await?;
@@ -373,7 +373,7 @@ pub(crate) fn modern(id: impl Into<Value>, method: &str, mut params: Value) -> C
     }
 }
 
-/// `_meta` of a modern request, with what else stands in it.
+/// `_meta` of a modern request, with further members.
 pub(crate) fn meta(others: Value) -> Value {
     let mut meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",

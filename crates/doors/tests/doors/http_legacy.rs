@@ -45,7 +45,7 @@ async fn initialize_negotiates() {
     }
 }
 
-/// A method and its parameters, and the code it is refused with.
+/// Columns: a method, its parameters, and the code it is refused with.
 #[tokio::test]
 async fn requests_are_refused_by_code() {
     let server = Server::start().await;
@@ -119,11 +119,12 @@ async fn tools_are_listed_in_pages() {
     assert_eq!(names, ["progress", "refuse"]);
     assert_eq!(list(second.as_deref()).await.0, names, "the same cursor gives the same page");
 
-    // Others have come and gone before and after the tool the cursor names; nothing is seen twice or missed after it.
+    // Tools were added and removed before and after the tool that the cursor names; none after it is repeated or
+    // missed.
     server.fixture.offer(&["aardvark", "echo", "refuse", "rest", "slow", "zebra"]);
     let (names, fourth, _) = list(third.as_deref()).await;
     assert_eq!(names, ["rest", "slow"]);
-    // That tool itself is gone: its place is where it goes on.
+    // That tool itself is gone: the page continues at its former position.
     server.fixture.offer(&["aardvark", "echo", "rest", "slow", "zebra"]);
     assert_eq!(list(third.as_deref()).await.0, ["slow", "zebra"]);
     let (names, end, _) = list(fourth.as_deref()).await;
@@ -185,7 +186,7 @@ async fn a_call_hands_on_what_the_client_said() {
     assert_eq!(answer.json()["result"]["_meta"]["servanda/observation"]["traceParent"], Value::Null);
 }
 
-/// Arguments as written, and as the gateway gets them.
+/// Columns: arguments as written, and as the gateway gets them.
 #[tokio::test]
 async fn arguments_arrive_byte_for_byte() {
     let server = Server::start().await;
@@ -324,7 +325,7 @@ async fn calls_have_a_limit_and_the_client_is_told_to_come_back() {
     assert_eq!(first.await.unwrap().status, 200);
 }
 
-/// Before there is a stream there is nothing to come back for, and still it means nothing that the client is gone.
+/// Before there is a stream there is nothing to come back for, and still the client's disconnect cancels nothing.
 #[tokio::test]
 async fn a_client_that_goes_away_does_not_cancel() {
     let mut server = Server::start().await;
@@ -340,7 +341,7 @@ async fn a_client_that_goes_away_does_not_cancel() {
 
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
     assert_eq!(server.send(&legacy(Some(&session), cancel)).await.status, 202);
-    assert!(started.cancel.is_cancelled(), "it can be cancelled by whoever comes back");
+    assert!(started.cancel.is_cancelled(), "a client that comes back can cancel it");
     started.release.send(()).expect("the call still runs");
     within(started.ended).await.expect("and comes to its end");
     assert_eq!(server.send(&legacy(Some(&session), request(1, "ping", json!({})))).await.status, 200);

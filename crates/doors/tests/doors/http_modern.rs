@@ -1,4 +1,4 @@
-//! The modern era over HTTP: every request stands alone, and its headers say what its body says.
+//! The modern era over HTTP: every request stands alone, and its headers match its body.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ async fn discover_says_who_we_are() {
     assert!(answer.session().is_none());
 }
 
-/// What is taken out of or put into `_meta`, and the code that follows.
+/// Columns: the member removed from or put into `_meta`, and the code of the answer.
 #[tokio::test]
 async fn meta_must_have_what_the_era_requires() {
     let server = Server::start().await;
@@ -82,7 +82,7 @@ async fn meta_must_have_what_the_era_requires() {
     assert_eq!((answer.status.as_u16(), answer.code()), (400, -32602), "nothing says modern but the method");
 }
 
-/// A header, what it says instead (nothing: it is missing), and whether that is still the body's.
+/// Columns: a header, its value (`None`: not sent), and whether it matches the body.
 #[tokio::test]
 async fn headers_say_what_the_body_says() {
     let server = Server::start().await;
@@ -162,7 +162,7 @@ async fn get_and_delete_are_not_allowed() {
 #[tokio::test]
 async fn lists_can_be_cached() {
     let server = Server::start_with(|options| options.page_size = 3).await;
-    // What older revisions would look at is ignored.
+    // Headers that only older revisions use are ignored.
     let call = modern(1, "tools/list", json!({})).with("mcp-session-id", "nobody").with("last-event-id", "5");
     let answer = server.send(&call).await;
     assert_eq!(answer.status, 200);

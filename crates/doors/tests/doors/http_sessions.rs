@@ -1,4 +1,4 @@
-//! Legacy sessions over HTTP: who has one, who loses it, and what comes down its stream.
+//! Legacy sessions over HTTP: who has one, who loses it, and what its stream carries.
 
 use reqwest::Method;
 use serde_json::json;
@@ -150,7 +150,7 @@ async fn a_stream_takes_over_from_one_that_was_closed() {
     server.fixture.offer(&["echo"]);
     assert!(closed.next().await.is_some());
     drop(closed);
-    // There is a place again once the server has noticed.
+    // A place is free again once the server has noticed.
     let mut next = loop {
         if let Some(events) = server.try_stream(&get(&session)).await {
             break events;
@@ -160,7 +160,7 @@ async fn a_stream_takes_over_from_one_that_was_closed() {
     assert!(next.next().await.is_some());
 }
 
-/// A session may be used with several credentials of the same party: each request goes by its own.
+/// A session may be used with several credentials of the same party. Each request is judged by its own credential.
 #[tokio::test]
 async fn what_a_session_watches_goes_by_the_credential_of_each_request() {
     let server = Server::start().await;

@@ -1,4 +1,4 @@
-//! Resources, prompts, completions and tasks: what is handed on of a request, and in which form its answer goes back.
+//! Resources, prompts, completions and tasks: what of a request is passed on, and in which form its answer goes back.
 
 use serde_json::{Value, json};
 
@@ -9,13 +9,13 @@ use crate::{
 
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
-/// Capabilities of a client that takes tasks, as `_meta`.
+/// Capabilities of a client that supports tasks, as `_meta`.
 fn takes_tasks() -> Value {
     let capabilities = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
     json!({"io.modelcontextprotocol/clientCapabilities": capabilities})
 }
 
-/// A method, its parameters, the eras that have it, and how long its modern result may be cached, if at all.
+/// Columns: a method, its parameters, the eras that have it, and how long its modern result may be cached, if at all.
 fn methods() -> Vec<(&'static str, Value, &'static [Era], Option<u64>)> {
     const BOTH: &[Era] = &[Era::Legacy, Era::Modern];
     vec![
@@ -83,7 +83,7 @@ async fn modern_results_say_what_they_are_and_how_long_they_last() {
             continue;
         }
         assert_eq!(facts["guest"]["affinity"], "local", "{method}");
-        assert_eq!(facts["terms"]["hears"], false, "nothing was asked for, so nobody listens");
+        assert_eq!(facts["terms"]["hears"], false, "nothing was asked for, so there is no message channel");
     }
 }
 
@@ -112,7 +112,7 @@ async fn parameters_are_handed_on_as_they_were_written() {
     );
 }
 
-/// A request, and the status and code it is refused with.
+/// Columns: a request, and the status and code it is refused with.
 #[tokio::test]
 async fn modern_requests_are_refused_by_status_and_code() {
     let server = Server::start().await;
@@ -141,7 +141,7 @@ async fn modern_requests_are_refused_by_status_and_code() {
     }
 }
 
-/// A method whose name stands in a header, what the header says (nothing: it is missing), and whether that fits.
+/// Columns: a method whose name is also sent in a header, the header (`None`: not sent), and whether it matches.
 #[tokio::test]
 async fn names_stand_in_headers() {
     let server = Server::start().await;
@@ -160,7 +160,7 @@ async fn names_stand_in_headers() {
         }
     }
     let list: Call = modern("h", "prompts/list", json!({})).with("mcp-name", "whatever");
-    assert_eq!(server.send(&list).await.status, 200, "where there is no name, nobody looks");
+    assert_eq!(server.send(&list).await.status, 200, "a method without a name needs no name header");
 }
 
 #[tokio::test]
@@ -177,7 +177,7 @@ async fn what_is_asked_by_the_answer_and_what_becomes_a_task_is_said_so() {
         assert_eq!(result["inputRequests"]["sure"]["method"], "elicitation/create");
         assert_eq!(result["requestState"], "sealed");
         assert_eq!(result["_meta"][SERVER_INFO]["name"], "servanda");
-        assert!(result.get("ttlMs").is_none(), "nobody may keep it");
+        assert!(result.get("ttlMs").is_none(), "it must not be cached");
     }
     let answer = server.send(&modern(1, "tools/call", json!({"name": "begin", "_meta": takes_tasks()}))).await;
     let result = &answer.json()["result"];
@@ -206,7 +206,7 @@ async fn a_modern_call_is_not_made_a_task_by_its_client() {
     assert_eq!(answer.json()["result"]["_meta"]["servanda/observation"]["task"], Value::Null);
 }
 
-/// Who calls, and what holds their requests together: two tenants' principals of one name share nothing.
+/// A caller, and the affinity that groups its requests: principals of two tenants with the same name share nothing.
 #[tokio::test]
 async fn a_modern_callers_requests_belong_together() {
     let server = Server::start().await;

@@ -1,4 +1,4 @@
-//! `subscriptions/listen` over HTTP: what is granted, what is told, and until when.
+//! `subscriptions/listen` over HTTP: what is granted, what is reported, and until when.
 
 use std::time::Duration;
 
@@ -16,23 +16,23 @@ fn listen(id: impl Into<Value>, filter: &Value) -> Call {
     modern(id, "subscriptions/listen", json!({"notifications": filter}))
 }
 
-/// The same for a client that knows tasks.
+/// The same for a client that supports tasks.
 fn listen_with_tasks(id: impl Into<Value>, filter: &Value) -> Call {
     let capabilities = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
     let meta = json!({"io.modelcontextprotocol/clientCapabilities": capabilities});
     modern(id, "subscriptions/listen", json!({"notifications": filter, "_meta": meta}))
 }
 
-/// The acknowledgement has been read: from now on nothing is missed.
+/// Reads the acknowledgement: from then on no change is missed.
 async fn acknowledged(server: &Server, call: &Call) -> Events {
     let mut events = server.stream(call).await;
     let message = events.next().await.unwrap();
     assert_eq!(message["method"], "notifications/subscriptions/acknowledged");
-    assert!(events.last_id.is_none(), "the modern era cannot go on with a stream");
+    assert!(events.last_id.is_none(), "the modern era cannot resume a stream");
     events
 }
 
-/// What is asked for, and what is granted.
+/// Columns: what is asked for, and what is granted.
 #[tokio::test]
 async fn a_subscription_is_acknowledged_with_what_is_granted() {
     let server = Server::start().await;
@@ -149,13 +149,13 @@ async fn resources_are_watched_for_as_long_as_the_client_listens() {
     server.fixture.happened("unwatch a:1", 1).await;
 }
 
-/// The fixture's news have room for eight.
+/// The fixture's event channel holds eight events.
 #[tokio::test]
-async fn whoever_missed_news_hears_that_anything_may_have_changed() {
+async fn a_client_that_missed_events_is_told_that_anything_may_have_changed() {
     let server = Server::start().await;
     let filter = json!({"promptsListChanged": true, "resourceSubscriptions": ["a:1"]});
     let mut events = acknowledged(&server, &listen(7, &filter)).await;
-    // The stream is served by another thread, which may keep up with one burst, so bursts follow each other until it does not.
+    // Another thread serves the stream and may keep up with one burst, so bursts follow each other until it does not.
     let first = {
         let mut next = std::pin::pin!(events.next());
         loop {
@@ -191,7 +191,7 @@ async fn listeners_of_one_principal_leave_places_to_others() {
     assert_eq!((answer.status.as_u16(), answer.code()), (503, -32603));
     assert_eq!(answer.json()["error"]["message"], "too many of your clients are listening");
     assert!(server.stream(&as_one("ada")).await.next().await.is_some());
-    // Whoever is everybody has all places.
+    // The one local principal may take all places.
     let mut everybody = Vec::new();
     for _ in 0..5 {
         everybody.push(server.stream(&listen(1, &json!({}))).await);

@@ -1,5 +1,5 @@
-//! Both doors from outside: real sockets, real pipes, a small gateway behind them, every answer held against MCP's own
-//! schemas.
+//! Both doors from outside: real sockets, real pipes, a small gateway behind them, every answer checked against MCP's
+//! own schemas.
 
 #[cfg(test)]
 mod admission;

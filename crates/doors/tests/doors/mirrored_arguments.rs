@@ -1,4 +1,4 @@
-//! Arguments that stand in headers too, as a tool's input schema asks for: modern HTTP only.
+//! Arguments that are also sent in headers, as a tool's input schema asks for: modern HTTP only.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn call(arguments: &Value) -> Call {
     modern("m", "tools/call", json!({"name": "echo", "arguments": arguments}))
 }
 
-/// Arguments, headers, and whether they say the same.
+/// Columns: arguments, headers, and whether they match.
 #[tokio::test]
 async fn headers_say_what_the_arguments_say() {
     let server = Server::start().await;
@@ -54,9 +54,9 @@ async fn the_newest_list_decides() {
     assert_eq!(server.send(&region).await.status, 200);
 }
 
-/// Who calls a tool that they are not shown is told what they are told of a tool that is not there.
+/// A caller that calls a tool it may not see gets the same answer as for a tool that does not exist.
 #[tokio::test]
-async fn headers_tell_nobody_of_a_tool_that_they_are_not_shown() {
+async fn headers_reveal_nothing_about_a_hidden_tool() {
     let server = Server::start().await;
     server.fixture.define(&[routed()]);
     let region = call(&json!({"region": "x"}));

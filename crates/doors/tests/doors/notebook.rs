@@ -1,4 +1,4 @@
-//! A notebook that takes its time: a test says when it goes on, and hears of whoever did not wait.
+//! A slow notebook: a test decides when writes proceed, and sees which writers did not wait.
 
 use servanda_contract::Timestamp;
 use servanda_effects::{JournalError, PortFuture};
@@ -11,23 +11,23 @@ use crate::fixture::within;
 #[derive(Debug)]
 pub(crate) struct SlowNotebook {
     notes: InMemoryNotebook,
-    /// Whether notes are written; until then whoever writes one waits.
+    /// Whether notes are written; until then writers wait.
     writes: watch::Sender<bool>,
     waiting: watch::Sender<usize>,
-    /// Those who went away before their note was written.
+    /// The number of writers that went away before their note was written.
     abandoned: watch::Sender<usize>,
-    /// Where it says what is erased from it.
+    /// Records what is erased.
     events: watch::Sender<Vec<String>>,
 }
 
-/// Somebody who waits until a note is written.
+/// A writer that waits for its note.
 struct Waiting<'a> {
     notebook: &'a SlowNotebook,
     written: bool,
 }
 
 impl SlowNotebook {
-    /// One that says there what is erased from it.
+    /// A notebook that records there what is erased.
     pub(crate) fn telling(events: watch::Sender<Vec<String>>) -> Self {
         Self {
             notes: InMemoryNotebook::default(),
@@ -38,17 +38,17 @@ impl SlowNotebook {
         }
     }
 
-    /// Lets whoever writes wait, or go on.
+    /// Lets writers proceed, or makes them wait.
     pub(crate) fn take_notes(&self, taken: bool) {
         self.writes.send_replace(taken);
     }
 
-    /// Waits until somebody waits for a note to be written.
+    /// Waits until a writer waits.
     pub(crate) async fn is_waited_for(&self) {
         within(self.waiting.subscribe().wait_for(|waiting| *waiting > 0)).await.unwrap();
     }
 
-    /// Waits until somebody has gone away before a note was written.
+    /// Waits until a writer has gone away before its note was written.
     pub(crate) async fn was_abandoned(&self) {
         within(self.abandoned.subscribe().wait_for(|abandoned| *abandoned > 0)).await.unwrap();
     }

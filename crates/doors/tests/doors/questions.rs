@@ -92,7 +92,7 @@ async fn a_modern_client_has_nothing_to_answer() {
     let call = answer(&session, &json!(1), &json!({})).with("mcp-protocol-version", "2026-07-28");
     let refused = server.send(&call).await;
     assert_eq!((refused.status.as_u16(), refused.code()), (400, -32600));
-    assert_eq!(refused.json()["error"]["message"], "nothing was asked, so there is nothing to answer");
+    assert_eq!(refused.json()["error"]["message"], "this message answers a question, but the gateway asked none");
 }
 
 #[tokio::test]
@@ -134,7 +134,7 @@ async fn a_session_that_ends_declines() {
 }
 
 #[tokio::test]
-async fn a_question_nobody_needs_answered_any_more_is_withdrawn() {
+async fn a_question_that_needs_no_answer_any_more_is_withdrawn() {
     let mut server = Server::start().await;
     let session = begin(&server).await;
     let mut events = server.stream(&slow(&session, 1)).await;
@@ -165,7 +165,7 @@ async fn a_question_of_no_request_takes_the_sessions_own_stream() {
     assert!(other.next().await.unwrap().get("result").is_some(), "and no other");
 }
 
-/// The answer to a call is not a stream yet when the question comes, and nothing else would make it one.
+/// The answer to the call is not a stream yet when the question comes, and nothing else would make it one.
 #[tokio::test]
 async fn a_question_of_no_request_makes_a_running_request_a_stream() {
     let mut server = Server::start_with(|options| options.stream_after_ms = 3_600_000).await;
@@ -197,5 +197,5 @@ async fn a_question_waits_for_a_stream_and_is_declined_in_the_end() {
     let session = begin(&server).await;
     let (remark, answered) = ask("elicitation/create", &elicitation());
     server.fixture.remark(&session, remark).await;
-    assert!(within(answered).await.is_err(), "nobody opened a stream");
+    assert!(within(answered).await.is_err(), "no stream was opened");
 }

@@ -1,4 +1,5 @@
-//! What servers say beside an answer, over HTTP in both eras: log lines of the level wanted, notifications as they are.
+//! What servers send besides an answer, over HTTP in both eras: log lines from the wanted level on, and unchanged
+//! notifications.
 
 use std::time::Duration;
 
@@ -95,9 +96,9 @@ async fn what_is_said_outside_any_request_comes_down_the_sessions_own_stream() {
     assert_eq!(heard[1]["params"], params);
 }
 
-/// A client that does not read holds up what it is told, and not the call.
+/// A client that does not read holds up its own messages, but not the call.
 #[tokio::test]
-async fn a_call_goes_on_while_nobody_reads_what_is_said_on_the_way() {
+async fn a_call_goes_on_while_the_client_does_not_read_its_messages() {
     let mut server = Server::start().await;
     let call = modern(1, "tools/call", json!({"name": "slow", "_meta": {"progressToken": 1}}));
     let headers: Vec<String> = call.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();

@@ -1,4 +1,4 @@
-//! Streams of legacy sessions that break and are gone on with, whatever came while the client was away.
+//! Streams of legacy sessions that break and are resumed, with everything that came while the client was away.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ fn get(session: &str) -> Call {
     legacy(Some(session), json!({})).method(Method::GET).without("content-type")
 }
 
-/// Goes on with the stream of a call.
+/// Resumes the stream of a call.
 fn resume(session: &str, event_id: &str) -> Call {
     Call { rpc_method: "tools/call".to_owned(), ..get(session).with("last-event-id", event_id) }
 }
@@ -33,7 +33,7 @@ async fn progress(started: &Started, step: u64) {
     started.remarks.as_ref().unwrap().send(remark).await.unwrap();
 }
 
-/// The event that opens a stream has been read.
+/// Opens a stream and reads its first event.
 async fn opened(server: &Server, call: &Call) -> Events {
     let mut events = server.stream(call).await;
     assert_eq!(events.event().await.unwrap(), "");
@@ -103,7 +103,7 @@ async fn nothing_of_another_stream_is_replayed() {
 }
 
 #[tokio::test]
-async fn the_sessions_own_stream_is_gone_on_with() {
+async fn the_sessions_own_stream_can_be_resumed() {
     let server = Server::start().await;
     let session = server.begin_session().await;
     let mut events = opened(&server, &get(&session)).await;
@@ -117,14 +117,14 @@ async fn the_sessions_own_stream_is_gone_on_with() {
     assert_eq!(
         events.next().await.unwrap()["params"]["level"],
         "info",
-        "the connection had brought it, its client not"
+        "the connection had received it, the client had not read it"
     );
     server.fixture.offer(&["slow"]);
     assert_eq!(events.next().await.unwrap()["method"], "notifications/tools/list_changed");
 }
 
 #[tokio::test]
-async fn what_cannot_be_gone_on_from_is_said_so() {
+async fn a_stream_that_cannot_be_resumed_is_refused() {
     let mut server = Server::start_with(|options| {
         options.stream_after_ms = 0;
         options.replay_events_max = 2;
@@ -171,7 +171,7 @@ async fn an_answer_is_not_kept_for_ever() {
     within(forgotten).await;
 }
 
-/// Revisions before 2025-11-25 had no events without data, and their clients stumble over one.
+/// Revisions before 2025-11-25 had no events without data, and their clients fail on one.
 #[tokio::test]
 async fn an_old_client_gets_no_event_without_data_and_can_still_go_on() {
     let mut server = start().await;
@@ -201,7 +201,7 @@ async fn a_cancelled_request_ends_its_stream_without_an_answer() {
 }
 
 #[tokio::test]
-async fn a_session_that_ends_ends_the_requests_nobody_waits_for() {
+async fn a_session_that_ends_ends_the_requests_whose_client_is_gone() {
     let mut server = start().await;
     let session = server.begin_session().await;
     let events = opened(&server, &slow(&session, 1)).await;
@@ -223,7 +223,7 @@ async fn a_quick_answer_with_nothing_before_it_is_json() {
     assert_eq!((answer.status.as_u16(), answer.content_type()), (200, "application/json"));
 }
 
-/// More than fits between the door and a client that does not read: who produces waits for who reads.
+/// More than fits between the door and a client that does not read: the producer waits for the reader.
 #[tokio::test]
 async fn a_burst_does_not_break_the_stream() {
     const BURST: usize = 300;

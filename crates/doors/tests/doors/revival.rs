@@ -1,4 +1,4 @@
-//! Legacy sessions that outlive the door that began them, because they are written down; and whose they are.
+//! Legacy sessions that outlive the door that began them, because they are stored; and who may use them.
 
 use std::sync::{
     Arc,
@@ -15,7 +15,7 @@ use crate::{
     http_client::{Call, Server, legacy, request},
 };
 
-/// A clock a test turns.
+/// A clock that the test sets.
 #[derive(Debug, Default)]
 struct TestClock(AtomicU64);
 
@@ -38,7 +38,7 @@ fn get(session: &str) -> Call {
 }
 
 #[tokio::test]
-async fn a_session_is_taken_up_by_another_door_with_everything_it_asked_for() {
+async fn a_session_is_restored_by_another_door_with_its_subscriptions() {
     let first = Server::start().await;
     let session = first.begin_session_with("2025-06-18", json!({"elicitation": {}})).await;
     let old = |call: Call| call.with("mcp-protocol-version", "2025-06-18");
@@ -71,7 +71,7 @@ async fn a_session_is_taken_up_by_another_door_with_everything_it_asked_for() {
     assert_eq!(events.next().await.unwrap()["params"]["uri"], "a:1");
 }
 
-/// Its client goes away while the session is being written down.
+/// The client goes away while the session is being stored.
 #[tokio::test]
 async fn a_session_hears_news_even_if_the_request_that_began_it_was_given_up() {
     let first = Server::start().await;
@@ -107,7 +107,7 @@ async fn a_session_whose_beginning_was_given_up_is_left_in_time() {
     given_up.abort();
     server.fixture.notebook.was_abandoned().await;
     server.fixture.notebook.take_notes(true);
-    assert_eq!(begun.len(), 1, "somebody looks after it before it is written down");
+    assert_eq!(begun.len(), 1, "its task runs before it is stored");
     server.fixture.happened(&format!("leave {}", begun[0]), 1).await;
 }
 
@@ -126,7 +126,7 @@ async fn what_a_session_watches_is_taken_up_when_its_server_is_back() {
     let unsubscribe = legacy(Some(&session), request(1, "resources/unsubscribe", json!({"uri": "b:2"})));
     assert_eq!(second.send(&unsubscribe).await.status, 200);
 
-    // Also what is not had yet is written down: another door takes it up, too.
+    // Watches that are not possible yet are stored too: another door sets them up.
     let third = first.start_beside(|_| {}).await;
     assert_eq!(third.send(&ping(&session)).await.status, 200);
     first.fixture.happened("not yet b:1", 2).await;
@@ -181,7 +181,7 @@ async fn a_session_that_ended_is_gone_for_good() {
         assert_eq!(server.send(&ping(&session)).await.status, 404);
     }
     first.fixture.happened(&format!("leave {session}"), 1).await;
-    // By whoever looks after the session, and before the client is told.
+    // Twice: by the session's task, and before the client is answered.
     first.fixture.happened(&format!("erase {session}"), 2).await;
 }
 
@@ -196,7 +196,7 @@ async fn a_session_that_made_room_is_gone_for_good() {
 }
 
 #[tokio::test]
-async fn a_session_nobody_used_is_not_taken_up() {
+async fn an_unused_session_is_not_restored() {
     let clock = Arc::new(TestClock::default());
     let first = Server::start_with(|options| options.clock = clock.clone()).await;
     let (session, idle) = (first.begin_session().await, 30 * 60 * 1000);
@@ -204,7 +204,7 @@ async fn a_session_nobody_used_is_not_taken_up() {
     clock.0.store(idle, Ordering::Relaxed);
     assert_eq!(second.send(&ping(&session)).await.status, 200);
     let third = first.start_beside(|options| options.clock = clock.clone()).await;
-    // What was taken up was written down anew; from then on it is too late.
+    // The restored session was stored again; now that is too old as well.
     clock.0.store(2 * idle + 5 * 60 * 1000, Ordering::Relaxed);
     assert_eq!(third.send(&ping(&session)).await.status, 404);
 }

@@ -1,4 +1,4 @@
-//! MCP's own JSON Schemas, against which every message a door sends is held.
+//! MCP's own JSON Schemas. Every message that a door sends is checked against them.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,7 @@ pub(crate) enum Era {
     Modern,
 }
 
-/// The documents, by era; and what was made of their definitions so far, because that takes a while.
+/// The documents, by era; and the definitions compiled so far, because compiling takes a while.
 struct Schemas {
     documents: BTreeMap<Era, Value>,
     compiled: Mutex<BTreeMap<(Era, &'static str), Arc<Validator>>>,
@@ -48,7 +48,7 @@ impl Schemas {
     }
 }
 
-/// Holds a message against the schema of its kind; `method` is that of the request it answers.
+/// Checks a message against the schema of its kind; `method` is that of the request it answers.
 pub(crate) fn check(era: Era, method: &str, message: &Value) {
     if let Some(batch) = message.as_array() {
         return batch.iter().for_each(|message| hold(era, "JSONRPCMessage", message));
@@ -58,7 +58,7 @@ pub(crate) fn check(era: Era, method: &str, message: &Value) {
         let kind = match (era, message.get("id")) {
             (Era::Legacy, Some(_)) => "ServerRequest",
             (Era::Modern, Some(_)) => panic!("a modern client is asked by the answer: {message}"),
-            // The extension for tasks has schemas of its own.
+            // The tasks extension has schemas of its own.
             (Era::Modern, None) if said == "notifications/tasks" => return,
             (_, None) => "ServerNotification",
         };

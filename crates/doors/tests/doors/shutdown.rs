@@ -1,4 +1,4 @@
-//! The end of the HTTP door: nobody new, listeners sent home, calls finished or given up.
+//! The shutdown of the HTTP door: new connections are refused, listening streams closed, calls finished or given up.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ async fn a_call_finishes_and_a_listener_is_sent_home() {
     streamed.release.send(()).unwrap();
     assert_eq!(streaming.next().await.unwrap()["result"]["resultType"], "complete");
     within(server.task).await.unwrap().unwrap();
-    assert!(TcpStream::connect(server.address).await.is_err(), "nobody new");
+    assert!(TcpStream::connect(server.address).await.is_err(), "no new connections");
 }
 
 /// A stream for an answer is not one that only listens, however it was opened.
@@ -84,7 +84,7 @@ async fn a_call_that_does_not_finish_is_given_up_but_goes_on() {
     }
 }
 
-/// Its thread need not have looked at it yet.
+/// Its thread may not have read it yet.
 #[tokio::test]
 async fn a_request_that_was_sent_before_the_door_closed_is_answered() {
     let server = Server::start().await;

@@ -28,7 +28,7 @@ async fn shake_hands(pipe: &mut Pipe) {
     pipe.send(&initialized()).await;
 }
 
-/// Asks for a pong: whatever else was to be answered before has been.
+/// Pings: everything that was to be answered before has been.
 async fn is_alive(pipe: &mut Pipe) {
     let answer = pipe.ask(Era::Legacy, &request("alive", "ping", json!({}))).await;
     assert_eq!(answer, json!({"jsonrpc": "2.0", "id": "alive", "result": {}}));
@@ -58,7 +58,7 @@ async fn legacy_requests_wait_for_the_handshake_and_modern_ones_do_not() {
     assert_eq!(answer["result"]["_meta"]["servanda/observation"]["client"], "modern 2");
 }
 
-/// A modern request, and the code it is refused with.
+/// Columns: a modern request, and the code it is refused with.
 #[tokio::test]
 async fn modern_requests_are_refused_by_code() {
     let mut pipe = Pipe::open();
@@ -85,7 +85,7 @@ async fn modern_requests_are_refused_by_code() {
     assert_eq!(answer["result"]["supportedVersions"][0], "2026-07-28");
 }
 
-/// A line that is not a message, and the code it is answered with, if it is.
+/// Columns: a line that is not a message, and the code of its answer, if it gets one.
 #[tokio::test]
 async fn lines_that_are_no_messages_never_end_it_and_start_no_storm() {
     let mut pipe = Pipe::open_with(|options| options.line_bytes_max = 500);

@@ -21,7 +21,7 @@ pub(crate) struct Pipe {
     pub(crate) started: mpsc::Receiver<Started>,
     pub(crate) shutdown: CancellationToken,
     pub(crate) task: JoinHandle<std::io::Result<()>>,
-    /// None once it is closed.
+    /// `None` once it is closed.
     pub(crate) input: Option<DuplexStream>,
     pub(crate) output: Option<Lines<BufReader<DuplexStream>>>,
 }
@@ -52,7 +52,7 @@ impl Pipe {
         self.write(&message.to_string()).await;
     }
 
-    /// The next message, nothing at the end. `method` is that of the request it may answer.
+    /// The next message, or `None` at the end. `method` is that of the request it may answer.
     pub(crate) async fn read(&mut self, era: Era, method: &str) -> Option<Value> {
         let line = within(self.output.as_mut().expect("open").next_line()).await.unwrap()?;
         let message = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));

@@ -15,7 +15,7 @@ fn modern(id: impl Into<Value>, method: &str, mut params: Value) -> Value {
     request(id, method, params)
 }
 
-/// The handshake of a client that can be asked; what holds its requests together.
+/// The handshake of a client that can be asked questions. Returns the affinity of its requests.
 async fn shake_hands(pipe: &mut Pipe) -> String {
     let mut message = initialize("2025-11-25");
     message["params"]["capabilities"] = json!({"elicitation": {}});
@@ -78,7 +78,7 @@ async fn what_is_said_outside_any_request_is_said() {
     assert_eq!(pipe.read(Era::Legacy, "").await.unwrap()["params"]["level"], "critical");
 }
 
-/// The era of a call with log lines, its `_meta`, and how many of the eight are told.
+/// Columns: the era of a call with log lines, its `_meta`, and how many of the eight lines arrive.
 #[tokio::test]
 async fn log_lines_of_the_level_wanted() {
     let mut pipe = Pipe::open();
@@ -120,7 +120,7 @@ async fn watched_resources_and_own_tasks_are_told_of() {
         params: raw(&state).into(),
     };
     pipe.fixture.announce(task("t1"));
-    // Whoever asks about what they may not know of is not told of it later either.
+    // A client that asks about a task that it may not see gets no updates about it later either.
     let asked = pipe.ask(Era::Legacy, &request(1, "tasks/get", json!({"taskId": "missing"}))).await;
     assert!(asked["error"].is_object());
     pipe.fixture.announce(task("missing"));
@@ -150,7 +150,7 @@ async fn a_connection_holds_its_requests_together_and_leaves_in_the_end() {
     question(&mut pipe).await;
     pipe.input = None;
     pipe.fixture.happened(&format!("leave {affinity}"), 1).await;
-    assert!(within(answered).await.is_err(), "nobody is left to answer");
+    assert!(within(answered).await.is_err(), "no client is left to answer");
     within(pipe.task).await.unwrap().unwrap();
 }
 
@@ -186,9 +186,10 @@ async fn subscriptions_hear_of_everything_they_asked_for() {
     pipe.fixture.happened("unwatch a:1", 1).await;
 }
 
-/// A server that is asked for its tools may ask the client something first: whoever waits must still listen.
+/// A server that is asked for its tools may ask the client something first, so the door must keep reading while it
+/// waits.
 #[tokio::test]
-async fn a_list_that_takes_long_holds_up_nobody_and_counts() {
+async fn a_slow_list_holds_up_no_other_request_and_counts() {
     let mut pipe = Pipe::open_with(|options| options.calls_in_flight_max = 1);
     let affinity = shake_hands(&mut pipe).await;
     pipe.fixture.give_lists(false);

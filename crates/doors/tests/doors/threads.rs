@@ -1,5 +1,5 @@
-//! Connections on several threads: what is limited is limited over all of them, they end together, and nothing that takes one of
-//! them long holds up another connection there.
+//! Connections on several threads: limits hold over all threads together, the threads end together, and work that keeps
+//! a thread busy holds up none of its other connections.
 
 use serde_json::json;
 use servanda_doors::{ServingOptions, http::DoorThreads};
@@ -14,14 +14,14 @@ use crate::{
 };
 
 const HEALTH: &[u8] = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-/// More than a call may bring that is made on the thread of its connection.
+/// More bytes than a call may have to run on its connection's thread.
 const LARGE: usize = 17 * 1024;
 
 fn on_threads(count: usize) -> ServingOptions {
     ServingOptions { threads: DoorThreads::start(count).unwrap(), ..ServingOptions::default() }
 }
 
-/// The text that a call was answered with.
+/// The text of a call's answer.
 async fn text_of(server: &Server, tool: &str, padding: usize) -> String {
     let params = json!({"name": tool, "arguments": {"padding": "x".repeat(padding)}});
     let answer = server.send(&modern(1, "tools/call", params)).await;

@@ -1,4 +1,5 @@
-//! Messages as bytes. Parameters and results are put in as they are: the bytes that were decided about are the bytes that leave.
+//! Writes messages as bytes. Parameters and results are inserted unchanged: the bytes that were judged are the bytes
+//! that are sent.
 
 use std::{io::Write as _, ops::Range};
 
@@ -7,7 +8,7 @@ use serde::Serialize;
 use super::{Id, RpcError};
 use crate::{fields::method, lines::push_on_one_line};
 
-/// A request in the making, written without texts in between. What is put in stands on one line.
+/// A request that is being written, without intermediate strings. Everything inserted is put on one line.
 #[derive(Debug)]
 pub struct RequestBody {
     bytes: Vec<u8>,
@@ -15,7 +16,7 @@ pub struct RequestBody {
 }
 
 impl RequestBody {
-    /// Begins one. `bytes_expected` are the members to come.
+    /// Begins a request. `bytes_expected` is the size of the members to come.
     pub fn new(id: i64, method: &str, bytes_expected: usize) -> Self {
         let mut bytes = Vec::with_capacity(method.len() + bytes_expected + 512);
         bytes.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
@@ -27,14 +28,14 @@ impl RequestBody {
         Self { bytes, first: true }
     }
 
-    /// Adds a member of `params`. `json` must be JSON. Says where it stands.
+    /// Adds a member of `params` and returns its range. `json` must be JSON.
     pub fn add(&mut self, name: &str, json: &[u8]) -> Range<usize> {
         let start = self.begin(name);
         push_on_one_line(&mut self.bytes, json);
         start..self.bytes.len()
     }
 
-    /// The same with a text.
+    /// The same with a string.
     pub fn add_text(&mut self, name: &str, text: &str) -> Range<usize> {
         let start = self.begin(name);
         let _ = serde_json::to_writer(&mut self.bytes, text);
@@ -50,7 +51,7 @@ impl RequestBody {
         self.bytes.len()
     }
 
-    /// Adds `_meta`, where there is something to say in it, and ends the request.
+    /// Adds `_meta`, if there is any, and ends the request.
     pub fn finish(mut self, meta: Option<&str>) -> Vec<u8> {
         if let Some(meta) = meta {
             self.add("_meta", meta.as_bytes());
@@ -72,7 +73,7 @@ pub fn notification(method: &str, params: Option<&str>) -> Vec<u8> {
     close([r#"{"jsonrpc":"2.0","method":"#, &method].concat(), params)
 }
 
-/// The notification that a request of ours is not to be answered any more.
+/// The notification that a request of ours needs no answer any more.
 pub fn cancelled(id: &Id, reason: Option<&str>) -> Vec<u8> {
     let reason = reason.map_or_else(String::new, |reason| format!(r#","reason":{}"#, to_json(reason)));
     notification(method::CANCELLED, Some(&format!(r#"{{"requestId":{}{reason}}}"#, to_json(id))))
@@ -84,7 +85,7 @@ pub fn response(id: &Id, result: &str) -> Vec<u8> {
     [r#"{"jsonrpc":"2.0","id":"#, &id, r#","result":"#, result, "}"].concat().into_bytes()
 }
 
-/// The bytes of a failure; without an id where the request's could not be read: the protocol's schemas forbid a null one.
+/// The bytes of a failure. It has no id if the request's id could not be read: the protocol's schemas forbid a null id.
 pub fn failure(id: Option<&Id>, error: &RpcError) -> Vec<u8> {
     let id = id.map_or_else(String::new, |id| format!(r#""id":{},"#, to_json(id)));
     format!(r#"{{"jsonrpc":"2.0",{id}"error":{}}}"#, to_json(error)).into_bytes()
@@ -95,7 +96,7 @@ pub fn batch(messages: &[Vec<u8>]) -> Vec<u8> {
     [b"[".as_slice(), &messages.join(b",".as_slice()), b"]"].concat()
 }
 
-/// JSON of what always has a JSON form: our own ids, names and error objects.
+/// Serializes a value that always has a JSON form: our own ids, names and error objects.
 pub fn to_json<T: Serialize + ?Sized>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }

@@ -1,16 +1,16 @@
-//! Leaves members out of JSON in one pass over its tokens, whatever its depth.
+//! Removes members from JSON in one pass over its tokens, whatever its depth.
 
 use std::borrow::Cow;
 
 use super::{META, tokens::JsonToken};
 use crate::envelope::to_json;
 
-/// Whether a member is left out, by whether it stands in `_meta` and by its name.
+/// Whether a member is removed, by whether it is in `_meta` and by its name.
 pub(super) type JsonMemberFilter<'u> = &'u dyn Fn(bool, &str) -> bool;
 
-/// The JSON without unwanted members; none if there are none. `tokens` are those of `json`.
+/// The JSON without unwanted members; `None` if there are none. `tokens` are those of `json`.
 ///
-/// A name that is no text is no unwanted name, and the rest of the JSON is stripped all the same.
+/// A name that is not text is never unwanted; the rest of the JSON is stripped all the same.
 pub(super) fn stripped(
     json: &str,
     tokens: impl Iterator<Item = JsonToken>,
@@ -30,30 +30,30 @@ pub(super) fn stripped(
     stripping.copy.finish(json)
 }
 
-/// How far the pass is.
+/// The state of the pass.
 struct MemberStripper<'a> {
     json: &'a str,
     is_unwanted: JsonMemberFilter<'a>,
-    /// The arrays and objects that hold the next token: whether each is the object of a `_meta`.
+    /// For each array and object around the next token: whether it is the object of a `_meta`.
     inside: Vec<bool>,
     /// Whether the next value is that of a `_meta`.
     is_meta_next: bool,
-    /// How many arrays and objects hold the member that is being left out.
+    /// How many arrays and objects contain the member that is being removed.
     leaving: Option<usize>,
     copy: StrippedCopy,
 }
 
-/// What is written so far.
+/// The output so far.
 #[derive(Default)]
 struct StrippedCopy {
     written: String,
-    /// How many bytes of the JSON are written or left out.
+    /// How many bytes of the JSON are copied or removed.
     done: usize,
     has_left_out: bool,
 }
 
 impl MemberStripper<'_> {
-    /// None if the tokens are not those of the JSON.
+    /// Processes one token. `None` if the tokens are not those of the JSON.
     fn take(&mut self, token: JsonToken) -> Option<()> {
         match token {
             JsonToken::Open { is_object } => {
@@ -93,7 +93,7 @@ impl MemberStripper<'_> {
         }
         self.is_meta_next = name == META;
         if let Cow::Owned(name) = name {
-            // A name that was written with escapes is written plainly, so that every reader finds the same name.
+            // A name with escapes is written without them, so that every reader finds the same name.
             self.copy.until(self.json, start - 1)?;
             self.copy.written.push_str(&to_json(&name));
             self.copy.done = end + 1;
@@ -109,7 +109,7 @@ impl StrippedCopy {
         Some(())
     }
 
-    /// Leaves out the last member of an object that closes at `at`, and the comma before it.
+    /// Removes the last member of an object that closes at `at`, and the comma before it.
     fn leave_out_last(&mut self, at: usize) {
         let kept = self.written.trim_ascii_end();
         let kept = kept.strip_suffix(',').unwrap_or(kept).len();
@@ -123,7 +123,7 @@ impl StrippedCopy {
     }
 }
 
-/// The text that is written between quotation marks; none if it is no text. Borrowed if it has no escapes.
+/// Decodes the text between quotation marks; `None` if it is not valid text. Borrowed if it has no escapes.
 fn decoded(quoted: &str) -> Option<Cow<'_, str>> {
     if quoted.contains('\\') {
         return serde_json::from_str::<String>(quoted).ok().map(Cow::Owned);

@@ -1,6 +1,6 @@
-//! The tokens of JSON that is known to be JSON, in one pass: what opens and closes, what separates, and texts.
+//! The tokens of valid JSON, in one pass: brackets, commas, and texts.
 //!
-//! Numbers and words such as `true` are no tokens, because no check here needs them.
+//! Numbers and words such as `true` are not tokens, because no check here needs them.
 
 /// A token and its place in the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(super) enum JsonToken {
     Text { start: usize, end: usize, is_name: bool },
 }
 
-/// The tokens from `at` on. It only goes forward, so that the work is in proportion to the bytes.
+/// The tokens from `at` on. It only moves forward, so the work is proportional to the bytes.
 #[derive(Debug)]
 pub(super) struct JsonTokens<'a> {
     json: &'a [u8],
@@ -57,7 +57,7 @@ impl Iterator for JsonTokens<'_> {
     }
 }
 
-/// How many bytes of a text there are before the quotation mark that ends it.
+/// The number of bytes of a text before its closing quotation mark.
 pub(super) fn string_end(text: &[u8]) -> usize {
     let mut escaped = false;
     let end = text.iter().position(|&byte| {

@@ -90,7 +90,7 @@ struct UpdateCustomerEmail {
     email: EmailAddress,
 }
 
-/// Reads one customer, or says that there is none.
+/// Reads one customer, or declines if there is none.
 pub(super) fn customer(connection: &Connection, customer_id: &str) -> SampleToolOutcome {
     connection
         .prepare_cached("SELECT * FROM customers WHERE customer_id = ?1")?

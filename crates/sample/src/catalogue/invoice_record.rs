@@ -14,7 +14,7 @@ pub(super) const QUANTITY_MAX: i64 = 100_000;
 pub(super) const UNIT_CENTS_MAX: i64 = 100_000_000;
 pub(super) const STATUSES: [&str; 4] = ["draft", "open", "paid", "void"];
 
-/// Reads one invoice with its lines, or says that there is none.
+/// Reads one invoice with its lines, or declines if there is none.
 pub(super) fn invoice(connection: &Connection, invoice_id: &str) -> SampleToolOutcome {
     let mut invoice = connection
         .prepare_cached("SELECT * FROM invoice_summaries WHERE invoice_id = ?1")?
@@ -37,7 +37,7 @@ pub(super) fn invoice(connection: &Connection, invoice_id: &str) -> SampleToolOu
     Ok(invoice)
 }
 
-/// An invoice with its lines, as `get_invoice` and everything that changes one returns it.
+/// An invoice with its lines, as `get_invoice` and every changing tool return it.
 pub(super) fn invoice_schema() -> Value {
     let mut properties = summary_properties();
     schema::set(&mut properties, "lines", schema::list(line_schema()));

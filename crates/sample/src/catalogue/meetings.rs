@@ -1,6 +1,6 @@
 //! Meetings: booking one.
 //!
-//! Checks no calendar for conflicts and invites nobody: a booked meeting is a row, and an effect.
+//! Checks no calendar for conflicts and sends no invitations: a booked meeting is a row, and an effect.
 
 use rusqlite::params;
 use serde::Deserialize;

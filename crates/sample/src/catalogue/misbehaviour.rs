@@ -1,8 +1,8 @@
 //! Misbehaviour: everything an upstream can do to a gateway short of attacking the machine.
 //!
-//! Responsible for breaking one rule at a time, on purpose and repeatably. Names are honest so that
-//! tests read well; descriptions are not warnings a gateway could rely on. Never ends the process:
-//! dying is reported to the caller of `serve`, whose process it is.
+//! Responsible for breaking one rule at a time, on purpose and repeatably. The names are honest so that tests read
+//! well; a gateway must not rely on the descriptions as warnings. Never ends the process: `serve` reports the request
+//! to die to its caller, which owns the process.
 
 use std::thread;
 use std::time::Duration;

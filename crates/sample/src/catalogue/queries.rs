@@ -1,7 +1,8 @@
-//! Queries: whatever SQL it is given, on the company's own books.
+//! Queries: runs any SQL on the company's own books.
 //!
-//! Careless on purpose, as many servers are: `read_query` does not look at what it runs, so that nothing but whoever stands in
-//! front of it keeps a `DELETE` from being a read. Both take the same argument. What changed something is counted like any effect.
+//! Careless on purpose, as many servers are: `read_query` does not check what it runs, so only a gateway in front of it
+//! keeps a `DELETE` from being called as a read. Both tools take the same argument. A query that changed something is
+//! counted like any effect.
 
 use rusqlite::{Connection, types::ValueRef};
 use serde::Deserialize;
@@ -44,7 +45,7 @@ struct QueryArguments {
     query: String,
 }
 
-/// What came of a statement.
+/// The result of a statement.
 struct QueryResult {
     rows: Vec<Value>,
     rows_changed: u64,

@@ -1,7 +1,7 @@
 //! Reports: what happened, in numbers.
 //!
-//! Reads only. Home of the one honest tool that takes steps and tells how far it got, of the count
-//! that proves which effects were real, and of the beta tool that comes and goes.
+//! Reads only. Contains the one honest tool that reports progress, the count that proves which effects were real, and
+//! the beta tool that can be shown and hidden.
 
 use std::thread;
 use std::time::Duration;
@@ -132,7 +132,7 @@ fn count_invoices(company: &Company, month: &str, status: Option<&str>) -> Sampl
     })
 }
 
-/// Sums per currency over the invoices a condition of this module's own picks.
+/// Sums per currency over the invoices that a condition of this module selects.
 fn amounts(company: &Company, condition: &'static str, argument: &str) -> SampleToolOutcome {
     company.read(|connection| {
         let mut statement = connection.prepare_cached(&format!(

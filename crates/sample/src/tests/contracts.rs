@@ -38,7 +38,7 @@ fn every_contract_is_admitted_beside_the_others() {
         let admitted = admit(contract, &registered).unwrap_or_else(|rejection| panic!("{file}: {rejection}"));
         let identity = &admitted.contract().identity;
         let key = (identity.name.clone(), identity.version.clone());
-        assert!(registered.insert(key, admitted.digest()).is_none(), "{file}: a name stands twice");
+        assert!(registered.insert(key, admitted.digest()).is_none(), "{file}: a name is used twice");
     }
 }
 

@@ -35,7 +35,7 @@ fn each_answers_as_often_as_it_is_named_for() {
     for (tool, arguments, expected) in table {
         let conversation = provoke(tool, arguments);
         assert_eq!(answers(&conversation, &json!(1)), expected, "{tool}");
-        assert_eq!(answers(&conversation, &json!(2)), 1, "{tool} blocks nobody");
+        assert_eq!(answers(&conversation, &json!(2)), 1, "{tool} blocks no other call");
         conversation.ended.unwrap();
     }
 }
@@ -68,7 +68,7 @@ fn two_answers_differ() {
 }
 
 #[test]
-fn the_other_id_is_nobody_s() {
+fn the_other_id_belongs_to_no_request() {
     let conversation = provoke("misbehave_answer_other_id", json!({}));
     assert_eq!(answers(&conversation, &json!(100_001)), 1);
     let mut request = call(1, "misbehave_answer_other_id", json!({}));

@@ -200,7 +200,7 @@ fn progress_is_told_only_to_those_who_asked() {
 }
 
 #[test]
-fn list_changes_reach_whoever_may_hear_of_them() {
+fn list_changes_reach_the_clients_that_asked_for_them() {
     let toggle = |id| call(id, "admin_toggle_beta_tools", json!({}));
     let listen = |id, wanted: bool| {
         modern(id, "subscriptions/listen", json!({ "notifications": { "toolsListChanged": wanted } }))

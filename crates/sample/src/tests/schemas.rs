@@ -1,4 +1,5 @@
-//! Everything said, checked against the protocol's own schemas; where they are missing the tests are skipped and counted, and fail in CI.
+//! Checks every sent message against the protocol's own schemas. If the schemas are missing, the tests are skipped and
+//! counted, and fail in CI.
 
 use std::fs;
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{HONEST, call, converse, modern};
 use crate::SampleOptions;
 
-/// One call every honest tool serves, and a part of what it answers with.
+/// One call for every honest tool, and a part of its answer.
 fn served() -> Vec<(&'static str, Value, Value)> {
     let line = json!({ "description": "Audit", "quantity": 3, "unit_cents": 2500 });
     let draft = json!({
@@ -101,7 +101,7 @@ fn lists_are_filtered() {
     }
 }
 
-/// Calls that must be declined, and a part of what the agent reads.
+/// Calls that must be declined, and a part of the text that the agent reads.
 fn declined() -> Vec<(&'static str, Value, &'static str)> {
     let draft = |key: &str, value: Value| {
         let mut draft = served()[5].1.clone();
@@ -190,7 +190,7 @@ fn effects_are_counted_by_kind_and_survive_a_restart() {
     assert_eq!(count["structuredContent"], expected);
 }
 
-/// The carelessness that the gateway is there for.
+/// The carelessness against which the gateway protects.
 #[test]
 fn a_read_query_runs_whatever_it_is_given() {
     let delete = json!({ "query": "DELETE FROM payments" });

@@ -91,7 +91,7 @@ fn a_token_that_lacks_a_scope_is_told_every_scope_at_once() {
     let token = issuer.token(&gateway.resource(), &json!({}));
     let effects = world.effects();
     let challenge = format!(
-        r#"Bearer error="insufficient_scope", error_description="more scopes are needed for this call", scope="{READ} {WRITE}", resource_metadata="http://{}/.well-known/oauth-protected-resource/mcp""#,
+        r#"Bearer error="insufficient_scope", error_description="this call needs more scopes", scope="{READ} {WRITE}", resource_metadata="http://{}/.well-known/oauth-protected-resource/mcp""#,
         gateway.address
     );
     let pay = || json!({ "name": "company__pay_invoice", "arguments": payment(100) });

@@ -1,4 +1,4 @@
-//! Several messages in one POST, which only 2025-03-26 has: taken one after the other, answered together.
+//! Several messages in one POST, which only 2025-03-26 allows: handled one after the other, answered together.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::{
     running_request::RunningRequest,
 };
 
-/// What came of a batch's messages.
+/// The answers to a batch's messages.
 struct HttpBatchAnswers {
     authority: Arc<AuthenticatedCaller>,
     answers: Vec<Vec<u8>>,
@@ -37,7 +37,7 @@ pub(super) fn is_batch(bytes: &[u8]) -> bool {
     bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
 }
 
-/// Answers a batch; nobody but a session of the one revision that has them may send one.
+/// Answers a batch. Only sessions of the one revision that has batches may send one.
 pub(super) async fn post<G: Gateway>(
     door: &HttpDoor<G>,
     http_request: &AuthenticatedRequest,
@@ -48,7 +48,7 @@ pub(super) async fn post<G: Gateway>(
         Ok(_) | Err(_) => return Err(not_a_message(bytes)),
     };
     if http_request.headers.contains_key(header::IDEMPOTENCY_KEY) {
-        let message = "the header `Idempotency-Key` is about one call, and a batch may have several";
+        let message = "the header `Idempotency-Key` is for a single call, and a batch may have several";
         return Err(ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, message)
             .hint("give each call its own key in `_meta[\"servanda/idempotency-key\"]`"));
     }
@@ -57,7 +57,7 @@ pub(super) async fn post<G: Gateway>(
         let max = door.batch_messages_max;
         return Err(ProtocolFault::invalid_request(
             StatusCode::BAD_REQUEST,
-            format!("a batch has 1 to {max} messages"),
+            format!("a batch must have 1 to {max} messages"),
         ));
     }
     let mut gathered = HttpBatchAnswers::new(Arc::clone(&http_request.authority));
@@ -103,7 +103,7 @@ impl HttpBatchAnswers {
         }
     }
 
-    /// The result, where there is one at once.
+    /// The result, if it is there at once.
     async fn answer<G: Gateway>(
         &mut self,
         door: &HttpDoor<G>,
@@ -168,10 +168,10 @@ impl HttpBatchAnswers {
     }
 }
 
-/// What everybody else is told who sends a batch.
+/// The error for a batch outside a session of that revision.
 fn not_a_message(bytes: &[u8]) -> ProtocolFault {
     match Message::parse(bytes) {
         Err(error) => ProtocolFault::from_envelope_error(&error),
-        Ok(_) => ProtocolFault::internal("a batch is not a message"),
+        Ok(_) => ProtocolFault::internal("a batch is not a single message"),
     }
 }

@@ -1,11 +1,12 @@
-//! Open connections, and which of them wait, that is, have no request under way. When all places are taken, a newcomer gets the place
-//! of a waiting connection of the peer that has most of them. Connections that had time to send a request and sent none go first, then
-//! idle ones, and last those that were just opened or just answered; among equals the one that has waited longest goes. So a peer that
-//! opens connections and sends nothing loses its own places first, and a connection with a request under way is never ended.
+//! Open connections, and which of them are waiting, that is, have no request in progress. When all places are taken, a
+//! new connection gets the place of a waiting connection of the peer that has most of them. Connections that had time
+//! to send a request and sent none go first, then idle ones, and last those that were just opened or just answered;
+//! among equals the one that has waited longest goes. So a peer that opens connections and sends nothing loses its own
+//! places first, and a connection with a request in progress is never ended.
 //!
-//! A request is under way until its answer is written. The answer to a caller who was not let in keeps no place, and neither does an answer
-//! of which the client takes nothing for too long: such a connection waits. A connection on which all answers stall is ended even if no
-//! newcomer needs its place.
+//! A request is in progress until its answer is written. The answer to a rejected caller keeps no place, and neither
+//! does an answer that the client does not read for too long: such a connection counts as waiting. A connection on
+//! which all answers stall is ended even if no new connection needs its place.
 //!
 //! One peer may be many clients behind one address, so the number of a peer's requests is not limited here.
 
@@ -23,11 +24,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::progress::AnswerProgress;
 
-/// The waiting connections of one peer may hold one in so many of the places.
+/// The waiting connections of one peer may hold one in `WAITING_SHARE` places.
 const WAITING_SHARE: usize = 2;
 /// How long a connection that was just opened or just answered may wait before it counts as silent or idle.
 const NEW_FOR: Duration = Duration::from_secs(1);
-/// How many times a connection is looked at while an answer may stall.
+/// How often a connection is checked within the time that an answer may stall.
 const STALL_LOOKS: u32 = 4;
 
 /// All open connections.
@@ -44,18 +45,18 @@ struct OpenConnections {
     by_number: BTreeMap<u64, Arc<HttpConnection>>,
 }
 
-/// One connection. It is forgotten when its [`ConnectionGuard`] is dropped.
+/// One connection. It is removed when its [`ConnectionGuard`] is dropped.
 #[derive(Debug)]
 pub(super) struct HttpConnection {
     pub(super) peer: IpAddr,
     /// Whether it ever sent a request.
     asked: AtomicBool,
-    /// Its requests whose answers are not written to the end.
+    /// Its requests whose answers are not fully written.
     requests: Mutex<Vec<UnwrittenAnswer>>,
-    /// How long a client may take nothing of an answer.
+    /// How long a client may leave an answer unread.
     stall_max: Duration,
     waiting_since: Mutex<Instant>,
-    /// Cancelled when its place is needed.
+    /// Cancelled when another connection needs its place.
     pub(super) ended: CancellationToken,
 }
 
@@ -67,7 +68,7 @@ pub(super) struct ConnectionGuard {
     connections: Arc<HttpConnections>,
 }
 
-/// A request whose answer is not written to the end.
+/// A request whose answer is not fully written.
 #[derive(Debug)]
 struct UnwrittenAnswer {
     progress: Arc<AnswerProgress>,
@@ -75,7 +76,7 @@ struct UnwrittenAnswer {
     keeps_place: bool,
 }
 
-/// Held while a request is under way.
+/// Held while a request is in progress.
 #[derive(Debug)]
 pub(super) struct AnswerGuard {
     connection: Arc<HttpConnection>,
@@ -88,7 +89,7 @@ impl HttpConnections {
         Arc::new(Self { waiting_per_peer_max, stall_max, open: Mutex::default() })
     }
 
-    /// Takes a connection in. If its peer has too many waiting connections, one of them is ended.
+    /// Adds a connection. If its peer has too many waiting connections, one of them is ended.
     pub(super) fn enter(self: &Arc<Self>, peer: IpAddr) -> ConnectionGuard {
         let connection = Arc::new(HttpConnection {
             peer,
@@ -110,7 +111,7 @@ impl HttpConnections {
         ConnectionGuard { number, connection, connections: Arc::clone(self) }
     }
 
-    /// Ends a waiting connection. False if none waits.
+    /// Ends a waiting connection. False if none is waiting.
     pub(super) fn make_room(&self) -> bool {
         let open = self.open();
         let mut counts: HashMap<IpAddr, usize> = HashMap::new();
@@ -127,7 +128,7 @@ impl HttpConnections {
 }
 
 impl OpenConnections {
-    /// Connections that have no request under way and are not about to end.
+    /// Connections that have no request in progress and are not being ended.
     fn waiting(&self) -> impl Iterator<Item = &Arc<HttpConnection>> {
         let waits = |connection: &&Arc<HttpConnection>| connection.is_waiting() && !connection.ended.is_cancelled();
         self.by_number.values().filter(waits)
@@ -141,7 +142,7 @@ fn end_oldest<'a>(waiting: impl Iterator<Item = &'a Arc<HttpConnection>>) -> boo
     })
 }
 
-/// What a waiting connection is worth; the least is ended first.
+/// How much a waiting connection is worth keeping; the lowest rank is ended first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum EvictionRank {
     /// It had time to send a request and sent none.
@@ -153,7 +154,7 @@ enum EvictionRank {
 }
 
 impl HttpConnection {
-    /// A request begins.
+    /// Registers a new request.
     pub(super) fn begin_request(self: &Arc<Self>) -> AnswerGuard {
         self.asked.store(true, Ordering::Relaxed);
         let progress = Arc::<AnswerProgress>::default();
@@ -161,7 +162,7 @@ impl HttpConnection {
         AnswerGuard { connection: Arc::clone(self), progress }
     }
 
-    /// Waits until all answers under way stall. Cancel safe.
+    /// Waits until all answers in progress stall. Cancel safe.
     pub(super) async fn stalls(&self) {
         loop {
             tokio::time::sleep(self.stall_max / STALL_LOOKS).await;
@@ -196,7 +197,7 @@ impl HttpConnection {
 }
 
 impl AnswerGuard {
-    /// The request no longer keeps the connection's place.
+    /// Makes the request stop keeping the connection's place.
     pub(super) fn release_connection(&self) {
         *self.connection.waiting_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         let mut requests = self.connection.requests();
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_nobody_takes_or_nobody_let_in_keeps_no_place() {
+    fn an_answer_that_is_not_read_or_rejects_its_caller_keeps_no_place() {
         let connections = HttpConnections::new(100, Duration::ZERO);
         let connection_guard = connections.enter(peer(1));
         let working = connection_guard.connection.begin_request();

@@ -1,8 +1,8 @@
-//! Accepts connections, as many as there is room for and only for as long as they ask something; when asked to stop, lets
-//! go of them in order: nobody new, streams that only listen are closed, requests finish, and what does not finish in
-//! time is given up. Until then newcomers are told that the gateway drains, and health checks are answered.
+//! Accepts connections up to a limit, and closes those that send no requests. On shutdown it closes in order: new
+//! connections are refused, streams that only listen are closed, running requests finish, and those that do not finish
+//! in time are given up. Until then new connections are told that the gateway drains, and health checks are answered.
 //!
-//! One task accepts, so that limits hold over all threads. What it accepts is served on one thread to its end.
+//! One task accepts, so that limits hold over all threads. A connection is served on one thread to its end.
 
 mod connections;
 mod paced_body;
@@ -46,38 +46,39 @@ use super::{AuthOutcome, DoorRequestHead, DoorResponse, Router, health};
 /// How long a connection whose place is needed may take to write its last answer.
 const LAST_ANSWER_MAX: Duration = Duration::from_secs(1);
 
-/// How long a connection that has asked nothing is waited for when the door closes: its first request may be there already, and its
-/// thread has not looked yet.
+/// How long the closing door waits for a connection that has sent no request: its first request may have arrived
+/// without its thread having read it.
 const FIRST_REQUEST_MAX: Duration = Duration::from_millis(100);
 
-/// How often it is looked whether a connection has come to wait while a new one has no place.
+/// How often the door checks for a waiting connection while a new one has no place.
 const ROOM_LOOK: Duration = Duration::from_millis(250);
 
-/// How long requests may take to finish, by default.
+/// How long running requests may take to finish, by default.
 pub const DRAIN_MS_MAX: u64 = 10_000;
-/// How long answers that were given up may take to be written.
+/// How long the answers to requests that were given up may take to be written.
 const GIVE_UP_MS_MAX: u64 = 1000;
-/// How long to wait when the system has no connection to give, as when there are too many open files.
+/// How long to pause when the system cannot accept a connection, for example because too many files are open.
 const ACCEPT_PAUSE_MS: u64 = 1000;
 
-/// Requests under way on one HTTP/2 connection.
+/// Requests in progress on one HTTP/2 connection.
 const STREAMS_PER_CONNECTION_MAX: u32 = 64;
 
-/// Connections that are told at once that the gateway drains.
+/// New connections that are answered at once while the gateway drains.
 const NEWCOMERS_MAX: usize = 64;
 
-/// How the HTTP door's connections are served, whatever is served on them.
+/// How the HTTP door serves connections, independent of what it serves on them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServingOptions {
-    /// Connections open at once. Beyond that, a new connection ends one without a request under way; if there is none, it waits.
+    /// Connections open at once. Beyond that, a new connection ends one without a request in progress; if there is
+    /// none, it waits.
     pub connections_max: usize,
     /// How long a connection may take to send the head of its first request.
     pub first_head_read_ms_max: u64,
     /// How long an idle connection may take to send the head of its next request.
     pub head_read_ms_max: u64,
-    /// How long a client may take nothing of an answer that is ready. After that its connection keeps no place and is ended.
+    /// How long a client may leave a ready answer unread. After that its connection keeps no place and is ended.
     pub stall_ms_max: u64,
-    /// How long requests may finish when shutdown was asked for.
+    /// How long running requests may take to finish after shutdown was requested.
     pub drain_ms_max: u64,
     /// Which threads serve connections.
     pub threads: DoorThreads,
@@ -99,25 +100,25 @@ struct ConnectionServer<G> {
     serves: ServiceScope,
     first_head_read_max: Duration,
     connections: Arc<HttpConnections>,
-    /// Tokens of this thread's own: who waits for a token locks it.
+    /// This thread's own tokens, because waiting on a token locks it.
     draining: Arc<DrainSignals>,
     shared_timer: Arc<SharedTimer>,
     closing: CancellationToken,
-    /// Connections that outlast everything are dropped.
+    /// Cancelled to drop the connections that are still open at the very end.
     end: CancellationToken,
 }
 
-/// What is answered.
+/// Which requests are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ServiceScope {
     Everything,
-    /// Questions about the gateway's health; all else is turned away.
+    /// Health checks only; all other requests are refused.
     Health,
 }
 
-/// Serves until `shutdown` is cancelled and what was under way has finished, as long as `serving` lets it take.
+/// Serves until `shutdown` is cancelled and the running requests have finished, for as long as `serving` allows.
 ///
-/// Dropping the future stops accepting; connections already open live on until they end by themselves, or their thread does.
+/// Dropping the future stops accepting; open connections live on until they end by themselves, or their thread does.
 pub async fn serve_with<G: Gateway>(
     listener: TcpListener,
     router: Router<G>,
@@ -156,8 +157,8 @@ pub async fn serve_with<G: Gateway>(
     }
 }
 
-/// Serves one connection whose bytes come another way than over a socket of this door, to its end or until `shutdown` is cancelled and
-/// its request has finished.
+/// Serves one connection whose bytes do not come from a socket of this door. Returns when the connection ends, or when
+/// `shutdown` is cancelled and its request has finished.
 pub async fn serve_stream<G: Gateway>(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: Router<G>,
@@ -186,7 +187,7 @@ impl Default for ServingOptions {
 /// A connection that was accepted, and its place among all of them.
 type AcceptedConnection = ((TcpStream, ConnectionGuard), OwnedSemaphorePermit);
 
-/// The hosts of connections: one for each thread, and one for the runtime that accepts.
+/// One server for each thread, and one for the runtime that accepts.
 struct ConnectionServers<G> {
     here: Arc<ConnectionServer<G>>,
     threads: Vec<Arc<ConnectionServer<G>>>,
@@ -213,7 +214,7 @@ impl<G: Gateway> ConnectionServers<G> {
         Self { here: host(), threads: (0..serving.threads.count()).map(|_| host()).collect() }
     }
 
-    /// Has a connection served to its end, on a thread if there is one.
+    /// Hands a connection over to be served to its end, on a thread of its own if there are any.
     fn hand_over(
         &self,
         connections: &TaskTracker,
@@ -230,7 +231,7 @@ impl<G: Gateway> ConnectionServers<G> {
         };
         let host = Arc::clone(self.threads.get(thread.number).unwrap_or(&self.here));
         let runtime = thread.runtime.clone();
-        // Another runtime's connection would wake that runtime first, for every byte.
+        // A connection registered with another runtime would wake that runtime first, for every byte.
         let serving = async move {
             match connection.into_std().and_then(TcpStream::from_std) {
                 Ok(connection) => host.serve_connection(connection, &connection_guard).await,
@@ -250,7 +251,7 @@ fn first_head_read_max(serving: &ServingOptions) -> Duration {
     Duration::from_millis(serving.first_head_read_ms_max.min(serving.head_read_ms_max))
 }
 
-/// A zero would end every connection at once.
+/// Zero would end every connection at once.
 fn stall_max(serving: &ServingOptions) -> Duration {
     Duration::from_millis(serving.stall_ms_max.max(1))
 }
@@ -258,19 +259,19 @@ fn stall_max(serving: &ServingOptions) -> Duration {
 fn protocol(head_read_max: Duration) -> Builder<TokioExecutor> {
     let mut protocol = Builder::new(TokioExecutor::new());
     protocol.http1().timer(TokioTimer::new()).header_read_timeout(head_read_max);
-    // HTTP/2 has no such limit: a client that is gone is found out by not answering.
+    // HTTP/2 has no such limit: a client that is gone is detected because it does not answer pings.
     let mut http2 = protocol.http2();
     http2.timer(TokioTimer::new()).keep_alive_interval(head_read_max).keep_alive_timeout(head_read_max);
     http2.max_concurrent_streams(STREAMS_PER_CONNECTION_MAX);
     protocol
 }
 
-/// The next connection.
+/// Accepts the next connection.
 async fn next_connection(listener: &TcpListener) -> (TcpStream, IpAddr) {
     loop {
         match listener.accept().await {
             Ok((connection, peer)) => return (connection, peer.ip()),
-            // The client was gone before it was its turn.
+            // The client left before it was accepted.
             Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) => {
             }
             Err(error) => {
@@ -282,7 +283,7 @@ async fn next_connection(listener: &TcpListener) -> (TcpStream, IpAddr) {
 }
 
 impl<G: Gateway> ConnectionServer<G> {
-    /// For connections that come while the door drains.
+    /// For connections that arrive while the door drains.
     fn for_newcomers(router: &Router<G>, serving: &ServingOptions, draining: &DrainSignals) -> Self {
         Self {
             protocol: protocol(head_read_max(serving)),
@@ -297,11 +298,12 @@ impl<G: Gateway> ConnectionServer<G> {
         }
     }
 
-    /// The next connection, once there is room for it. If there is none, a connection without a request under way is ended.
+    /// Accepts the next connection, once there is room for it. If there is none, a connection without a request in
+    /// progress is ended.
     async fn accept(&self, listener: &TcpListener, room: &Arc<Semaphore>) -> AcceptedConnection {
         let (connection, peer) = next_connection(listener).await;
         loop {
-            // Looked at again: a connection may come to wait, or stall, after this one arrived.
+            // Checked again, because a connection may start to wait, or stall, after this one arrived.
             let is_made = room.available_permits() > 0 || self.connections.make_room();
             let look_again = if is_made { 2 * LAST_ANSWER_MAX } else { ROOM_LOOK };
             match tokio::time::timeout(look_again, Arc::clone(room).acquire_owned()).await {
@@ -312,8 +314,8 @@ impl<G: Gateway> ConnectionServer<G> {
         }
     }
 
-    /// Answers new connections while the door drains: with the health of the gateway, or that it is shutting down. They are closed
-    /// when this future is dropped, because no call of theirs was taken.
+    /// Answers new connections while the door drains: with the gateway's health, or with the news that it is shutting
+    /// down. They are closed when this future is dropped, because none of their calls was accepted.
     async fn refuse_newcomers(self, listener: &TcpListener) -> Infallible {
         let (host, room) = (Arc::new(self), Arc::new(Semaphore::new(NEWCOMERS_MAX)));
         let mut talks = JoinSet::new();
@@ -341,7 +343,7 @@ impl<G: Gateway> ConnectionServer<G> {
             _ => (health::draining_response(), AuthOutcome::Rejected),
         };
         if keeps_alive {
-            // A connection that stayed open would be ended in the middle of its next request.
+            // A connection kept open would be closed in the middle of its next request.
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         (response, standing)
@@ -351,17 +353,13 @@ impl<G: Gateway> ConnectionServer<G> {
     async fn serve_connection(self: &Arc<Self>, connection: TcpStream, connection_guard: &ConnectionGuard) {
         // An answer is several small writes; without this each can wait 40 ms for the acknowledgement of the last.
         if let Err(error) = connection.set_nodelay(true) {
-            tracing::debug!(%error, "a connection goes without TCP_NODELAY");
+            tracing::debug!(%error, "TCP_NODELAY cannot be set on a connection");
         }
         self.talk(connection, connection_guard).await;
     }
 
-    /// The same, whatever carries the bytes.
-    async fn talk(
-        self: &Arc<Self>,
-        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        connection_guard: &ConnectionGuard,
-    ) {
+    /// Serves any byte stream.
+    async fn talk(self: &Arc<Self>, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, seat: &Seat) {
         let asked = CancellationToken::new();
         let service = service_fn(|request: hyper::Request<Incoming>| {
             if !asked.is_cancelled() {
@@ -371,7 +369,7 @@ impl<G: Gateway> ConnectionServer<G> {
                 (Arc::clone(self), connection_guard.connection.peer, connection_guard.connection.begin_request());
             async move {
                 let (answer, standing) = host.answer(request, peer).await;
-                // Who was not let in must not keep a place by leaving the answer unread.
+                // A rejected caller must not keep a place by leaving the answer unread.
                 if standing == AuthOutcome::Rejected {
                     busy.release_connection();
                 }
@@ -379,7 +377,7 @@ impl<G: Gateway> ConnectionServer<G> {
             }
         });
         let mut talk = pin!(self.protocol.serve_connection(TokioIo::new(stream), service));
-        // Hyper's own limit begins only when it knows which HTTP is spoken, and some never say.
+        // Hyper's own limit begins only when it knows the HTTP version, and some clients never send enough to tell.
         let mut silent = pin!(async {
             if tokio::time::timeout(self.first_head_read_max, asked.cancelled()).await.is_ok() {
                 pending::<()>().await;
@@ -392,7 +390,7 @@ impl<G: Gateway> ConnectionServer<G> {
                 biased;
                 outcome = talk.as_mut() => {
                     if let Err(error) = outcome {
-                        tracing::debug!(error, "a connection ended badly");
+                        tracing::debug!(error, "a connection ended with an error");
                     }
                     return;
                 }
@@ -407,12 +405,12 @@ impl<G: Gateway> ConnectionServer<G> {
                 }
                 () = silent.as_mut() => return,
                 () = stalled.as_mut() => {
-                    tracing::debug!("a connection is ended: its client does not take its answers");
+                    tracing::debug!("a connection is closed: its client does not read its answers");
                     return;
                 }
                 () = self.closing.cancelled(), if !leaving => {
                     if !asked.is_cancelled() {
-                        // A connection without a request under way need not be waited for.
+                        // A connection without a request in progress need not be waited for.
                         tokio::select! {
                             biased;
                             _ = talk.as_mut() => return,

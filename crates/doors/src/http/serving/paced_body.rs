@@ -1,5 +1,5 @@
-//! The body of an answer, given out in short pieces, so that it shows whether the client takes them. A client that takes none for too
-//! long stalls the answer.
+//! The body of an answer, handed out in short pieces, which shows whether the client reads them. A client that reads
+//! none for too long stalls the answer.
 
 use std::{
     convert::Infallible,
@@ -13,19 +13,19 @@ use hyper::body::{Body, Frame, SizeHint};
 
 use super::{super::answer_body::AnswerBody, connections::AnswerGuard, progress::AnswerProgress};
 
-/// How much is given out at once. A client that takes this much in the time of a stall does not stall.
+/// How much is handed out at once. A client that reads this much within the stall time does not stall.
 const PIECE_BYTES_MAX: usize = 64 * 1024;
 
-/// The body of an answer. Its request counts as under way until the body is written, or stalls.
+/// The body of an answer. Its request counts as in progress until the body is written, or stalls.
 #[derive(Debug)]
 pub(super) struct PacedBody {
     body: AnswerBody,
-    /// What is left of the last frame.
+    /// The rest of the last frame.
     rest: Bytes,
     guard: AnswerGuard,
 }
 
-/// Takes note that there is a piece, and wakes who asks for it.
+/// Records that a piece is ready, and wakes the task that polls for it.
 struct ReadyWaker {
     progress: Arc<AnswerProgress>,
     waker: Waker,
@@ -48,7 +48,7 @@ impl Wake for ReadyWaker {
 }
 
 impl PacedBody {
-    /// The next frame. One that has to be waited for raises the alarm when it comes.
+    /// The next frame. If it is not ready yet, it is recorded as due when it arrives.
     fn next_frame(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let body = Pin::new(&mut self.body);
         if matches!(*body, AnswerBody::Whole(_)) {

@@ -1,20 +1,20 @@
-//! How far the answer to one request is: since when a piece of it is ready and its client does not take it. Who gives the pieces out,
-//! and what follows on a stall, is not known here.
+//! How far the answer to one request is: since when a piece of it has been ready without its client reading it.
+//! Deliberately not here: handing out the pieces, and what follows from a stall.
 
 use std::{
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-/// How far the answer to one request is.
+/// The progress of the answer to one request.
 #[derive(Debug, Default)]
 pub(super) struct AnswerProgress {
-    /// Since when a piece could be given out and was not asked for; none while there is no piece.
+    /// Since when a piece is ready that the connection has not polled for; `None` while no piece is ready.
     due_since: Mutex<Option<Instant>>,
 }
 
 impl AnswerProgress {
-    /// Whether the next piece was ready for that long and the connection did not ask for it.
+    /// Whether the next piece has been ready for that long and the connection did not poll for it.
     pub(super) fn is_stalled(&self, stall_max: Duration) -> bool {
         self.due().is_some_and(|since| since.elapsed() >= stall_max)
     }

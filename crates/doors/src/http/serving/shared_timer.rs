@@ -1,7 +1,8 @@
-//! A moment to wait, for the requests of one thread, without a timer for each. A timer that is due before all others costs a system
-//! call, and most requests are answered long before their moment is over. So one timer ticks for all of them, while there are any.
+//! Lets the requests of one thread sleep without a timer for each. A timer that is due before all others costs a system
+//! call, and most requests are answered long before their sleep is over. So one timer ticks for all of them, while
+//! there are any.
 //!
-//! A moment may take one tick longer than asked for.
+//! A sleep may take one tick longer than requested.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -13,12 +14,12 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// Between two ticks.
+/// The time between two ticks.
 const TICK: Duration = Duration::from_millis(200);
-/// Shorter moments have a timer of their own.
+/// Shorter sleeps have a timer of their own.
 const MOMENT_MIN: Duration = Duration::from_secs(1);
 
-/// The moments that requests of one thread wait for.
+/// The sleeps of one thread's requests.
 #[derive(Debug, Default)]
 pub(in crate::http) struct SharedTimer {
     waiting: Mutex<TickState>,
@@ -31,11 +32,11 @@ struct TickState {
     is_ticking: bool,
 }
 
-/// One who waits.
+/// One request that sleeps.
 struct TimerWaiter<'a>(&'a SharedTimer);
 
 impl SharedTimer {
-    /// Waits for a moment. Cancel safe.
+    /// Sleeps. Cancel safe.
     pub(in crate::http) async fn sleep(self: &Arc<Self>, moment: Duration) {
         if moment < MOMENT_MIN {
             return sleep(moment).await;
@@ -43,7 +44,7 @@ impl SharedTimer {
         let until = Instant::now() + moment;
         let _waiter = self.enter();
         loop {
-            // Made before the look at the clock, so that no tick after it is missed.
+            // Created before the clock is read, so that no tick after it is missed.
             let tick = self.tick.notified();
             if Instant::now() >= until {
                 return;
@@ -52,7 +53,7 @@ impl SharedTimer {
         }
     }
 
-    /// Counts one more answer that waits, and starts the ticking task if none runs.
+    /// Counts one more sleeping request, and starts the ticking task if none runs.
     fn enter(self: &Arc<Self>) -> TimerWaiter<'_> {
         let mut waiting = self.waiting();
         waiting.count += 1;
@@ -63,7 +64,7 @@ impl SharedTimer {
         TimerWaiter(self)
     }
 
-    /// Ticks until no answer waits.
+    /// Ticks until no request sleeps.
     async fn tick(self: Arc<Self>) {
         loop {
             sleep(TICK).await;
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_timer_ticks_for_all_and_stops_when_nobody_waits() {
+    async fn one_timer_ticks_for_all_and_stops_when_no_request_sleeps() {
         let moments = Arc::<SharedTimer>::default();
         let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
         let hour = Duration::from_hours(1);

@@ -1,8 +1,9 @@
-//! Threads that serve connections. Each has a runtime of its own, so that a connection, its requests and what they spawn stay
-//! on one thread, and a request wakes no other.
+//! Threads that serve connections. Each has a runtime of its own, so that a connection, its requests and what they
+//! spawn stay on one thread, and a request wakes no other.
 //!
-//! Which connections there are and how many there may be is not known here: one door accepts them all and hands each to the
-//! thread that has the fewest. What takes a thread long must be done elsewhere, because its other connections wait meanwhile.
+//! Deliberately not here: accepting and limiting connections. One door accepts them all and hands each to the thread
+//! that has the fewest. Work that keeps a thread busy for long must run elsewhere, because the thread's other
+//! connections wait meanwhile.
 
 use std::{
     io,
@@ -16,7 +17,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio_util::sync::CancellationToken;
 
 /// Threads that serve connections, or none: then the runtime that accepts connections serves them. The threads end when
-/// the last clone is dropped, and what runs on them is dropped then.
+/// the last clone is dropped, and so does what runs on them.
 #[derive(Debug, Clone, Default)]
 pub struct DoorThreads(Option<Arc<StartedThreads>>);
 
@@ -35,19 +36,19 @@ struct DoorThread {
 /// A connection's place on a thread, held while it is served there.
 #[derive(Debug)]
 pub(super) struct ThreadSlot {
-    /// Which thread, counted from zero.
+    /// The thread's number, from zero.
     pub(super) number: usize,
     pub(super) runtime: Handle,
     connections: Arc<AtomicUsize>,
 }
 
 impl DoorThreads {
-    /// No threads of their own.
+    /// No threads: the accepting runtime serves connections.
     pub const fn none() -> Self {
         Self(None)
     }
 
-    /// Starts so many threads.
+    /// Starts `count` threads.
     pub fn start(count: usize) -> io::Result<Self> {
         let mut started = StartedThreads { threads: Vec::with_capacity(count), end: CancellationToken::new() };
         for number in 0..count {
@@ -56,7 +57,7 @@ impl DoorThreads {
             let end = started.end.clone();
             std::thread::Builder::new().name(format!("door-{number}")).spawn(move || {
                 runtime.block_on(end.cancelled());
-                // Something may be at work that cannot be interrupted; everything that has to end has ended.
+                // A task that cannot be interrupted may still run; everything that had to end has ended.
                 runtime.shutdown_background();
             })?;
             started.threads.push(thread);
@@ -64,12 +65,12 @@ impl DoorThreads {
         Ok(Self((count > 0).then(|| Arc::new(started))))
     }
 
-    /// How many there are.
+    /// The number of threads.
     pub fn count(&self) -> usize {
         self.0.as_ref().map_or(0, |started| started.threads.len())
     }
 
-    /// A place on the thread that serves the fewest connections; none where there are no threads.
+    /// A place on the thread that serves the fewest connections; `None` if there are no threads.
     pub(super) fn take_slot(&self) -> Option<ThreadSlot> {
         let threads = self.0.as_ref()?.threads.iter().enumerate();
         let (number, thread) = threads.min_by_key(|(_, thread)| thread.connections.load(Ordering::Relaxed))?;

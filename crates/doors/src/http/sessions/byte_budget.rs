@@ -1,12 +1,12 @@
-//! Bytes that all sessions together may keep: a count, and who holds how much of it. Which of them are let go when there are
-//! too many is for whoever keeps them to say.
+//! A count of the bytes that all sessions together keep, and of each holder's part. The holders decide what they drop
+//! when the budget is exceeded.
 
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
 
-/// The count.
+/// The count of all sessions together.
 #[derive(Debug)]
 pub(super) struct SessionByteBudget {
     bytes: AtomicUsize,
@@ -25,7 +25,7 @@ impl SessionByteBudget {
         Self { bytes: AtomicUsize::new(0), bytes_max }
     }
 
-    /// Counts bytes. Whoever finds the budget exceeded afterwards has to let something go.
+    /// Counts bytes. A holder that finds the budget exceeded afterwards must drop something.
     pub(super) fn charge(self: &Arc<Self>, bytes: usize) -> ByteCharge {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         ByteCharge { budget: Arc::clone(self), bytes }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_let_go_counts_no_longer() {
+    fn dropped_bytes_no_longer_count() {
         let budget = Arc::new(SessionByteBudget::new(10));
         let first = budget.charge(10);
         assert!(!budget.is_exceeded());

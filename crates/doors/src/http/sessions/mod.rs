@@ -1,6 +1,6 @@
-//! Legacy sessions: which there are (`table`), where they begin and are found again (`registry`), what is written down of them
-//! (`note`), what their clients can still be sent (`replay_buffer`), and the task of each (`session_events`). What a session's
-//! requests are answered is not known here.
+//! Legacy sessions: the table of them (`table`), how they begin and are found again (`registry`), what is stored of
+//! them (`session_notes`), what can still be sent to their clients (`replay_buffer`), and the task of each
+//! (`session_events`). Deliberately not here: how a session's requests are answered.
 
 mod byte_budget;
 mod queue;

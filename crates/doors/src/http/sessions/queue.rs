@@ -8,7 +8,7 @@ use std::sync::{
 use bytes::Bytes;
 use tokio::sync::{Notify, mpsc};
 
-/// The end that is filled.
+/// The sending end.
 #[derive(Debug, Clone)]
 pub(super) struct FrameSender {
     frames: mpsc::Sender<Bytes>,
@@ -16,7 +16,7 @@ pub(super) struct FrameSender {
     bytes_max: usize,
 }
 
-/// The end that is read.
+/// The receiving end.
 #[derive(Debug)]
 pub(in crate::http) struct FrameReceiver {
     frames: mpsc::Receiver<Bytes>,
@@ -27,15 +27,15 @@ pub(in crate::http) struct FrameReceiver {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FrameRejected;
 
-/// The bytes that were not read yet.
+/// The bytes that were not received yet.
 #[derive(Debug, Default)]
 struct FrameQueueLoad {
     bytes: AtomicUsize,
     taken: Notify,
 }
 
-/// A queue for so many frames. Once it has more than these bytes it takes no further frame, so that even the longest has its
-/// turn.
+/// A queue for `frames_max` frames. Once it holds more than `bytes_max` bytes it accepts no further frame; so even a
+/// frame longer than that passes, on its own.
 pub(super) fn queue(frames_max: usize, bytes_max: usize) -> (FrameSender, FrameReceiver) {
     let (sender, receiver) = mpsc::channel(frames_max);
     let load = Arc::new(FrameQueueLoad::default());
@@ -47,10 +47,10 @@ impl FrameSender {
         if self.is_full() { Err(FrameRejected) } else { self.push_over_limit(frame) }
     }
 
-    /// The same for frames that are kept elsewhere within limits of their own.
+    /// The same without the limit of bytes, for frames that are kept elsewhere within limits of their own.
     pub(super) fn push_over_limit(&self, frame: Bytes) -> Result<(), FrameRejected> {
         let bytes = frame.len();
-        // Counted first: it may be read at once.
+        // Counted first: the frame may be received at once.
         self.load.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.frames.try_send(frame).map_err(|_| {
             self.load.bytes.fetch_sub(bytes, Ordering::Relaxed);
@@ -58,7 +58,7 @@ impl FrameSender {
         })
     }
 
-    /// Waits until another frame is taken, or nobody reads any more. Cancel safe.
+    /// Waits until the queue accepts another frame, or the receiver is gone. Cancel safe.
     pub(super) async fn wait_for_room(&self) {
         loop {
             let taken = self.load.taken.notified();
@@ -83,7 +83,7 @@ impl FrameSender {
 }
 
 impl FrameReceiver {
-    /// The next frame, nothing at the end. Cancel safe.
+    /// The next frame, or `None` at the end. Cancel safe.
     pub(in crate::http) async fn recv(&mut self) -> Option<Bytes> {
         let frame = self.frames.recv().await?;
         self.count_out(&frame);
@@ -97,7 +97,7 @@ impl FrameReceiver {
 
     fn count_out(&self, frame: &Bytes) {
         self.load.bytes.fetch_sub(frame.len(), Ordering::Relaxed);
-        // Several may wait: those who carry an answer, and the session events.
+        // Several tasks may wait: those that carry answers, and the session's own task.
         self.load.taken.notify_waiters();
     }
 }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waits_for_room_hears_of_it() {
+    async fn a_sender_that_waits_for_room_is_woken() {
         let (filling, mut reading) = queue(3, 10);
         filling.push(frame(11)).unwrap();
         let ((), read) = tokio::join!(filling.wait_for_room(), reading.recv());

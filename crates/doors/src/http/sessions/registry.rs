@@ -1,4 +1,4 @@
-//! Where legacy sessions begin, are found again after a restart, and end. How they are written down meanwhile is [`note`]'s business.
+//! Begins legacy sessions, restores them after a restart, and ends them. `session_notes` stores them meanwhile.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{dispatch::ClientInitialization, fault::ProtocolFault, session::LegacyClientSession};
 
-/// The reception.
+/// The legacy sessions of one door.
 #[derive(Debug)]
 pub(in crate::http) struct HttpSessionRegistry<G> {
     gateway: Arc<G>,
@@ -29,7 +29,7 @@ pub(in crate::http) struct HttpSessionRegistry<G> {
 
 impl<G: Gateway> HttpSessionRegistry<G> {
     pub(in crate::http) fn new(gateway: Arc<G>, sessions: HttpSessionTable, clock: Arc<dyn Clock>) -> Self {
-        // Longer than a session may be idle, because a session in use is not written down at every use.
+        // Longer than a session may be idle, because a session in use is not stored at every use.
         let keep_ms = sessions.limits().idle_ms_max.saturating_add(NOTE_EVERY_MS);
         let notes = HttpSessionNotes::new(gateway.notebook(), clock, keep_ms);
         let closed = CancellationToken::new();
@@ -52,14 +52,14 @@ impl<G: Gateway> HttpSessionRegistry<G> {
         let session =
             LegacyClientSession::new(requester, initialization.version, Arc::default(), self.sessions.limits().session);
         let (lease, _) = self.sessions.add(&id, session).map_err(not_added)?;
-        // First, because a client that goes away takes this request with it at any await, and a session without a session events
-        // would be there and hear nothing.
+        // First, because this future is dropped at any await if the client goes away, and a session without its task
+        // would exist and never be sent anything.
         self.spawn_session_events(lease.session(), false);
         self.notes.write(lease.session()).await;
         Ok(id)
     }
 
-    /// Takes a session into use: one that is here, or one that was written down.
+    /// Takes a session into use: one in memory, or one restored from its note.
     pub(in crate::http) async fn lease(
         &self,
         id: &str,
@@ -78,13 +78,13 @@ impl<G: Gateway> HttpSessionRegistry<G> {
         self.notes.erase(session).await;
     }
 
-    /// Writes down what changed.
+    /// Stores what changed.
     pub(in crate::http) async fn write_note(&self, session: &HttpSession) {
         self.notes.write(session).await;
     }
 
     async fn revive(&self, id: &str, authority: &Arc<AuthenticatedCaller>) -> Result<HttpSessionLease, ProtocolFault> {
-        // Ours are UUIDs; anything else is not worth looking for.
+        // Session ids are UUIDs; no other id is looked up.
         let note = match Uuid::try_parse(id) {
             Ok(_) => self.notes.read(id).await,
             Err(_) => None,
@@ -92,7 +92,7 @@ impl<G: Gateway> HttpSessionRegistry<G> {
         let remembered = note.and_then(|text| session_notes::read(id, &text)).ok_or_else(no_such_session)?;
         let present = authority.caller();
         if !remembered.caller.is_same_party(&present) {
-            // Not even that it exists is a stranger's business.
+            // A stranger does not even learn that the session exists.
             return Err(no_such_session());
         }
         let affinity = Arc::from(id);
@@ -106,13 +106,13 @@ impl<G: Gateway> HttpSessionRegistry<G> {
             session.set_log_level(level);
         }
         for uri in &remembered.watched {
-            // There may be fewer than before: the limit may be another now.
+            // Fewer may fit than before, because the limit may have changed.
             let _ = session.prepare_watch(uri);
         }
         let (lease, added) = self.sessions.add(id, session).map_err(not_added)?;
         if added {
-            tracing::info!("a session from before the restart is taken up again");
-            // First, for the reason `begin` has.
+            tracing::info!("a session from before the restart is restored");
+            // First, for the same reason as in `begin`.
             self.spawn_session_events(lease.session(), true);
             self.notes.write(lease.session()).await;
         }
@@ -136,7 +136,7 @@ impl<G: Gateway> HttpSessionRegistry<G> {
 
 fn no_such_session() -> ProtocolFault {
     ProtocolFault::invalid_request(StatusCode::NOT_FOUND, "there is no such session")
-        .hint("it ended or was idle for too long; start a new one with `initialize`")
+        .hint("the session ended or was idle for too long; start a new one with `initialize`")
 }
 
 fn not_added(why: HttpSessionAddError) -> ProtocolFault {

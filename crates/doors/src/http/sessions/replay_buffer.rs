@@ -1,9 +1,9 @@
-//! The streams of one legacy session: which there are, what went out on each, and what can still be replayed.
+//! The streams of one legacy session: which exist, what was sent on each, and what can still be replayed.
 //!
-//! Every event has an id that names this buffer, its stream and its position there. What went out is kept for a while, within
-//! limits of number and size, so that a client whose connection broke can ask for what came after the last event it saw.
-//! A stream outlives its connections: it ends with the answer it is for, or when nobody has asked for it for too long.
-//! Time is a value here; the session's task (`session_events`) ticks.
+//! Every event has an id that names this buffer, its stream and its position there. Sent events are kept for a while,
+//! within limits of number and size, so that a client whose connection broke can ask for what came after the last event
+//! it saw. A stream outlives its connections: it ends with the answer it is for, or when no client has asked for it for
+//! too long. Time is a value here; the session's task (`session_events`) ticks.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -21,43 +21,44 @@ use super::{
 };
 use crate::questions::SessionQuestion;
 
-/// Frames a slow connection may be behind with. One that is behind further is closed, and may come back for the rest.
+/// Frames that a slow connection may be behind. One that is further behind is closed; its client may come back for the
+/// rest.
 const FRAMES_MAX: usize = 64;
-/// How long a connection may take nothing at all while there is something for it.
+/// How long a connection may read nothing at all while there is something for it.
 const STALL_MAX: Duration = Duration::from_secs(30);
 
-/// How much is kept.
+/// Limits of what is kept.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReplayLimits {
     /// Events kept for replay.
     pub(super) events_max: usize,
-    /// Their bytes.
+    /// The bytes of those events.
     pub(super) bytes_max: usize,
-    /// Streams known at once, apart from those that answer a running request.
+    /// Streams known at once, not counting those that answer a running request.
     pub(super) streams_max: usize,
     /// How long a stream is known after it ended or its client left.
     pub(super) keep_ms: u64,
     /// Messages that wait for a stream.
     pub(super) backlog_max: usize,
-    /// Their bytes, and those of questions that wait for one.
+    /// Their bytes, and those of questions that wait for a stream.
     pub(super) backlog_bytes_max: usize,
-    /// Bytes a slow connection may be behind with.
+    /// Bytes that a slow connection may be behind.
     pub(super) queue_bytes_max: usize,
     /// How long a question waits for a stream.
     pub(super) question_wait_ms: u64,
-    /// When a client whose connection broke should come back.
+    /// After how long a client whose connection broke should come back.
     pub(super) retry_ms: u64,
 }
 
 /// All streams of a session.
 #[derive(Debug)]
 pub(in crate::http) struct ReplayBuffer {
-    /// Two lives of a session must not give out the same event id.
+    /// Part of every event id, because a session and its restored successor must not use the same event id.
     tag: String,
     limits: ReplayLimits,
-    /// Whether the client can take an event without data as the first.
+    /// Whether the client accepts an event without data as the first one.
     primes: bool,
-    /// What all replay buffers keep together.
+    /// The bytes that all replay buffers keep together.
     budget: Arc<SessionByteBudget>,
     state: Mutex<State>,
 }
@@ -65,13 +66,13 @@ pub(in crate::http) struct ReplayBuffer {
 /// What a stream is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::http) enum StreamPurpose {
-    /// Whatever is said to the session outside any request.
+    /// Messages to the session that belong to no request.
     Standalone,
-    /// The answer to a request, and what comes before it.
+    /// The answer to a request, and the messages before it.
     Answer,
 }
 
-/// A connection's end of a stream.
+/// The connection's end of a stream.
 #[derive(Debug)]
 pub(in crate::http) struct SessionStreamConnection {
     pub(in crate::http) purpose: StreamPurpose,
@@ -89,11 +90,11 @@ pub(super) enum QuestionDelivery {
     Sent,
     /// It waits for a stream.
     Queued,
-    /// There is no room for it to wait: it is to be declined.
+    /// There is no room for it to wait: it must be declined.
     NoRoom,
 }
 
-/// The event is unknown, or so old that something after it is not kept any more.
+/// The event is unknown, or so old that something after it is no longer kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::http) struct EventNotReplayable;
 
@@ -104,21 +105,21 @@ type PushFrame = fn(&FrameSender, Bytes) -> Result<(), FrameRejected>;
 struct State {
     opened: u64,
     streams: BTreeMap<StreamNumber, SessionStream>,
-    /// Of all streams, oldest first.
+    /// The events of all streams, oldest first.
     kept: VecDeque<ReplayEvent>,
     kept_bytes: usize,
-    /// Messages that had no stream to go out on.
+    /// Messages that found no open stream.
     backlog: VecDeque<BacklogMessage>,
-    /// Questions that had none.
+    /// Questions that found no open stream.
     waiting: VecDeque<BacklogQuestion>,
-    /// Of both.
+    /// The bytes of both.
     backlog_bytes: usize,
 }
 
 #[derive(Debug)]
 struct SessionStream {
     purpose: StreamPurpose,
-    /// The position of the last event. Zero is where a stream begins.
+    /// The position of the last event. A stream begins at zero.
     position: u64,
     /// Everything after this position is kept.
     kept_after: u64,
@@ -161,13 +162,13 @@ impl ReplayBuffer {
         self.open(&mut state, StreamPurpose::Answer)
     }
 
-    /// Opens a stream for what is said outside any request. What waited for one goes out on it.
+    /// Opens a stream for messages that belong to no request. Those that waited for one go out on it.
     pub(in crate::http) fn open_standalone(&self) -> SessionStreamConnection {
         let mut state = self.state();
         self.open(&mut state, StreamPurpose::Standalone).1
     }
 
-    /// Goes on with a stream after the event of that id.
+    /// Resumes a stream after the event with this id.
     pub(in crate::http) fn resume(&self, event_id: &str) -> Result<SessionStreamConnection, EventNotReplayable> {
         let (number, position) = self.parse(event_id).ok_or(EventNotReplayable)?;
         let mut state = self.state();
@@ -187,15 +188,15 @@ impl ReplayBuffer {
         if stream.ended {
             return Ok(SessionStreamConnection { purpose, frames });
         }
-        // A connection that was still open gives way: its client says that it broke.
+        // A connection that still seems open is replaced: its client says that it broke.
         stream.connection = Some(sender);
         stream.left_at_ms = None;
         self.put_waiting(state, number, purpose);
         Ok(SessionStreamConnection { purpose, frames })
     }
 
-    /// Waits until the connection of a stream, or of the one for what is said outside any request, can take another
-    /// frame. Not for ever: a client that does not read loses its connection and may come back for the rest. Cancel safe.
+    /// Waits until the connection of a stream, or of the standalone stream, can take another frame. The wait is
+    /// bounded: a client that does not read loses its connection and may come back for the rest. Cancel safe.
     pub(in crate::http) async fn wait_for_room(&self, number: Option<StreamNumber>) {
         let connection = {
             let state = self.state();
@@ -212,7 +213,7 @@ impl ReplayBuffer {
         self.put(&mut self.state(), number, message, FrameSender::push);
     }
 
-    /// Ends a stream: there will be nothing more on it.
+    /// Ends a stream: nothing more is sent on it.
     pub(in crate::http) fn end(&self, number: StreamNumber, now_ms: u64) {
         let mut state = self.state();
         if let Some(stream) = state.streams.get_mut(&number) {
@@ -223,8 +224,8 @@ impl ReplayBuffer {
         self.forget_surplus(&mut state);
     }
 
-    /// Says something to the session outside any request, as soon as there is a stream for it. What already waits to be
-    /// said in the same words is not said twice.
+    /// Sends a message that belongs to no request, as soon as there is a stream for it. A message equal to one that
+    /// already waits is dropped.
     pub(super) fn send_standalone(&self, message: Vec<u8>) {
         let mut state = self.state();
         if let Some(number) = state.connected(StreamPurpose::Standalone) {
@@ -242,7 +243,7 @@ impl ReplayBuffer {
         }
     }
 
-    /// Asks the session something outside any request, now or as soon as there is a stream.
+    /// Asks the session a question that belongs to no request, now or as soon as there is a stream.
     pub(super) fn ask(&self, question: SessionQuestion, now_ms: u64) -> QuestionDelivery {
         let mut state = self.state();
         let stream = state.connected(StreamPurpose::Standalone).or_else(|| state.connected(StreamPurpose::Answer));
@@ -261,7 +262,7 @@ impl ReplayBuffer {
         QuestionDelivery::Queued
     }
 
-    /// Forgets what nobody came for in time. The questions among it are to be declined.
+    /// Drops what no client came for in time, and returns the questions among it, which must be declined.
     pub(super) fn expire(&self, now_ms: u64) -> Vec<Id> {
         let mut state = self.state();
         let state = &mut *state;
@@ -276,7 +277,7 @@ impl ReplayBuffer {
         for stream in state.streams.values_mut().filter(|stream| !stream.ended) {
             stream.left_at_ms = match stream.purpose {
                 StreamPurpose::Standalone if !stream.is_connected() => stream.left_at_ms.or(Some(now_ms)),
-                // One that still has to bring an answer is kept whoever reads it.
+                // A stream that still has to bring an answer is kept, whether or not a client reads it.
                 StreamPurpose::Standalone | StreamPurpose::Answer => None,
             };
         }
@@ -294,7 +295,7 @@ impl ReplayBuffer {
     fn open(&self, state: &mut State, purpose: StreamPurpose) -> (StreamNumber, SessionStreamConnection) {
         state.opened += 1;
         let number = StreamNumber(state.opened);
-        // Whatever waited is put onto the stream before anybody can read from it.
+        // Everything that waited is put onto the stream before its client can read from it.
         let frames_max = FRAMES_MAX + state.backlog.len() + state.waiting.len();
         let (sender, frames) = queue::queue(frames_max, self.limits.queue_bytes_max);
         if self.primes {
@@ -332,7 +333,7 @@ impl ReplayBuffer {
         if let Some(connection) = &stream.connection
             && push(connection, frame.clone()).is_err()
         {
-            // It is closed, or too slow; what it did not get it may come back for.
+            // The connection is closed, or too slow; its client may come back for the rest.
             stream.connection = None;
         }
         state.kept_bytes += frame.len();
@@ -348,7 +349,7 @@ impl ReplayBuffer {
         }
     }
 
-    /// Forgets the oldest streams nobody reads, if there are too many.
+    /// Drops the oldest unread streams, if there are too many.
     fn forget_surplus(&self, state: &mut State) {
         let idle = |stream: &SessionStream| {
             stream.ended || (stream.purpose == StreamPurpose::Standalone && !stream.is_connected())
@@ -361,7 +362,7 @@ impl ReplayBuffer {
         }
     }
 
-    /// Whether too much waits for a stream, here or everywhere.
+    /// Whether too many bytes wait for a stream, in this session or in all together.
     fn is_over_limit(&self, state: &State) -> bool {
         state.backlog_bytes > self.limits.backlog_bytes_max || self.budget.is_exceeded()
     }
@@ -382,7 +383,7 @@ impl ReplayBuffer {
 }
 
 impl State {
-    /// The newest stream of that purpose somebody reads.
+    /// The newest stream of that purpose that a client reads.
     fn connected(&self, purpose: StreamPurpose) -> Option<StreamNumber> {
         let mut streams = self.streams.iter().rev();
         streams.find(|(_, stream)| stream.purpose == purpose && stream.is_connected()).map(|(number, _)| *number)

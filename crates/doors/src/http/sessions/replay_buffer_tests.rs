@@ -28,7 +28,7 @@ fn question(number: i64) -> SessionQuestion {
     SessionQuestion { id: Id::Number(number), message: format!("q{number}").into_bytes() }
 }
 
-/// Id and data of all frames that are there.
+/// The id and data of all frames that are queued.
 fn read(connected: &mut SessionStreamConnection) -> Vec<(String, String)> {
     let mut events = Vec::new();
     while let Ok(frame) = connected.frames.try_recv() {
@@ -96,7 +96,7 @@ fn what_came_after_an_event_is_replayed_on_its_stream_only() {
 }
 
 #[test]
-fn events_that_were_never_given_or_are_not_kept_cannot_be_gone_on_from() {
+fn events_that_never_existed_or_are_no_longer_kept_cannot_be_resumed_from() {
     let replay_buffer = replay_buffer();
     let (number, mut connected) = replay_buffer.open_answer();
     let tag = &replay_buffer.tag;
@@ -123,7 +123,7 @@ fn bytes_have_a_limit() {
     assert!(replay_buffer.state().kept_bytes <= LIMITS.bytes_max);
     replay_buffer.send(number, vec![b'x'; 20_000]);
     assert_eq!(replay_buffer.state().kept_bytes, 0);
-    assert_eq!(data(&mut connected).len(), 5, "whoever is connected gets all of it");
+    assert_eq!(data(&mut connected).len(), 5, "a connected client gets all of it");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_connection_that_does_not_read_is_closed_and_can_come_back() {
 }
 
 #[test]
-fn what_nobody_can_hear_waits_and_is_not_said_twice() {
+fn messages_without_a_stream_wait_and_are_not_sent_twice() {
     let replay_buffer = replay_buffer();
     let (_, mut answer) = replay_buffer.open_answer();
     for text in ["a", "b", "a", "c", "d"] {
@@ -161,7 +161,7 @@ fn what_nobody_can_hear_waits_and_is_not_said_twice() {
 }
 
 #[test]
-fn a_message_goes_out_on_the_newest_stream_somebody_reads() {
+fn a_message_goes_out_on_the_newest_stream_that_a_client_reads() {
     let replay_buffer = replay_buffer();
     let (mut one, mut two) = (replay_buffer.open_standalone(), replay_buffer.open_standalone());
     replay_buffer.send_standalone(b"a".to_vec());
@@ -209,7 +209,7 @@ fn streams_are_forgotten_in_time_but_never_one_that_has_to_bring_an_answer() {
 }
 
 #[test]
-fn the_oldest_streams_nobody_reads_are_forgotten_for_the_next() {
+fn the_oldest_unread_streams_are_dropped_for_the_next() {
     let replay_buffer = replay_buffer();
     let open = replay_buffer.open_standalone();
     let (running, _) = replay_buffer.open_answer();
@@ -272,8 +272,8 @@ fn all_sessions_together_keep_so_many_bytes() {
         QuestionDelivery::NoRoom
     );
     replaying.send(number, vec![b'y'; 300]);
-    assert_eq!(replaying.state().kept.len(), 1, "whoever exceeds it lets its own go");
-    assert_eq!(data(&mut connected).len(), 3, "whoever is connected gets all of it");
+    assert_eq!(replaying.state().kept.len(), 1, "the session that exceeds it drops its own");
+    assert_eq!(data(&mut connected).len(), 3, "a connected client gets all of it");
     drop(replaying);
     waiting.send_standalone(vec![b'c'; 300]);
     assert_eq!(waiting.state().backlog.len(), 2);

@@ -1,5 +1,6 @@
-//! The task of one legacy session: tells its client what happens outside its requests (news, what servers say of their own accord,
-//! questions that belong to no request), ends what has become old, and leaves the gateway when the session ends.
+//! The task of one legacy session. It tells the client what happens outside its requests (changes, server messages,
+//! questions that belong to no request), expires what is too old, and unregisters the session from the gateway when it
+//! ends.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,10 +19,10 @@ use super::{
 };
 use crate::{client_messages::ClientMessageRelay, notifications};
 
-/// How seldom, and how often, a session is looked after.
+/// The shortest and the longest interval between two expiry checks of a session.
 const LOOK_EVERY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_mins(1));
 
-/// How long to wait before a resource that cannot be watched yet is asked for again: at first, and at most.
+/// How long to wait before another attempt to watch a resource that cannot be watched yet: at first, and at most.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
 
 /// The task of one session.
@@ -33,14 +34,14 @@ pub(super) struct SessionEvents<G> {
     pub(super) notes: HttpSessionNotes,
     pub(super) news: broadcast::Receiver<ChangeEvent>,
     pub(super) remarks: mpsc::Receiver<ClientMessage>,
-    /// Whether the session is from before a restart, and what it asked for has to be taken up again.
+    /// Whether the session was restored after a restart, so that its subscriptions must be made again.
     pub(super) revived: bool,
-    /// The door is gone; its sessions are not.
+    /// Cancelled when the door is gone; its sessions stay stored.
     pub(super) closed: CancellationToken,
 }
 
 impl<G: Gateway> SessionEvents<G> {
-    /// Goes on until the session ends or the door is gone.
+    /// Runs until the session ends or the door is gone.
     pub(super) async fn run(mut self) {
         let mut relay = ClientMessageRelay::for_session(Arc::clone(&self.session.session));
         let mut look = tokio::time::interval(self.expiry_interval());
@@ -88,7 +89,7 @@ impl<G: Gateway> SessionEvents<G> {
             QuestionDelivery::Sent => {}
             QuestionDelivery::Queued => self.session.stream_wanted.notify_one(),
             QuestionDelivery::NoRoom => {
-                tracing::warn!("declined: too much waits for a stream of the session");
+                tracing::warn!("a question is declined: too many messages wait for a stream of the session");
                 self.session.session.questions.withdraw(&id);
             }
         }
@@ -108,21 +109,21 @@ impl<G: Gateway> SessionEvents<G> {
         }
     }
 
-    /// Often enough for the shortest of the times that end something.
+    /// Half of the shortest expiry time, so that nothing outlives it for long.
     fn expiry_interval(&self) -> Duration {
         let (least, most) = LOOK_EVERY;
         Duration::from_millis(self.sessions.limits().shortest_ms() / 2).clamp(least, most)
     }
 }
 
-/// Takes up again what a session had asked for. Nobody waits for it, and what cannot be had yet is tried again for as long as
-/// the session wants it.
+/// Restores a session's log level and resource watches. No request waits for this. What is not available yet is tried
+/// again for as long as the session wants it.
 async fn resume<G: Gateway>(gateway: Arc<G>, session: Arc<HttpSession>, changed: Arc<Notify>) {
     let session = &session.session;
     if let Some(level) = session.log_level().map(LogLevel::as_str)
         && let Err(error) = gateway.set_log_level(&session.requester, level).await
     {
-        tracing::debug!(code = error.code, message = error.message, "a session's log level is not taken up again");
+        tracing::debug!(code = error.code, message = error.message, "a restored session's log level cannot be set");
     }
     let mut pause = PAUSE.0;
     loop {
@@ -130,7 +131,11 @@ async fn resume<G: Gateway>(gateway: Arc<G>, session: Arc<HttpSession>, changed:
             match gateway.watch(&session.requester, &uri).await {
                 Ok(watch) => session.keep_watch(&uri, Some(watch)),
                 Err(error) => {
-                    tracing::debug!(code = error.code, message = error.message, "a resource is not watched again");
+                    tracing::debug!(
+                        code = error.code,
+                        message = error.message,
+                        "a restored session's resource cannot be watched"
+                    );
                     if !is_temporary(&error) {
                         session.keep_watch(&uri, None);
                     }
@@ -140,7 +145,8 @@ async fn resume<G: Gateway>(gateway: Arc<G>, session: Arc<HttpSession>, changed:
         if session.unwatched().is_empty() {
             return;
         }
-        // Whoever is back may say that everything changed; who says nothing is asked from time to time.
+        // A server that is back may announce that everything changed; one that announces nothing is asked again from
+        // time to time.
         let _ = tokio::time::timeout(pause, changed.notified()).await;
         pause = (pause * 2).min(PAUSE.1);
     }

@@ -1,5 +1,5 @@
-//! What is written down of a legacy session, so that it outlives the process: who it is and what it asked for. Not what it
-//! has under way.
+//! The stored note of a legacy session, which lets the session outlive the process: who it is and what it subscribed
+//! to. Its running requests are not stored.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use servanda_mcp::{ClientCapabilities, LogLevel, ProtocolVersion};
 use super::table::HttpSession;
 use crate::session::LegacyClientSession;
 
-/// Where sessions are written down.
+/// Stores sessions.
 #[derive(Debug, Clone)]
 pub(super) struct HttpSessionNotes {
     notebook: Arc<dyn Notebook>,
@@ -20,7 +20,7 @@ pub(super) struct HttpSessionNotes {
     keep_ms: u64,
 }
 
-/// A session as it is written down.
+/// A session as it is stored.
 #[derive(Debug, Serialize, Deserialize)]
 struct SessionNote {
     tenant: String,
@@ -45,12 +45,12 @@ pub(super) struct RestoredHttpSession {
 }
 
 impl HttpSessionNotes {
-    /// A session that is not used is kept for `keep_ms`.
+    /// Keeps the note of an unused session for `keep_ms`.
     pub(super) fn new(notebook: Arc<dyn Notebook>, clock: Arc<dyn Clock>, keep_ms: u64) -> Self {
         Self { notebook, clock, keep_ms }
     }
 
-    /// Writes a session down, unless it has ended. A session that cannot be written down still works until the restart.
+    /// Stores a session, unless it has ended. A session that cannot be stored still works until the restart.
     pub(super) async fn write(&self, session: &HttpSession) {
         let _turn = session.note_lock.lock().await;
         if session.ended.is_cancelled() {
@@ -61,31 +61,31 @@ impl HttpSessionNotes {
         let key = session.id.clone();
         let note = Note { kind: NoteKind::Session, key, value, expires_at: Some(expires_at) };
         if let Err(error) = self.notebook.write(note).await {
-            tracing::warn!(%error, "a session is not written down and will not survive a restart");
+            tracing::warn!(%error, "a session cannot be stored and will not survive a restart");
         }
     }
 
-    /// Erases a session that has ended.
+    /// Deletes the note of a session that has ended.
     pub(super) async fn erase(&self, session: &HttpSession) {
         let _turn = session.note_lock.lock().await;
         if let Err(error) = self.notebook.erase(NoteKind::Session, &session.id).await {
-            tracing::warn!(%error, "a session that ended is still written down");
+            tracing::warn!(%error, "the stored note of an ended session cannot be deleted");
         }
     }
 
-    /// What is written down of a session, if anything is.
+    /// The stored note of a session, if there is one.
     pub(super) async fn read(&self, id: &str) -> Option<String> {
         match self.notebook.read(NoteKind::Session, id, self.clock.now()).await {
             Ok(note) => note.map(|note| note.value),
             Err(error) => {
-                tracing::warn!(%error, "it cannot be seen whether a session is written down");
+                tracing::warn!(%error, "the stored note of a session cannot be read");
                 None
             }
         }
     }
 }
 
-/// A session's note.
+/// Renders a session's note.
 fn write(session: &LegacyClientSession) -> Result<String, serde_json::Error> {
     let Caller { tenant, principal, actors, client, .. } = session.requester.caller.clone();
     serde_json::to_string(&SessionNote {
@@ -100,7 +100,7 @@ fn write(session: &LegacyClientSession) -> Result<String, serde_json::Error> {
     })
 }
 
-/// Reads a note. None if it says something that no session of ours can be.
+/// Reads a note. `None` if it describes no possible session.
 pub(super) fn read(id: &str, text: &str) -> Option<RestoredHttpSession> {
     let note: SessionNote = serde_json::from_str(text).ok()?;
     let version = ProtocolVersion::from_wire(&note.protocol_version);
@@ -128,7 +128,7 @@ mod tests {
 
     const GOLDEN: &str = r#"{"tenant":"local","principal":"local","client":"test 1","protocol_version":"2025-06-18","capabilities":{"elicitation":{},"roots":{}},"log_level":"error","watched":["a:1","a:2"]}"#;
 
-    /// What is stored cannot change silently: a newer version has to read what an older one wrote.
+    /// The stored form cannot change silently: a newer version has to read what an older one wrote.
     #[test]
     fn a_session_is_read_back_as_it_was_written() {
         let capabilities = RawValue::from_string(r#"{"roots":{},"elicitation":{}}"#.to_owned()).unwrap();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_session_can_be_is_not_read() {
+    fn impossible_notes_are_not_read() {
         for text in ["", "{}", "[]", &GOLDEN.replace("2025-06-18", "2026-07-28"), &GOLDEN.replace("2025-06-18", "1")] {
             assert!(read("id", text).is_none(), "{text}");
         }

@@ -1,9 +1,10 @@
-//! The table of legacy sessions: looked up by every message, ended by DELETE, by idleness, or to make room.
+//! The table of legacy sessions. Every message looks its session up; DELETE, idleness, or the need for room ends a
+//! session.
 //!
-//! A session is ended by its age: once it was unused for as long as one may be, or, when there is no room, the one unused for
-//! longest, if that is long enough. A session in use (a request unanswered or a stream open), or used a moment ago, is never taken
-//! away: then the newcomer is turned away. One principal has no more than a share of them. What of a session outlives the process is
-//! written down elsewhere.
+//! An idle session ends after its maximum idle time. When there is no room, the longest idle session ends, if it was
+//! idle long enough. A session in use (a request unanswered or a stream open), or used a moment ago, is never ended for
+//! another: the new session is refused instead. One principal may hold only a share of the sessions. Deliberately not
+//! here: what is stored of a session (`session_notes`).
 
 use std::{
     collections::{HashMap, HashSet},
@@ -34,7 +35,7 @@ use crate::{
     slots,
 };
 
-/// How often what is written down of a session in use is renewed.
+/// How often the stored note of a session in use is renewed.
 pub(super) const NOTE_EVERY_MS: u64 = 5 * 60 * 1000;
 /// The first revision whose clients can read an event without data, which opens a stream.
 const PRIMED_FROM: ProtocolVersion = ProtocolVersion::V2025_11_25;
@@ -45,18 +46,18 @@ pub(in crate::http) struct HttpSessionTable {
     table: Mutex<HttpSessionEntries>,
     opened: Instant,
     limits: HttpSessionLimits,
-    /// What all of them keep for streams.
+    /// The bytes that all of them keep for streams.
     budget: Arc<SessionByteBudget>,
 }
 
 #[derive(Debug, Default)]
 struct HttpSessionEntries {
     sessions: HashMap<String, Arc<HttpSession>>,
-    /// Sessions that have ended and are still written down: nobody may take them up again from there.
+    /// Ended sessions whose notes are not deleted yet: they must not be restored from them.
     ending: HashSet<String>,
 }
 
-/// How many there may be, and how much each may have.
+/// How many sessions there may be, and how much each may hold.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HttpSessionLimits {
     count_max: usize,
@@ -75,11 +76,11 @@ pub(in crate::http) struct HttpSession {
     pub(in crate::http) replay_buffer: ReplayBuffer,
     /// Places for GET streams.
     pub(in crate::http) streams: Arc<Semaphore>,
-    /// A question waits for a stream: a request that may be answered by one had better be.
+    /// Signals that a question waits for a stream: a request that may be answered by a stream should open one.
     pub(in crate::http) stream_wanted: Notify,
-    /// What is written down of the session is old.
+    /// Signals that the session's note is out of date.
     pub(super) note_due: Notify,
-    /// Held by whoever writes down or erases what is kept of the session.
+    /// Held while the session's note is written or deleted.
     pub(super) note_lock: tokio::sync::Mutex<()>,
     /// Cancelled when the session ends.
     pub(in crate::http) ended: CancellationToken,
@@ -99,7 +100,7 @@ pub(in crate::http) struct HttpSessionLease {
 #[derive(Debug)]
 pub(super) enum HttpSessionLookup {
     Active(HttpSessionLease),
-    /// Nothing; there may be a note of it.
+    /// Nothing; there may be a stored note of it.
     Nothing,
     /// A session that has ended.
     Ended,
@@ -110,7 +111,7 @@ pub(super) enum HttpSessionLookup {
 pub(super) enum HttpSessionAddError {
     /// There is no room, and every session is in use or was a moment ago.
     AllInUse,
-    /// Its principal or tenant has its full share of sessions, and all of them are in use or were a moment ago.
+    /// Its principal or tenant holds its full share of sessions, and all of them are in use or were a moment ago.
     OwnInUse,
     /// It has ended.
     Ended,
@@ -149,7 +150,7 @@ impl HttpSessionTable {
         &self.limits
     }
 
-    /// Adds a session, or finds the one of that id that is already there. Whether it was added.
+    /// Adds a session, or finds the existing one with that id. The flag says whether it was added.
     pub(super) fn add(
         &self,
         id: &str,
@@ -193,7 +194,7 @@ impl HttpSessionTable {
         Ok((self.new_lease(&added), true))
     }
 
-    /// Takes a session into use, if there is one of that id and it is that caller's.
+    /// Takes a session into use, if one with that id exists and belongs to that caller.
     pub(super) fn lease(&self, id: &str, caller: &Caller) -> HttpSessionLookup {
         self.lease_at(self.now_ms(), id, caller)
     }
@@ -223,7 +224,7 @@ impl HttpSessionTable {
         self.table().end(id);
     }
 
-    /// Ends a session that has been idle for too long. Whether it has.
+    /// Ends a session that has been idle for too long. Returns whether it has.
     pub(super) fn end_if_expired(&self, session: &HttpSession) -> bool {
         let mut table = self.table();
         let expired = self.is_expired(session, self.now_ms());
@@ -233,7 +234,7 @@ impl HttpSessionTable {
         expired
     }
 
-    /// Nothing is written down any more of a session that has ended.
+    /// The note of an ended session is deleted, so its id need not be remembered.
     pub(super) fn forget(&self, id: &str) {
         self.table().ending.remove(id);
     }
@@ -250,7 +251,7 @@ impl HttpSessionTable {
         HttpSessionLease { session: Arc::clone(session), opened: self.opened }
     }
 
-    /// Sees to it that there is room for a newcomer. Its principal's own idle sessions go before those of others.
+    /// Makes room for a new session, if possible. Idle sessions of its own principal go before those of others.
     fn make_room(
         &self,
         table: &mut HttpSessionEntries,
@@ -298,13 +299,13 @@ impl HttpSessionTable {
 }
 
 impl HttpSessionEntries {
-    /// Ends the one of these that nobody has used for longest. False if all of them are in use.
+    /// Ends the longest idle of these sessions. False if all of them are in use.
     fn end_longest_idle(&mut self, of_these: impl Fn(&HttpSession) -> bool) -> bool {
         let idle = self.sessions.values().filter(|session| of_these(session) && session.is_idle());
         let oldest = idle.min_by_key(|session| session.last_used_ms.load(Ordering::Relaxed));
         let Some(oldest) = oldest.map(|session| session.id.clone()) else { return false };
         self.end(&oldest);
-        tracing::info!("the session unused for longest made room for a new one");
+        tracing::info!("the longest idle session was ended to make room for a new one");
         true
     }
 
@@ -318,14 +319,15 @@ impl HttpSessionEntries {
 }
 
 impl HttpSessionLimits {
-    /// The shortest time after which something ends that nobody came for.
+    /// The shortest expiry time.
     pub(super) fn shortest_ms(&self) -> u64 {
         self.idle_ms_max.min(self.replay.keep_ms).min(self.replay.question_wait_ms)
     }
 }
 
 impl HttpSession {
-    /// The session's client, with the rights of the credential that this request came with.
+    /// The context of a request of this session: the session's client, with the rights of the credential that came with
+    /// this request.
     pub(in crate::http) fn request_context(&self, authority: &Arc<AuthenticatedCaller>) -> DoorRequestContext {
         let own = &self.session.requester;
         let credential = authority.caller().credential;
@@ -347,7 +349,7 @@ impl HttpSession {
         now_ms.saturating_sub(self.last_used_ms.load(Ordering::Relaxed))
     }
 
-    /// Whether nobody uses it: a request whose client went away is still one.
+    /// Whether it is not in use. A request whose client went away still counts as use.
     fn is_idle(&self) -> bool {
         self.uses.load(Ordering::Relaxed) == 0 && self.session.in_flight.is_empty()
     }

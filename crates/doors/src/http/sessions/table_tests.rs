@@ -18,7 +18,7 @@ fn table(sessions_max: usize, session_idle_ms_max: u64) -> HttpSessionTable {
     table_sparing(sessions_max, session_idle_ms_max, 0)
 }
 
-/// A table in which a session makes room once it was idle for so long.
+/// A table in which a session makes room once it was idle for `session_room_idle_ms_min`.
 fn table_sparing(sessions_max: usize, session_idle_ms_max: u64, session_room_idle_ms_min: u64) -> HttpSessionTable {
     let server = ServerIdentity { name: "test".to_owned(), version: "1".to_owned(), instructions: None };
     HttpSessionTable::new(&HttpOptions {
@@ -110,7 +110,7 @@ fn the_longest_idle_makes_room() {
     assert!(lease(&sessions, 3, &newest).is_some());
 }
 
-/// However many newcomers there are, a client between two requests keeps its session.
+/// However many new sessions come, a client between two requests keeps its session.
 #[test]
 fn a_session_used_a_moment_ago_makes_no_room() {
     let sessions = table_sparing(2, 1_000_000, 60_000);
@@ -140,7 +140,7 @@ fn a_session_in_use_never_makes_room() {
     assert!(begin(&sessions, 5).is_ok());
 }
 
-/// Somebody with a key, in a tenant.
+/// A requester with an API key, in a tenant.
 fn keyed(tenant: &str, principal: &str) -> Requester {
     let now = Timestamp::from_unix_ms(1_000);
     let terms = ApiKeySpec {
@@ -201,7 +201,7 @@ fn one_tenant_leaves_a_quarter_to_others() {
 }
 
 #[test]
-fn who_has_an_idle_session_gives_it_up_before_others_do() {
+fn a_principals_own_idle_session_ends_before_those_of_others() {
     let sessions = table(4, 1_000_000);
     let idle = |now_ms: u64, name: &str| {
         let id = begin_as(&sessions, now_ms, &keyed(name, name)).unwrap().session().id.clone();
@@ -224,9 +224,9 @@ fn a_session_that_is_there_is_not_added_again() {
     assert!(added && !again && Arc::ptr_eq(one.session(), two.session()));
 }
 
-/// Until its note is erased, somebody could find it there.
+/// Until its note is deleted, the session could be restored from it.
 #[test]
-fn a_session_that_has_ended_is_not_taken_up_again() {
+fn a_session_that_has_ended_is_not_restored() {
     let sessions = table(2, 1000);
     let id = begin(&sessions, 0).unwrap();
     assert!(matches!(sessions.lease_at(500_000, &id, &Caller::local()), HttpSessionLookup::Ended));
@@ -251,7 +251,7 @@ fn ending_a_session_cancels_its_requests() {
 }
 
 #[tokio::test]
-async fn what_is_written_down_is_renewed_once_in_a_while() {
+async fn the_stored_note_is_renewed_once_in_a_while() {
     let sessions = table(2, u64::MAX);
     let id = begin(&sessions, 0).unwrap();
     let there = lease(&sessions, NOTE_EVERY_MS - 1, &id).unwrap();
