@@ -40,7 +40,7 @@ pub enum NoteKind {
     Login,
     /// What an upstream additionally wanted a user to agree to, by the same.
     Demand,
-    /// The authorization server that a client of the gateway is registered with, by upstream and client.
+    /// The authorization server that a client of the gateway belongs to, by upstream and client.
     Issuer,
     /// Which process refreshes the token of a login, by login and generation.
     Refreshing,
