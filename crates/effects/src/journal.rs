@@ -1,6 +1,8 @@
-//! Where the records of finished calls are kept, and what every port of a store has in common: the future it returns, and the error.
+//! The port that stores the records of finished calls, and what all ports of a store have in common: the future
+//! they return, and the error.
 //!
-//! Deliberately not here: the records of effects, which are written with the effect ([`effect::Effects`](crate::effect::Effects)).
+//! Deliberately not here: the records of effects, which are written with the effect
+//! ([`effect::EffectStore`](crate::effect::EffectStore)).
 
 use std::{fmt, future::Future, pin::Pin};
 
@@ -10,9 +12,9 @@ use servanda_contract::CallRecord;
 /// A future a port returns.
 pub type PortFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Where calls are put on record that are no effects, or none any more. Implemented by the ledger.
+/// Stores the records of calls that have no effect, or whose effect has ended. Implemented by the ledger.
 pub trait Journal: Send + Sync + fmt::Debug {
-    /// Puts the record of a finished call down: durably before returning if `durable`, else soon after.
+    /// Stores the record of a finished call: durably before returning if `durable`, else soon after.
     /// `quarantine` is an answer that broke its contract and must not be passed on.
     fn record_finished(
         &self,
@@ -25,9 +27,9 @@ pub trait Journal: Send + Sync + fmt::Debug {
     fn find_record<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>>;
 }
 
-/// The journal could not keep a record.
+/// The store could not store a record.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("the journal could not keep the record: {reason}")]
+#[error("the journal could not store the record: {reason}")]
 pub struct JournalError {
     reason: String,
     leaves_doubt: bool,
@@ -35,27 +37,28 @@ pub struct JournalError {
 }
 
 impl JournalError {
-    /// Nothing was kept.
+    /// Nothing was stored.
     pub fn new(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), leaves_doubt: false, is_bad_content: false }
     }
 
-    /// Nothing was kept, because of what was handed in or of the one row it is about: the store itself works.
+    /// Nothing was stored, because of the content that was handed in or of the row it is about. The store
+    /// itself works.
     pub fn bad_content(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), leaves_doubt: false, is_bad_content: true }
     }
 
-    /// It is not known whether the store kept it.
+    /// It is not known whether the store stored it.
     pub fn in_doubt(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), leaves_doubt: true, is_bad_content: false }
     }
 
-    /// Whether the store itself works.
+    /// Whether the content is at fault and the store itself works.
     pub const fn is_bad_content(&self) -> bool {
         self.is_bad_content
     }
 
-    /// Whether it may have been kept all the same.
+    /// Whether it may have been stored in spite of the error.
     pub const fn leaves_doubt(&self) -> bool {
         self.leaves_doubt
     }

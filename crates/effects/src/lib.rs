@@ -1,11 +1,14 @@
-//! What a call may do to the world and how much it may draw, as two pure machines ([`effect`], [`budget`]); and the ports through which
-//! stores keep their states, the records of calls ([`Journal`]) and small facts ([`Notebook`]).
+//! What a call may do to the world and how much it may spend, as two pure state machines ([`effect`],
+//! [`budget`]); and the ports through which stores keep their states, the records of calls ([`Journal`]) and
+//! small facts ([`Notebook`]).
 //!
-//! Every store runs the same machine inside its own transaction, so that no two of them can disagree about what is safe. The stores that
-//! last as long as the process are here too, for one-off commands and for tests.
+//! Every store runs the same machine inside its own transaction, so that no two stores can disagree about what
+//! is safe. The in-memory stores, which last as long as the process, are here too, for one-off commands and for
+//! tests.
 //!
-//! No I/O and no clock. Deliberately not here: whether a call may be made, which the gates decide. Nothing here is evidence that they let it
-//! pass: a [`Claim`](effect::Claim) says which process may settle an effect, and lets no byte out.
+//! No I/O and no clock. Deliberately not here: whether a call may be made, which the gates decide. Nothing here
+//! is evidence that they permitted it: a [`Claim`](effect::Claim) says which process may settle an effect, and
+//! lets no byte out.
 
 pub mod budget;
 pub mod effect;

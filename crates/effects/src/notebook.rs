@@ -1,5 +1,6 @@
-//! Small facts that outlive the process: which sessions there are, whose a task is, the key that seals what clients carry
-//! for us, which era a server spoke, what names meant. A port: the ledger keeps them; what they mean is their writers' business.
+//! Small facts that outlive the process: sessions, owners of tasks, the key that seals what clients carry for
+//! us, the era a server spoke, what names meant. A port: the ledger stores notes, and only their writers know
+//! what they mean.
 
 use std::{
     collections::BTreeMap,
@@ -12,40 +13,40 @@ use servanda_contract::Timestamp;
 
 use crate::{JournalError, PortFuture};
 
-/// What a note is about. Keys of different kinds never meet.
+/// What a note is about. Notes of different kinds never share keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NoteKind {
     /// A legacy session, by its id.
     Session,
-    /// A task, by the id we gave it.
+    /// A task, by the id that the gateway gave it.
     Task,
-    /// A secret of ours, by its purpose.
+    /// A secret of the gateway, by its purpose.
     Secret,
     /// The era a server spoke, by the digest of its configuration.
     Era,
     /// A request state that was used up, by its nonce: the call that used it.
     Spent,
-    /// The end of a call that somebody outside is to be told of, by the callback and the event.
+    /// The end of a call that a callback outside has to be told of, by the callback and the event.
     Delivery,
-    /// What is known about a long work under way, by its handle and what it is about.
+    /// What is known about a long-running call under way, by its handle and topic.
     Work,
-    /// Which tools the names that agents heard mean, by what the names are of.
+    /// Which tools the names mean that were listed to agents, by what the names belong to.
     Names,
-    /// What was seen around a call, by its id.
+    /// What probes observed around a call, by its id.
     Observed,
-    /// Who holds a tool back and who let it go, by upstream and the tool's own name.
+    /// Who quarantined a tool and who released it, by upstream and the tool's own name.
     Quarantine,
     /// What a user agreed to at an upstream's authorization server, sealed, by upstream, tenant and principal.
     Login,
-    /// What an upstream wanted a user to agree to besides, by the same.
+    /// What an upstream additionally wanted a user to agree to, by the same.
     Demand,
-    /// The authorization server that a client of ours belongs to, by upstream and client.
+    /// The authorization server that a client of the gateway belongs to, by upstream and client.
     Issuer,
-    /// Who asks for the next token of a login, by login and generation.
+    /// Which process refreshes the token of a login, by login and generation.
     Refreshing,
-    /// What is kept of an API key, by its id.
+    /// What is stored about an API key, by its id.
     ApiKey,
-    /// That a credential was revoked, by what it is revoked by.
+    /// That a credential was revoked, by the id it is revoked by.
     Revoked,
 }
 
@@ -54,27 +55,27 @@ pub enum NoteKind {
 pub struct Note {
     /// What it is about.
     pub kind: NoteKind,
-    /// Which one.
+    /// Which one of its kind.
     pub key: String,
-    /// JSON, in a form that only its writer knows.
+    /// JSON in a form that only its writer knows.
     pub value: String,
-    /// When it may be forgotten; never if none.
+    /// When it may be forgotten; none means never.
     pub expires_at: Option<Timestamp>,
 }
 
-/// Where notes are kept. A note that was written is still there after a crash.
+/// Stores notes. A note that was written survives a crash.
 pub trait Notebook: Send + Sync + fmt::Debug {
-    /// Writes a note down, durably, in place of one of the same kind and key.
+    /// Writes a note durably. It replaces one of the same kind and key.
     fn write(&self, note: Note) -> PortFuture<'_, Result<(), JournalError>>;
 
-    /// Writes a note down unless there is one of that kind and key, and returns the one that is there afterwards.
+    /// Writes a note unless one of that kind and key exists, and returns the one that is there afterwards.
     fn write_first(&self, note: Note) -> PortFuture<'_, Result<Note, JournalError>>;
 
-    /// The note of that kind and key. One that has expired by `now` is as good as none.
+    /// The note of that kind and key. One that has expired by `now` counts as absent.
     fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>>;
 
-    /// Notes of that kind in the order of their keys, behind the key `after`: at most so many. Those that
-    /// have expired by `now` are left out.
+    /// Notes of that kind after the key `after`, in the order of their keys, at most `limit`. Notes that have
+    /// expired by `now` are left out.
     fn list(
         &self,
         kind: NoteKind,
@@ -87,7 +88,7 @@ pub trait Notebook: Send + Sync + fmt::Debug {
     fn erase(&self, kind: NoteKind, key: &str) -> PortFuture<'_, Result<(), JournalError>>;
 }
 
-/// A notebook that lasts as long as the process: for one-off commands and for tests.
+/// A notebook that lasts as long as the process, for one-off commands and for tests.
 #[derive(Debug, Default)]
 pub struct InMemoryNotebook {
     notes: Mutex<BTreeMap<(NoteKind, String), Note>>,
@@ -125,7 +126,7 @@ impl Note {
 }
 
 impl InMemoryNotebook {
-    /// Keeps a note unless there is one, and returns the one that is there afterwards.
+    /// Stores a note unless one exists, and returns the one that is there afterwards.
     pub(crate) fn put_first(&self, note: Note) -> Note {
         self.notes().entry((note.kind, note.key.clone())).or_insert(note).clone()
     }

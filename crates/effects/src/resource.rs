@@ -1,9 +1,10 @@
-//! Names of what calls read and change: segments between slashes, `*` for any one, and for any rest at the end.
+//! Names of the resources that calls read and change: segments between slashes. `*` stands for any one segment,
+//! and at the end for any rest.
 
-/// The name of what may be any.
+/// The name that may mean any resource.
 pub const ANYTHING: &str = "*";
 
-/// Whether two names can mean the same thing.
+/// Whether two names can mean the same resource.
 pub fn overlap(one: &str, other: &str) -> bool {
     let (mut one, mut other) = (one.split('/').peekable(), other.split('/').peekable());
     loop {
@@ -17,7 +18,7 @@ pub fn overlap(one: &str, other: &str) -> bool {
     }
 }
 
-/// What is changed and what is read, together. What names nothing may mean anything.
+/// Everything that is changed or read. If nothing is named, it may be anything.
 pub fn all_touched(changes: &[String], reads: &[String]) -> Vec<String> {
     let touched = [changes, reads].concat();
     if touched.is_empty() { vec![ANYTHING.to_owned()] } else { touched }

@@ -1,7 +1,9 @@
-//! Gate 6, behaviour: the tool is of the kind that was meant, and what its arguments would do is what such a tool may do.
+//! Gate 6, behaviour: the tool is of the expected kind, and its arguments would do only what such a tool may
+//! do.
 //!
-//! What is meant comes with the call: from its task, its stated intent, a rule of the operator's, an earlier call. Where nothing
-//! is expected, nothing is compared. Which tools would have fitted is for whoever knows the others to say.
+//! The expectation comes with the call: from its task, its stated intent, a rule of the operator, or an earlier
+//! call. Without an expectation nothing is compared. Deliberately not here: which other tools would fit, which
+//! only the catalog knows.
 
 use servanda_contract::{
     GateName, Refusal, TaxonomyClass, ToolContract,
@@ -11,7 +13,7 @@ use servanda_contract::{
 
 use crate::{resolve::ToolExpectation, semantics::CanonicalCall, structure};
 
-/// Evidence: the tool and what its arguments would do are what was meant.
+/// Evidence: the tool, and what its arguments would do, meet the expectations.
 #[derive(Debug)]
 pub(crate) struct FittingCall {
     pub(crate) meant: CanonicalCall,

@@ -1,5 +1,5 @@
-//! Contracts made ready to judge calls, once, when they are admitted. Having a [`CompiledContract`] is the evidence that
-//! the admission predicate held.
+//! Contracts compiled once, when they are admitted, so that they can judge calls. A [`CompiledContract`] is
+//! evidence that the admission predicate held.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,7 +28,7 @@ use crate::{
     rules::{CompiledRules, ResultCondition},
 };
 
-/// An admitted contract with everything compiled that its gates need.
+/// An admitted contract, with everything compiled that its gates need.
 #[derive(Debug)]
 pub struct CompiledContract {
     contract: ToolContract,
@@ -48,7 +48,7 @@ pub struct CompiledContract {
 /// Name and version of the contracts already admitted, with their digests.
 pub type RegisteredContracts = BTreeMap<(String, String), Digest>;
 
-/// Decides whether a contract may serve calls. Every conjunct that fails is named, not only the first.
+/// Decides whether a contract may serve calls. The error names every conjunct that fails, not only the first.
 pub fn admit(contract: ToolContract, registered: &RegisteredContracts) -> Result<CompiledContract, AdmissionRejection> {
     let AdmissionReport { mut failures, input, output, digest } = admission::judge(&contract, registered);
     let rules = CompiledRules::compile(&contract.rules);
@@ -91,7 +91,7 @@ pub fn admit(contract: ToolContract, registered: &RegisteredContracts) -> Result
         (Some(input), Ok(rules), Ok(found_when), Some(digest)) if failures.is_empty() => Ok(CompiledContract {
             contract,
             digest,
-            // Most tools are not called for a long time, if ever.
+            // Most tools are rarely or never called, so the validator is compiled on first use.
             input: Arc::new(input.without_validator()),
             output: output.map(CompiledSchema::without_validator),
             rules,
@@ -103,22 +103,22 @@ pub fn admit(contract: ToolContract, registered: &RegisteredContracts) -> Result
             price,
             time_limit_place: None,
         }),
-        // What is missing is among the failures.
+        // The missing part is among the failures.
         _ => Err(AdmissionRejection { contract: contract.identity.name, failures }),
     }
 }
 
-/// The scopes a caller needs, as the words that tokens have.
+/// The scopes that a caller needs, as words in tokens.
 fn scopes(contract: &ToolContract) -> Result<BTreeSet<Scope>, String> {
     match Scopes::from_words(&contract.security.required_scopes) {
         Ok(Scopes::These(scopes)) => Ok(scopes),
-        // No list of words is all of them.
+        // No list of words means all scopes.
         Ok(Scopes::All) => Ok(BTreeSet::new()),
         Err(error) => Err(format!("security.required_scopes: {error}")),
     }
 }
 
-/// When a status tool's answer says that a key was executed.
+/// The condition under which a status tool's answer says that a key was executed.
 fn found_when(contract: &ToolContract) -> Result<Option<ResultCondition>, String> {
     let status = contract.effect.as_ref().and_then(|effect| effect.status.as_ref());
     let condition = status.map(|status| status.found_when.as_deref().unwrap_or("result.found == true"));
@@ -141,24 +141,24 @@ fn test_examples(contract: &ToolContract, input: &CompiledSchema, rules: &Compil
 }
 
 impl CompiledContract {
-    /// Notes where a person changes the longest that a call may take: the field and its file.
+    /// Sets where a person can change the time limit of a call: the field and its file.
     #[must_use]
     pub fn with_time_limit_place(mut self, place: String) -> Self {
         self.time_limit_place = Some(place.into());
         self
     }
 
-    /// Where a person changes the longest that a call may take, if that is known.
+    /// Where a person can change the time limit of a call, if that is known.
     pub fn time_limit_place(&self) -> Option<&str> {
         self.time_limit_place.as_deref()
     }
 
-    /// What a call may cost, if that can be counted.
+    /// The price of a call, if it can be counted.
     pub fn price(&self) -> Result<&Price, CostError> {
         self.price.as_ref().map_err(CostError::clone)
     }
 
-    /// The contract as written.
+    /// The contract as its author wrote it.
     pub fn contract(&self) -> &ToolContract {
         &self.contract
     }
@@ -168,12 +168,12 @@ impl CompiledContract {
         self.digest
     }
 
-    /// What arguments are held to.
+    /// The schema that arguments have to satisfy.
     pub fn input(&self) -> &Arc<CompiledSchema> {
         &self.input
     }
 
-    /// What structured results are held to, if the contract promises any.
+    /// The schema that structured results have to satisfy, if the contract has one.
     pub fn output(&self) -> Option<&CompiledSchema> {
         self.output.as_ref()
     }
@@ -191,7 +191,8 @@ impl CompiledContract {
         }
     }
 
-    /// Whether a status tool's structured answer says that the key was executed; the error says why that cannot be told.
+    /// Whether a status tool's structured answer says that the key was executed. The error says why that cannot
+    /// be decided.
     pub fn says_found(&self, result: &serde_json::Value) -> Result<bool, &'static str> {
         self.found_when.as_ref().map_or(Err("there is no status tool"), |condition| condition.holds(result))
     }
@@ -206,19 +207,20 @@ impl CompiledContract {
         &self.scopes
     }
 
-    /// What is looked at around its calls.
+    /// The probes that run around its calls.
     pub fn probes(&self) -> &CompiledProbes {
         &self.probes
     }
 
-    /// What a credential needs for a call of that class that touches these resources. Gate 7 checks it for the call; it is checked again
-    /// for every caller who later reads, cancels or answers that call.
+    /// The rights that a credential needs for a call of that class that touches these resources. Gate 7 checks
+    /// them for the call. They are checked again for every caller that later reads, cancels or answers that
+    /// call.
     pub fn need<'a>(&'a self, class: SideEffectClass, resources: &'a [String], at: Timestamp) -> RequiredRights<'a> {
         RequiredRights { scopes: self.scopes(), tool: &self.contract().identity.name, resources, class, at }
     }
 
-    /// How grave a call with these arguments is, if the contract says that the program among them decides, and the program is proved to
-    /// be milder than the contract's class.
+    /// The class of a call with these arguments, if the contract says that its program decides and the program
+    /// is proved to be milder than the contract's class.
     pub fn program_class(&self, arguments: &[u8]) -> Option<SideEffectClass> {
         self.programs().class(self.contract(), arguments)
     }
@@ -233,7 +235,7 @@ impl CompiledContract {
         self.programs().decide_class()
     }
 
-    /// The class of the least grave call.
+    /// The class of the mildest possible call.
     pub fn mildest_class(&self) -> SideEffectClass {
         if self.program_decides_class() {
             SideEffectClass::ReadOnly
@@ -242,7 +244,7 @@ impl CompiledContract {
         }
     }
 
-    /// What a call with these arguments changes or reads, by name; everything, if the contract names nothing.
+    /// The resources that a call with these arguments changes or reads; everything, if the contract names none.
     pub fn touched(&self, arguments: &Bytes) -> Vec<String> {
         resources::touched(self.contract(), arguments)
     }

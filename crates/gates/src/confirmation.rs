@@ -1,8 +1,8 @@
-//! Gate 10, confirmation: a call whose contract asks for a person's approval does not go through without one.
+//! Gate 10, confirmation: a call whose contract requires a person's approval does not pass without one.
 //!
-//! This version has no way to give an approval yet, so such a call is refused, always: a contract that asks for
-//! confirmation and a gateway that waves the call through would be worse than no contract. Being the last gate that needs nothing
-//! from outside, it mints the permit.
+//! This version has no way to give an approval yet, so such a call is always refused: a contract that requires
+//! confirmation and a gateway that ignores it would be worse than no contract. This is the last gate that needs
+//! nothing from outside, so it makes the permit.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ use crate::{
     CompiledContract, Mandate, operation::Operation, policy, resources, semantics::CanonicalCall, state::InServiceCall,
 };
 
-/// Evidence that every gate but the last said yes. What it may cost is gate 11's to say: only what that has cleared can be fenced.
+/// Evidence that every gate before the last one passed the call. Gate 11 decides about its cost: only a call
+/// that it cleared can be fenced.
 #[derive(Debug)]
 pub struct Permit {
     meant: CanonicalCall,
@@ -57,17 +58,17 @@ impl Permit {
         &self.meant.resolved.proposal
     }
 
-    /// The contract it was judged by.
+    /// The contract that judged it.
     pub fn contract(&self) -> &CompiledContract {
         &self.meant.resolved.contract
     }
 
-    /// The same, for whoever needs it after the permit is used up.
+    /// The contract, for code that needs it after the permit is used up.
     pub fn shared_contract(&self) -> Arc<CompiledContract> {
         Arc::clone(&self.meant.resolved.contract)
     }
 
-    /// The side-effect class of this call: the contract's, or that of the program which it brings where the contract says that the
+    /// The side-effect class of this call: the contract's, or that of its program if the contract says that the
     /// program decides and the program is fully understood.
     pub fn side_effect_class(&self) -> SideEffectClass {
         self.meant.side_effect_class()
@@ -78,34 +79,35 @@ impl Permit {
         &self.meant.arguments
     }
 
-    /// Whether URLs among the arguments lead anywhere.
+    /// Whether the arguments contain URLs with a destination.
     pub fn has_destinations(&self) -> bool {
         self.contract().programs().has_urls()
     }
 
-    /// Where the URLs among the arguments lead, with the JSON Pointer of each.
+    /// The destinations of the URLs in the arguments, with the JSON Pointer of each.
     pub fn destinations(&self) -> Vec<(String, UrlDestination)> {
         self.contract().programs().destinations(self.arguments())
     }
 
-    /// What the policies forbid the upstream to ask of the caller meanwhile.
+    /// The questions that the policies forbid the upstream to ask the caller during the call.
     pub fn refused_questions(&self, mandate: &Mandate<'_>) -> Vec<QuestionKind> {
         policy::refused_questions(&self.meant, mandate)
     }
 
-    /// What an approval would sign.
+    /// The digest that an approval would sign.
     pub fn proposal_digest(&self) -> Digest {
         self.meant.proposal_digest
     }
 
-    /// What a key is bound to: the same payload by a newer version of the contract is still the same.
+    /// The digest that a key is bound to. The same payload under a newer version of the contract has the same
+    /// digest.
     pub fn payload_digest(&self) -> Digest {
         let tenant = self.proposal().caller.tenant.as_bytes();
         let tool = self.contract().contract().identity.name.as_bytes();
         Digest::compute(DigestDomain::Payload, &[tenant, tool, self.arguments().bytes()])
     }
 
-    /// What its effect would be looked up by.
+    /// The key that its effect would be looked up by.
     pub fn effect_key(&self, client_key: ClientKey) -> EffectKey {
         let (caller, identity) = (&self.proposal().caller, &self.contract().contract().identity);
         EffectKey {
@@ -117,28 +119,28 @@ impl Permit {
         }
     }
 
-    /// Which operation it is, as its client says.
+    /// The operation that the client named.
     pub fn operation(&self) -> &Operation {
         &self.meant.operation
     }
 
-    /// Whether its contract wants to know something before it may be sent.
+    /// Whether its contract has preconditions that are checked before it may be sent.
     pub fn asks_first(&self) -> bool {
         !self.contract().preconditions().is_empty()
     }
 
-    /// Whether it waits for calls that change the same thing.
+    /// Whether it waits for calls that change the same resource.
     pub fn takes_turns(&self) -> bool {
         let effect = self.contract().contract().effect.as_ref();
         effect.is_some_and(|effect| effect.class.mutates() && effect.overlap == Overlap::Serialise)
     }
 
-    /// What it changes, by name.
+    /// The resources it changes.
     pub fn changes(&self) -> Vec<String> {
         resources::changed(self.contract().contract().effect.as_deref(), self.arguments().bytes())
     }
 
-    /// What it reads, by name.
+    /// The resources it reads.
     pub fn reads(&self) -> Vec<String> {
         resources::read(self.contract().contract().effect.as_deref(), self.arguments().bytes())
     }

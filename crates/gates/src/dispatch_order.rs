@@ -1,4 +1,5 @@
-//! How an effect is performed, told from its permit: what would have to be known to send the same bytes again tomorrow.
+//! How an effect is performed, taken from its permit: everything that is needed to send the same bytes again
+//! tomorrow.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -12,10 +13,10 @@ use servanda_effects::effect::{DispatchOrder, EffectKey};
 
 use crate::Permit;
 
-/// A settled effect is remembered for so long at the least.
+/// A settled effect is remembered for at least this long.
 const DEDUP_WINDOW_MS_MIN: u64 = 3_600_000;
 
-/// How it is performed.
+/// Makes the dispatch order of a permitted call.
 pub(crate) fn dispatch_order(
     permit: &Permit,
     key: &EffectKey,
@@ -45,14 +46,16 @@ pub(crate) fn dispatch_order(
     })
 }
 
-/// The key that an upstream is given: the same for the same effect, and nobody can guess another's from it.
+/// The key that is sent to the upstream: the same for the same effect, and a caller cannot guess another
+/// caller's key from it.
 fn upstream_key(key: &EffectKey) -> String {
     let client_key = key.client_key.to_string();
     let parts = [&key.tenant, &key.principal, &key.tool, &client_key].map(String::as_bytes);
     hex(Digest::compute(DigestDomain::UpstreamKey, &parts).as_bytes())
 }
 
-/// The bytes to send: the canonical arguments, with our key among them where the upstream takes it there.
+/// The bytes to send: the canonical arguments, with the gateway's key among them if the upstream takes it
+/// there.
 fn arguments(
     canonical: &Bytes,
     effect: Option<&EffectDeclaration>,

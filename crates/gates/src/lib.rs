@@ -1,36 +1,37 @@
-//! The gates a call passes, in order, and the stage types that are the evidence of having passed.
+//! The gates that a call passes, in order, and the stage types that are the evidence of having passed.
 //!
-//! A gate consumes one stage and returns the next; constructors are private to the gate that earns them. There is no flag
-//! to forget: only gate 10 mints a [`Permit`], only gate 11 clears one ([`budget::Cleared`]), only that can be fenced, only a
-//! [`Fenced`] call can be performed.
-//! No I/O and no clock: what a gate needs from outside is a port, defined here or in `servanda-effects`, and implemented elsewhere.
+//! A gate consumes one stage and returns the next; the constructor of a stage is private to the gate that makes
+//! it. There is no flag to forget: only gate 10 makes a [`Permit`], only gate 11 clears one
+//! ([`budget::Cleared`]), only a cleared call can be fenced, and only a [`Fenced`] call can be performed. No
+//! I/O and no clock: what a gate needs from outside is a port, defined here or in `servanda-effects` and
+//! implemented elsewhere.
 //!
-//! Outside this crate nobody can make a permit; it is only ever handed over.
+//! Code outside this crate cannot make a permit; it can only receive one.
 //! ```
 //! fn takes(permit: servanda_gates::Permit) -> servanda_contract::Digest {
 //!     permit.proposal_digest()
 //! }
 //! ```
-//! A call is judged by the contract that [`resolve`] finds, and by no other.
+//! The contract that [`resolve`] finds judges the call, and no other.
 //! ```compile_fail,E0624
 //! use std::sync::Arc;
 //! use servanda_contract::Proposal;
 //! use servanda_gates::{CompiledContract, ResolvedCall};
-//! fn pick(proposal: Box<Proposal>, contract: Arc<CompiledContract>) -> ResolvedCall {
+//! fn pick(proposal: Proposal, contract: Arc<CompiledContract>) -> ResolvedCall {
 //!     ResolvedCall::new(proposal, contract)
 //! }
 //! ```
-//! A permit is made neither from its parts,
+//! A permit cannot be made from its parts,
 //! ```compile_fail,E0616
 //! fn forge(permit: servanda_gates::Permit) -> servanda_gates::Permit {
 //!     servanda_gates::Permit { meant: permit.meant }
 //! }
 //! ```
-//! nor by a gate called out of turn,
+//! nor by calling a gate out of turn,
 //! ```compile_fail,E0603
 //! use servanda_gates::confirmation::gate;
 //! ```
-//! nor twice from one: it is used up by the last gate, what that cleared is used up by the fence, and neither can be copied.
+//! nor twice: the last gate uses it up, the fence uses up what that gate cleared, and neither can be copied.
 //! ```compile_fail,E0382
 //! use servanda_effects::effect::EffectStore;
 //! use servanda_gates::{FenceRequest, budget::Cleared, fence};
@@ -39,7 +40,7 @@
 //!     let _ = fence(cleared, other, effects).await;
 //! }
 //! ```
-//! What gate 11 has not cleared is not fenced,
+//! A call that gate 11 has not cleared cannot be fenced,
 //! ```compile_fail,E0308
 //! use servanda_effects::effect::EffectStore;
 //! use servanda_gates::{FenceRequest, Permit, fence};
@@ -47,7 +48,7 @@
 //!     let _ = fence(permit, intent, effects).await;
 //! }
 //! ```
-//! and what is claimed is fenced only when it is paid for.
+//! and a claimed call can only be fenced after it is paid for.
 //! ```compile_fail,E0308
 //! use servanda_contract::CallRecord;
 //! use servanda_effects::effect::EffectStore;
@@ -56,7 +57,7 @@
 //!     let _ = fence_funded(current, record, effects).await;
 //! }
 //! ```
-//! And what is performed is a fenced call, which only the fence makes.
+//! Only a fenced call can be performed, and only the fence makes one.
 //! ```compile_fail,E0451
 //! fn unfenced(fenced: &servanda_gates::Fenced) -> servanda_gates::Fenced {
 //!     servanda_gates::Fenced { call_id: fenced.call_id().clone(), ..todo!() }

@@ -1,6 +1,7 @@
-//! In whose name a call is judged: a caller's credential and the policies in force, or the gateway's own account.
+//! On whose behalf a call is judged: a caller with a credential and the policies in force, or the gateway's own
+//! account.
 //!
-//! The door finds out who the caller is, and the configuration says which policies are in force. Nothing here decides.
+//! The door identifies the caller, and the configuration names the policies in force. Nothing is decided here.
 
 use servanda_authority::AuthenticatedCaller;
 use servanda_policy::{Policies, Principal, ShadowPolicies};
@@ -8,9 +9,9 @@ use servanda_policy::{Policies, Principal, ShadowPolicies};
 /// A caller whose credential was checked, and the policies in force.
 #[derive(Debug, Clone, Copy)]
 pub struct Mandate<'a> {
-    /// Who, and what the credential covers.
+    /// The caller, and what the credential covers.
     pub authenticated: &'a AuthenticatedCaller,
-    /// What the operator lets whom do.
+    /// The operator's policies.
     pub policy: PoliciesInForce<'a>,
 }
 
@@ -21,17 +22,17 @@ pub struct PoliciesInForce<'a> {
     pub policies: &'a Policies,
     /// Policies that are only tried out: the record says what they would have decided.
     pub shadow: Option<&'a ShadowPolicies>,
-    /// The caller, as policies see them.
+    /// The caller, as policies see it.
     pub principal: &'a Principal,
-    /// The environment the gateway is in, e.g. `production`.
+    /// The environment of the gateway, e.g. `production`.
     pub environment: &'a str,
 }
 
-/// On whose account the gates judge. Outside this crate only a [`Mandate`] can be named: the gateway's own account is reached by
-/// [`crate::pass_question`], which takes nothing that changes anything.
+/// On whose behalf the gates judge. Outside this crate only a [`Mandate`] can be named.
+/// [`crate::pass_question`] uses the gateway's own account, and accepts only tools that change nothing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum CallOrigin<'a> {
     Caller(Mandate<'a>),
-    /// No credential and no policy is asked, and no budget is drawn on.
+    /// No credential, no policy and no budget applies.
     Gateway,
 }

@@ -1,41 +1,42 @@
-//! Which operation a call is, as its client says. What was said is judged at gate 2: it must agree with itself and keep its
-//! limits, because from here on two calls that say the same may be taken for one.
+//! Which operation a call belongs to, as its client says. Gate 2 judges it: the statements must agree and keep
+//! their limits, because from here on two calls with the same statement may be treated as one.
 //!
-//! Deliberately not here: the key that follows from it, which may need a secret.
+//! Deliberately not here: the key that is derived from it, which may need a secret.
 
 use serde_json::Value;
 use servanda_contract::{FieldError, OperationKeys};
 
 use crate::CompiledContract;
 
-/// The argument by which a model can name its operation, where the contract has none of that name.
+/// The argument in which a model can name its operation, unless the contract has an argument of that name.
 pub const OPERATION_ARGUMENT: &str = "servanda_operation_id";
-/// The longest key or id.
+/// The most characters of a key or an id.
 pub const KEY_CHARS_MAX: usize = 255;
 
-/// How a client can say which operation a call is.
+/// The ways in which a client can name the operation of a call.
 const HOW: &str = "a key in `_meta[\"servanda/idempotency-key\"]` or the header `Idempotency-Key`, or an operation id in \
                    `_meta[\"servanda/operation-id\"]` or the argument `servanda_operation_id`";
 
-/// Evidence: what the client said about its operation can be relied on.
+/// Evidence: the client's statements about its operation are consistent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Operation {
     identity: Option<OperationIdentity>,
     operation_id: Option<String>,
 }
 
-/// What decides whether two calls are one operation. A key wins over an operation id, and that over a step.
+/// What decides whether two calls are one operation. A key wins over an operation id, and an operation id over
+/// a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OperationIdentity {
-    /// A key of the client's own making.
+    /// A key that the client chose.
     Key(String),
-    /// A business operation, perhaps of a workflow and a run of it.
+    /// A business operation, perhaps of a workflow and a run.
     Operation {
         /// The operation.
         id: String,
-        /// Its workflow, or nothing.
+        /// Its workflow, or empty.
         workflow: String,
-        /// The run of that, or nothing.
+        /// Its run, or empty.
         run: String,
     },
     /// A step of the agent's plan.
@@ -43,24 +44,25 @@ pub enum OperationIdentity {
 }
 
 impl Operation {
-    /// What decides, if the client said anything.
+    /// What identifies the operation, if the client said anything.
     pub fn identity(&self) -> Option<&OperationIdentity> {
         self.identity.as_ref()
     }
 
-    /// The operation the client named, if it did, whatever decides.
+    /// The operation id that the client gave, if it did, even if something else decides.
     pub fn operation_id(&self) -> Option<&str> {
         self.operation_id.as_deref()
     }
 }
 
-/// Whether calls of the tool may name their operation in [`OPERATION_ARGUMENT`]: it changes something, and has no argument of that
-/// name itself.
+/// Whether calls of the tool may name their operation in [`OPERATION_ARGUMENT`]: the tool changes something,
+/// and has no argument of that name itself.
 pub fn takes_operation_argument(contract: &CompiledContract) -> bool {
     contract.contract().effect_class().mutates() && !contract.input().declares(OPERATION_ARGUMENT)
 }
 
-/// Takes the operation out of the arguments of a tool that changes something, unless the tool has an argument of that name.
+/// Takes the operation out of the arguments of a tool that changes something, unless the tool has an argument
+/// of that name.
 pub(crate) fn take_argument(contract: &CompiledContract, arguments: &mut Value) -> Option<Value> {
     if !takes_operation_argument(contract) {
         return None;
@@ -68,7 +70,7 @@ pub(crate) fn take_argument(contract: &CompiledContract, arguments: &mut Value) 
     arguments.as_object_mut()?.shift_remove(OPERATION_ARGUMENT)
 }
 
-/// Judges everything a client said about its operation.
+/// Judges everything that a client said about its operation.
 pub(crate) fn judge(
     contract: &CompiledContract,
     keys: &OperationKeys,
@@ -111,17 +113,17 @@ pub(crate) fn judge(
     };
     let wanted = contract.contract().idempotency.required && contract.contract().effect_class().mutates();
     if wanted && said.is_none() && errors.is_empty() {
-        errors.push(META_KEY.error(HOW, "no word about which operation it is"));
+        errors.push(META_KEY.error(HOW, "no key and no operation id"));
     }
     if errors.is_empty() { Ok(Operation { identity: said, operation_id }) } else { Err(errors) }
 }
 
-/// What to do about such errors.
+/// The hint for such errors.
 pub(crate) fn hint() -> String {
     format!("say which operation it is, in one way or in two that agree: {HOW}")
 }
 
-/// Where a client can say something about its operation.
+/// A place in which a client can say something about its operation.
 struct OperationField {
     field: &'static str,
     pointer: &'static str,
@@ -148,7 +150,7 @@ impl OperationField {
     }
 }
 
-/// What two places say, which must be the same where both say something.
+/// The value of two places, which must be equal if both have one.
 fn agreed(
     (one_place, one): (&OperationField, &Option<String>),
     (other_place, other): (&OperationField, &Option<String>),
@@ -171,7 +173,7 @@ fn fault(text: &str) -> Option<&'static str> {
     } else if chars > KEY_CHARS_MAX {
         Some("longer")
     } else if text.chars().any(|character| character.is_control() || is_invisible(character)) {
-        Some("a text with characters that nobody sees")
+        Some("a text with invisible characters")
     } else if text.trim() != text {
         Some("a text with white space around it")
     } else {

@@ -1,4 +1,4 @@
-//! Gate 1, parse: the arguments are strict JSON and an object. Nothing looser is ever looked at.
+//! Gate 1, parse: the arguments are strict JSON and an object. Looser text is not examined further.
 
 use serde_json::{Map, Value};
 use servanda_contract::{
@@ -8,12 +8,12 @@ use servanda_contract::{
 
 use crate::ResolvedCall;
 
-/// How much the gates take.
+/// The limits of the gates.
 #[derive(Debug, Clone, Copy)]
 pub struct GateLimits {
-    /// Bytes of arguments.
+    /// The most bytes of arguments.
     pub arguments_bytes_max: usize,
-    /// Arrays and objects inside each other.
+    /// The deepest nesting of arrays and objects.
     pub arguments_depth_max: usize,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct ParsedCall {
 
 pub(crate) fn gate(resolved: ResolvedCall, limits: GateLimits) -> Result<ParsedCall, Box<Refusal>> {
     let proposal = &resolved.proposal;
-    // Absent arguments are an empty object: that is what the protocol means by leaving them out.
+    // Absent arguments are an empty object, as the protocol defines it.
     if proposal.arguments.is_empty() {
         return Ok(ParsedCall { resolved, arguments: Value::Object(Map::new()) });
     }

@@ -1,15 +1,15 @@
-//! `{name}` in a contract's own arguments: the argument of that name of the call.
+//! `{name}` in a contract's own arguments stands for the call's argument of that name.
 
 use serde_json::{Map, Value};
 
-/// Arguments with those of the call in place of `{name}`. One that stands for an argument which is absent is left out.
+/// Replaces `{name}` with the call's arguments. A member that stands for an absent argument is left out.
 pub(crate) fn rendered_members(members: &Map<String, Value>, arguments: &Value) -> Value {
     let members = members.iter();
     let rendered = members.filter_map(|(name, value)| Some((name.clone(), rendered(value, arguments)?)));
     Value::Object(rendered.collect())
 }
 
-/// The names of the arguments that stand in a value.
+/// Collects the names of the placeholders in a value.
 pub(crate) fn placeholders(value: &Value, names: &mut Vec<String>) {
     match value {
         Value::String(text) => {
@@ -25,8 +25,8 @@ pub(crate) fn placeholders(value: &Value, names: &mut Vec<String>) {
     }
 }
 
-/// A value with the call's arguments in place of `{name}`: the argument itself where nothing else is there, its text inside
-/// a text. None if an argument is absent that the whole value stands for.
+/// Replaces `{name}` in a value with the call's argument: the argument itself if the text is nothing else, its
+/// text inside a longer text. None if the whole value stands for an absent argument.
 fn rendered(value: &Value, arguments: &Value) -> Option<Value> {
     Some(match value {
         Value::String(text) => match whole(text) {

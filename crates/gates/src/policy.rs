@@ -1,9 +1,11 @@
-//! Gate 8, policy: what the operator has written permits this caller this call, and nothing forbids it.
+//! Gate 8, policy: the operator's policies permit this caller this call, and none forbids it.
 //!
-//! The decision is the policy crate's; this gate asks it and puts a refusal into words. An agent is told which policy refused it
-//! and what its author says about it, never what it would have to say instead: that is not an agent's to negotiate.
+//! The policy crate decides; this gate asks it and words the refusal. An agent is told which policy refused the
+//! call and the author's reason, never what it would have to say instead, because policies are not negotiable
+//! for agents.
 //!
-//! Policies that are tried out are asked after the decision is made, and only a record hears what they say.
+//! Policies that are only tried out are evaluated after the decision, and only the record contains what they
+//! say.
 
 use servanda_contract::{GateName, Refusal, TaxonomyClass, record::PolicyRecord, tool::QuestionKind};
 use servanda_policy::{CallCircumstances, PolicyCall, PolicyDecision, PolicyRefusalCause, RefusedByPolicy};
@@ -21,7 +23,7 @@ pub(crate) struct PolicyApprovedCall {
     pub(crate) meant: CanonicalCall,
 }
 
-/// Judges. What the record is to say is put into `told`, whichever way it goes.
+/// Judges the call. Whatever the decision, `told` receives what the record should say.
 pub(crate) fn gate(
     covered: CoveredCall,
     account: &CallOrigin<'_>,
@@ -68,7 +70,7 @@ fn circumstances<'a>(meant: &'a CanonicalCall, environment: &'a str) -> CallCirc
     }
 }
 
-/// What the upstream may not ask of the caller during the call, by the policies.
+/// The questions that the policies forbid the upstream to ask the caller during the call.
 pub(crate) fn refused_questions(meant: &CanonicalCall, mandate: &Mandate<'_>) -> Vec<QuestionKind> {
     let PoliciesInForce { policies, principal, environment, .. } = mandate.policy;
     if !policies.look_at_questions() {

@@ -1,5 +1,5 @@
-//! What a contract wants to know before a call: its preconditions and the version its caller must have seen. Compiled when
-//! the contract is admitted, turned into questions for a call, and held against what read-only tools answer.
+//! The preconditions of a contract, and the version that its caller must have seen. They are compiled when the
+//! contract is admitted, turned into queries for a call, and compared with the answers of read-only tools.
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -12,17 +12,17 @@ use crate::{
     rules::ResultCondition,
 };
 
-/// What one call may ask about at the most.
+/// The most queries before one call.
 const DEMANDS_MAX: usize = 16;
 
-/// Everything that a contract wants to know first.
+/// All preconditions of a contract.
 #[derive(Debug, Default)]
 pub(crate) struct CompiledPreconditions(Vec<CompiledPrecondition>);
 
-/// One question to a read-only tool.
+/// One query to a read-only tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreconditionQuery {
-    /// What it is about, as the contract names it.
+    /// The precondition, as the contract names it.
     pub id: String,
     /// The tool, by contract name.
     pub tool: String,
@@ -40,14 +40,14 @@ struct CompiledPrecondition {
 
 #[derive(Debug)]
 enum PreconditionCheck {
-    /// It must hold.
+    /// The condition must hold.
     Holds { condition: ResultCondition, message: String },
-    /// It must be what the caller says in this argument.
+    /// The value must equal the caller's argument of this name.
     IsArgument { name: String, rule: ResultCondition },
 }
 
 impl CompiledPreconditions {
-    /// Compiles them; the error has a reason for each that cannot be.
+    /// Compiles the preconditions. The error has a reason for each that cannot be compiled.
     pub(crate) fn compile(contract: &ToolContract, input: Option<&CompiledSchema>) -> Result<Self, Vec<String>> {
         let mut reasons = Vec::new();
         let mut demands = Vec::new();
@@ -103,7 +103,7 @@ impl CompiledPreconditions {
         self.0.is_empty()
     }
 
-    /// The questions for a call with these arguments.
+    /// The queries for a call with these arguments.
     pub(crate) fn questions(&self, arguments: &Value) -> Vec<PreconditionQuery> {
         let question = |demand: &CompiledPrecondition| {
             let arguments = rendered_members(&demand.arguments, arguments);
@@ -113,14 +113,15 @@ impl CompiledPreconditions {
         self.0.iter().map(question).collect()
     }
 
-    /// Holds the answers, in the order of the questions, against what is wanted. What was not answered does not hold.
+    /// Compares the answers, in the order of the queries, with the preconditions. A precondition without an
+    /// answer does not hold.
     pub(crate) fn judge(
         &self,
         call_id: &CallId,
         arguments: &Value,
         answers: &[Result<Value, String>],
     ) -> Result<(), Box<Refusal>> {
-        let not_asked = || Err("nobody asked".to_owned());
+        let not_asked = || Err("no tool was asked".to_owned());
         for (number, demand) in self.0.iter().enumerate() {
             let answer = answers.get(number).cloned().unwrap_or_else(not_asked);
             let held = answer.and_then(|result| demand.holds(arguments, &result).map_err(str::to_owned));
@@ -135,7 +136,7 @@ impl CompiledPreconditions {
 }
 
 impl CompiledPrecondition {
-    /// The arguments of the call that it needs.
+    /// The call's arguments that it needs.
     fn names(&self) -> Vec<String> {
         let mut names = Vec::new();
         self.arguments.values().for_each(|value| placeholders(value, &mut names));
@@ -173,10 +174,12 @@ impl CompiledPrecondition {
     }
 
     fn not_answered(&self, call_id: &CallId, why: &str) -> Box<Refusal> {
-        let message =
-            format!("whether `{}` holds could not be asked of `{}`, so nothing was sent: {why}", self.id, self.tool);
+        let message = format!(
+            "the precondition `{}` could not be checked with `{}`, so nothing was sent: {why}",
+            self.id, self.tool
+        );
         let mut refusal = refusal(call_id, TaxonomyClass::DependencyUnavailable, message, "try again later".to_owned());
-        refusal.operator_hint = Some("`servanda tools` shows how that tool stands".to_owned());
+        refusal.operator_hint = Some("`servanda tools` shows the state of that tool".to_owned());
         refusal
     }
 }

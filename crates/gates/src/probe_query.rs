@@ -1,5 +1,5 @@
-//! How the question of a probe is put to the tool that answers it: which arguments that tool gets, and whether it can be asked at all. This
-//! needs the contract of the tool that answers, which is not the one that the probe belongs to.
+//! How a probe asks its tool: which arguments the tool gets, and whether it can be asked at all. This needs the
+//! contract of the answering tool, which is not the contract that the probe belongs to.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use servanda_identity::effects;
 use crate::{CompiledContract, ProbeQuery, placeholders::rendered_members};
 
 impl ProbeQuery {
-    /// The arguments for a call with these arguments, as JSON that the tool takes; the error says why there are none.
+    /// The tool's arguments for a call with these arguments, as JSON. The error says why there are none.
     pub fn arguments(&self, arguments: &Value, tool: &CompiledContract) -> Result<Bytes, String> {
         let mut rendered = rendered_members(&self.arguments, arguments);
         if let Some(sql) = &self.sql {
@@ -20,7 +20,7 @@ impl ProbeQuery {
         Ok(Bytes::from(rendered.to_string()))
     }
 
-    /// Why this tool cannot be asked, as far as its contract tells, if it cannot.
+    /// Why this tool cannot be asked, as far as its contract tells; none if it can.
     pub fn fault(&self, tool: &CompiledContract) -> Option<String> {
         let sql = self.sql.as_ref()?;
         let (argument, language) = match tool.programs().sql_argument() {

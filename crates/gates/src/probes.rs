@@ -1,5 +1,6 @@
-//! What a contract wants to have looked at around its calls, compiled when the contract is admitted: which calls, which
-//! questions to read-only tools, which paths. Taking the looks and judging them is somebody else's business.
+//! The probes of a contract, compiled when the contract is admitted: which calls are probed, which queries go
+//! to read-only tools, which paths are read. Deliberately not here: running the probes and judging what they
+//! observe.
 
 use std::path::PathBuf;
 
@@ -8,32 +9,32 @@ use servanda_contract::{CallId, Digest, ToolContract, digest::DigestDomain, sche
 
 use crate::placeholders::placeholders;
 
-/// Everything that is looked at around a call.
+/// All probes of a contract.
 #[derive(Debug, Default)]
 pub struct CompiledProbes {
     sample_percent: u8,
     list: Vec<CompiledProbe>,
 }
 
-/// One thing that is looked at.
+/// One probe.
 #[derive(Debug)]
 pub struct CompiledProbe {
-    /// As the contract names it.
+    /// Its name in the contract.
     pub name: String,
-    /// What it is.
+    /// What it observes.
     pub subject: ProbeSubject,
 }
 
-/// What is looked at.
+/// What a probe observes.
 #[derive(Debug)]
 pub enum ProbeSubject {
-    /// What a read-only tool answers.
+    /// The answer of a read-only tool.
     Tool(ProbeQuery),
-    /// A file or a folder of this machine.
+    /// A file or folder on this machine.
     Path(PathBuf),
 }
 
-/// A question to a read-only tool.
+/// A query to a read-only tool.
 #[derive(Debug)]
 pub struct ProbeQuery {
     /// The tool, by contract name.
@@ -45,8 +46,8 @@ pub struct ProbeQuery {
 }
 
 impl CompiledProbes {
-    /// Compiles them; the error has a reason for each that cannot be. What `Probes::faults` of the contract says is not said
-    /// again.
+    /// Compiles the probes. The error has a reason for each that cannot be compiled. It does not repeat what
+    /// the contract's `Probes::faults` reports.
     pub(crate) fn compile(contract: &ToolContract, input: Option<&CompiledSchema>) -> Result<Self, Vec<String>> {
         let Some(written) = &contract.probes else { return Ok(Self::default()) };
         let mut reasons = Vec::new();
@@ -65,7 +66,7 @@ impl CompiledProbes {
                     sql: probe.sql.clone(),
                 }),
                 (None, Some(path)) => ProbeSubject::Path(PathBuf::from(path)),
-                // Admission has said so.
+                // Admission has reported this.
                 (None, None) => continue,
             };
             list.push(CompiledProbe { name: probe.name.clone(), subject: look });
@@ -73,23 +74,23 @@ impl CompiledProbes {
         if reasons.is_empty() { Ok(Self { sample_percent: written.sample_percent, list }) } else { Err(reasons) }
     }
 
-    /// Whether nothing is looked at.
+    /// Whether there are no probes.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// What is looked at, in the order of the contract.
+    /// The probes, in the order of the contract.
     pub fn iter(&self) -> impl Iterator<Item = &CompiledProbe> {
         self.list.iter()
     }
 
-    /// Around how many of a hundred calls it is looked.
+    /// How many of a hundred calls are probed.
     pub const fn sample_percent(&self) -> u8 {
         self.sample_percent
     }
 
-    /// Whether it is looked around this call. The same call always gets the same answer, so that it can be told afterwards
-    /// why nobody looked.
+    /// Whether this call is probed. The same call always gets the same result, so that it can be explained
+    /// later why a call was not probed.
     pub fn is_sampled(&self, call_id: &CallId) -> bool {
         let digest = Digest::compute(DigestDomain::Sample, &[call_id.as_str().as_bytes()]);
         let number = digest.as_bytes().iter().take(8).fold(0_u64, |number, byte| (number << 8) | u64::from(*byte));
@@ -98,7 +99,7 @@ impl CompiledProbes {
 }
 
 impl CompiledProbe {
-    /// What is looked at, in a few words.
+    /// What the probe observes, in a few words.
     pub fn target(&self) -> String {
         match &self.subject {
             ProbeSubject::Tool(inquiry) if inquiry.sql.is_some() => format!("a query of `{}`", inquiry.tool),

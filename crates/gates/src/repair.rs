@@ -1,23 +1,24 @@
-//! Repair loops end. A chain of refused proposals is followed by fingerprints of its arguments and errors; when the same
-//! arguments come twice, the same errors keep coming, or the attempts are used up, the answer says to stop.
+//! Repair loops end. A chain of refused proposals is followed by fingerprints of its arguments and errors. When
+//! the same arguments come twice, the same errors keep coming, or the attempts are used up, the refusal tells
+//! the agent to stop.
 //!
-//! Only refusals are counted and only the answer changes: a valid call always passes, and ends the chain.
+//! Only refusals are counted, and only their text changes: a valid call always passes, and ends the chain.
 
 use servanda_contract::{
     Digest, Refusal,
     refusal::{RepairProgress, RepairStop},
 };
 
-/// How long a chain may go on.
+/// The limits of a chain.
 #[derive(Debug, Clone, Copy)]
 pub struct RepairLimits {
-    /// Refused attempts of one chain.
+    /// The most refused attempts of one chain.
     pub attempts_max: u32,
-    /// How often the very same errors may come.
+    /// How often the same errors may come.
     pub same_errors_max: u32,
 }
 
-/// One chain of repairs so far.
+/// The state of one repair chain.
 #[derive(Debug, Clone, Default)]
 pub struct RepairChain {
     attempts: u32,
@@ -33,7 +34,7 @@ impl Default for RepairLimits {
 }
 
 impl RepairChain {
-    /// Takes note of a repairable refusal and writes into it how far the chain has come.
+    /// Records a repairable refusal, and writes into it how far the chain has come.
     pub fn note(&mut self, refusal: &mut Refusal, arguments: Digest, limits: RepairLimits) {
         self.attempts = self.attempts.saturating_add(1);
         let errors = refusal.errors_digest();
@@ -48,7 +49,7 @@ impl RepairChain {
         } else {
             None
         };
-        // Bounded by attempts_max: past it only the last fingerprints matter.
+        // Bounded by attempts_max: beyond it only the last fingerprints matter.
         let keep = usize::try_from(limits.attempts_max).unwrap_or(usize::MAX);
         if self.arguments_seen.len() >= keep && !self.arguments_seen.is_empty() {
             self.arguments_seen.remove(0);

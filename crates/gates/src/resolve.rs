@@ -1,4 +1,5 @@
-//! Pairs a proposal with the contract that will judge it. [`resolve`] is the only way to a [`ResolvedCall`] call.
+//! Pairs a proposal with the contract that will judge it. [`resolve`] is the only way to make a
+//! [`ResolvedCall`].
 
 use std::sync::Arc;
 
@@ -6,27 +7,29 @@ use servanda_contract::{GateName, Proposal, Refusal, expectation::Expectation};
 
 use crate::{CompiledContract, Trail};
 
-/// Says which contract the tool name of a proposal means, or why none judges it. Implemented where the catalog is known.
+/// Finds the contract for the tool name of a proposal, or says why there is none. Implemented where the catalog
+/// is known.
 pub trait ContractResolver {
     /// The contract that judges the proposal.
     fn contract_of(&self, proposal: &Proposal) -> Result<Arc<CompiledContract>, Box<Refusal>>;
 }
 
-/// A proposal and the contract it will be judged by.
+/// A proposal and the contract that will judge it.
 #[derive(Debug)]
 pub struct ResolvedCall {
-    /// Boxed, because every gate hands it on.
+    /// Boxed, because every gate passes it on.
     pub(crate) proposal: Box<Proposal>,
     pub(crate) contract: Arc<CompiledContract>,
     pub(crate) expectations: Vec<ToolExpectation>,
 }
 
-/// Something that is expected of the tool of a call.
+/// An expectation about the tool of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolExpectation {
     /// Known well enough to be compared.
     Known(Expectation),
-    /// The call states its purpose in words that the gateway does not know. What cannot be compared does not fit.
+    /// The call states its purpose in words that the gateway does not know. It cannot be compared, so the tool
+    /// does not fit.
     Unclear {
         /// What is wrong with it.
         message: String,
@@ -35,7 +38,7 @@ pub enum ToolExpectation {
     },
 }
 
-/// Finds the contract of a proposal, and notes the verdict.
+/// Finds the contract of a proposal, and records the verdict.
 pub fn resolve(
     proposal: Box<Proposal>,
     contracts: &dyn ContractResolver,
@@ -50,7 +53,7 @@ impl ResolvedCall {
         Self { proposal, contract, expectations: Vec::new() }
     }
 
-    /// The same, with what is expected of the tool. All of it has to be met.
+    /// The same call with expectations about its tool. All of them have to be met.
     #[must_use]
     pub fn expecting(self, expectations: Vec<ToolExpectation>) -> Self {
         Self { expectations, ..self }
@@ -61,7 +64,7 @@ impl ResolvedCall {
         &self.proposal
     }
 
-    /// The contract it will be judged by.
+    /// The contract that will judge it.
     pub fn contract(&self) -> &Arc<CompiledContract> {
         &self.contract
     }

@@ -1,6 +1,7 @@
-//! The names of what a call changes and reads: the manifest of its contract, with the call's arguments in place of `{name}`.
+//! The names of the resources that a call changes and reads: the manifest of its contract, with the call's
+//! arguments in place of `{name}`.
 //!
-//! Deliberately not here: which names can mean the same, which is [`servanda_effects::overlap`].
+//! Deliberately not here: which names can mean the same resource, which is [`servanda_effects::overlap`].
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -14,19 +15,19 @@ use servanda_effects::{ANYTHING, all_touched};
 /// The longest argument that names a resource; a longer one is named by its digest.
 const RESOURCE_CHARS_MAX: usize = 128;
 
-/// Everything that a call with these arguments changes or reads.
+/// All resources that a call with these arguments changes or reads.
 pub(crate) fn touched(contract: &ToolContract, arguments: &Bytes) -> Vec<String> {
     let effect = contract.effect.as_deref();
     all_touched(&changed(effect, arguments), &read(effect, arguments))
 }
 
-/// What such a call changes.
+/// The resources that such a call changes.
 pub(crate) fn changed(effect: Option<&EffectDeclaration>, arguments: &Bytes) -> Vec<String> {
     let manifest = effect.map_or(&[][..], |effect| &effect.manifest);
     resources(manifest.iter().map(|change| &*change.resource), arguments)
 }
 
-/// What such a call reads.
+/// The resources that such a call reads.
 pub(crate) fn read(effect: Option<&EffectDeclaration>, arguments: &Bytes) -> Vec<String> {
     let reads = effect.map_or(&[][..], |effect| &effect.reads);
     resources(reads.iter().map(|name| &**name), arguments)
@@ -52,7 +53,7 @@ fn rendered(template: &str, arguments: &Value) -> String {
     rendered + rest
 }
 
-/// An argument as part of a name. One that is not there may be any.
+/// An argument as a part of a name. An absent argument stands for any.
 fn text(value: Option<&Value>) -> String {
     let text = match value {
         None | Some(Value::Null) => return ANYTHING.to_owned(),

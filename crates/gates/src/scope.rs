@@ -1,5 +1,5 @@
-//! Gate 7, scope: the caller's credential covers this call: its scopes, its tool, what this payload touches, how grave it is, and
-//! the time. Whether the credential was revoked meanwhile is looked at again when the call is dispatched.
+//! Gate 7, scope: the caller's credential covers this call: its scopes, its tool, the resources of this
+//! payload, its class, and the time. Revocation is checked again when the call is dispatched.
 
 use servanda_authority::{CredentialMethod, rights::MissingRights};
 use servanda_contract::{GateName, Refusal, TaxonomyClass};
@@ -17,7 +17,7 @@ pub(crate) fn gate(fitting: FittingCall, account: &CallOrigin<'_>) -> Result<Cov
     let CallOrigin::Caller(Mandate { authenticated, .. }) = account else { return Ok(CoveredCall { meant }) };
     let rights = authenticated.rights();
     let contract = &meant.resolved.contract;
-    // The names of what a payload touches are made only for those to whom they make a difference.
+    // The resources of a payload are computed only for credentials that limit them.
     let resources = if rights.resources.is_all() { Vec::new() } else { contract.touched(meant.arguments.bytes()) };
     match rights.lacks(&contract.need(meant.side_effect_class(), &resources, meant.resolved.proposal.received_at)) {
         None => Ok(CoveredCall { meant }),

@@ -1,5 +1,5 @@
-//! Gate 5, semantics: the contract's own rules over the arguments hold. Arguments that pass become canonical bytes here,
-//! once, and everything after this gate hashes, shows and sends those bytes.
+//! Gate 5, semantics: the arguments satisfy the contract's own rules. Arguments that pass become canonical
+//! bytes here, once, and everything after this gate hashes, shows and sends those bytes.
 
 use servanda_contract::{
     Digest, GateName, Refusal, TaxonomyClass,
@@ -10,14 +10,14 @@ use servanda_contract::{
 
 use crate::{ResolvedCall, bounds::BoundedCall, operation::Operation, structure};
 
-/// Evidence: the arguments make sense, in their canonical form.
+/// Evidence: the arguments satisfy the rules, in canonical form.
 #[derive(Debug)]
 pub(crate) struct CanonicalCall {
     pub(crate) resolved: ResolvedCall,
     pub(crate) arguments: CanonicalBytes,
     pub(crate) proposal_digest: Digest,
     pub(crate) operation: Operation,
-    /// How grave the call is, if the program that it brings decides.
+    /// The class of the call, if the program in its arguments decides.
     pub(crate) program_class: Option<SideEffectClass>,
 }
 
@@ -43,13 +43,13 @@ pub(crate) fn gate(bounded: BoundedCall) -> Result<CanonicalCall, Box<Refusal>> 
 }
 
 impl CanonicalCall {
-    /// How grave the call is.
+    /// The class of the call.
     pub(crate) fn side_effect_class(&self) -> SideEffectClass {
         self.program_class.unwrap_or(self.resolved.contract.contract().transactional.side_effect_class)
     }
 }
 
-/// H of the design: what an approval signs.
+/// H of the design: the digest that an approval signs.
 fn proposal_digest(resolved: &ResolvedCall, arguments: &CanonicalBytes) -> Digest {
     let contract = resolved.contract.contract();
     let contract_digest = resolved.contract.digest();

@@ -1,4 +1,4 @@
-//! Gates 1 to 10 in their order. Gate 11 is in `budget`, because it draws on what other calls draw on too.
+//! Gates 1 to 10 in order. Gate 11 is in `budget`, because it needs state that other calls share.
 
 use servanda_contract::{GateName, Refusal, TaxonomyClass};
 
@@ -7,7 +7,7 @@ use crate::{
     mandate::CallOrigin, parse, policy, scope, semantics, state, structure, types,
 };
 
-/// Takes a caller's call through gates 1 to 10. The trail has a verdict of each gate that was reached.
+/// Takes a caller's call through gates 1 to 10. The trail gets a verdict of each gate that was reached.
 pub fn pass_all(
     resolved: ResolvedCall,
     mandate: &Mandate<'_>,
@@ -17,8 +17,8 @@ pub fn pass_all(
     pass(resolved, &CallOrigin::Caller(*mandate), limits, trail)
 }
 
-/// Takes a question that the gateway asks on its own account through the gates: no credential, policy or budget is asked, so the tool has
-/// to be one that changes nothing.
+/// Takes a question that the gateway asks on its own account through the gates. No credential, policy or budget
+/// applies, so the tool has to be one that changes nothing.
 pub fn pass_question(
     resolved: ResolvedCall,
     limits: GateLimits,

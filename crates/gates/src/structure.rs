@@ -1,6 +1,6 @@
-//! Gate 2, structure: the required fields are there and no unknown ones, and what the client says about which operation it
-//! is agrees with itself. Absent optional fields get their defaults first, so that what is judged, hashed and sent is the
-//! same.
+//! Gate 2, structure: the required fields are there and no unknown ones, and the client's statements about its
+//! operation agree. Absent optional fields get their defaults first, so that the same arguments are judged,
+//! hashed and sent.
 
 use serde_json::Value;
 use servanda_contract::{FieldError, GateName, Refusal, TaxonomyClass, schema::Findings};
@@ -11,7 +11,7 @@ use crate::{
     parse::ParsedCall,
 };
 
-/// Evidence: the right fields, no others. Carries what the next two gates will refuse.
+/// Evidence: the right fields and no others. Carries the findings that the next two gates will refuse.
 #[derive(Debug)]
 pub(crate) struct StructuredCall {
     pub(crate) resolved: ResolvedCall,

@@ -1,19 +1,19 @@
-//! What every stage said about one call, in order, and how long each took.
+//! The verdict of every stage about one call, in order, and how long each took.
 //!
-//! Deliberately not here: the clock, which the engine brings, and the order of the gates (`sequence`).
+//! Deliberately not here: the clock, which the engine provides, and the order of the gates (`sequence`).
 
 use servanda_contract::{
     GateName, Refusal,
     record::{Decision, PolicyRecord, Verdict},
 };
 
-/// Tells how much time has passed; the engine brings the clock.
+/// Measures time; the engine provides the clock.
 pub trait Stopwatch: Send + Sync {
     /// Microseconds since some fixed moment.
     fn elapsed_us(&self) -> u64;
 }
 
-/// What every stage said about one call, in order.
+/// The verdict of every stage about one call, in order.
 pub struct Trail<'a> {
     stopwatch: &'a dyn Stopwatch,
     verdicts: Vec<Verdict>,
@@ -26,7 +26,7 @@ impl<'a> Trail<'a> {
         Self { stopwatch, verdicts: Vec::with_capacity(16), policy: None }
     }
 
-    /// Lets one stage judge and notes what it said.
+    /// Lets one stage judge, and records its verdict.
     pub fn judge<T>(
         &mut self,
         gate: GateName,
@@ -38,34 +38,35 @@ impl<'a> Trail<'a> {
         verdict
     }
 
-    /// Notes the verdict of a stage that ran elsewhere and began at `started_us` of this trail's stopwatch.
+    /// Records the verdict of a stage that ran elsewhere and began at `started_us` of this trail's stopwatch.
     pub fn note(&mut self, gate: GateName, passed: bool, started_us: u64) {
         let decision = if passed { Decision::Passed } else { Decision::Refused };
         let took_us = self.stopwatch.elapsed_us().saturating_sub(started_us);
         self.verdicts.push(Verdict { gate, decision, took_us });
     }
 
-    /// Notes what the policies said; nothing where they were not asked.
+    /// Records what the policies said; none if they were not asked.
     pub(crate) fn note_policy(&mut self, told: Option<PolicyRecord>) {
         self.policy = told;
     }
 
-    /// Notes that a stage was not needed.
+    /// Records that a stage was not needed.
     pub fn skip(&mut self, gate: GateName) {
         self.verdicts.push(Verdict { gate, decision: Decision::Skipped, took_us: 0 });
     }
 
-    /// What the policies said, and others would have; none where they were not asked.
+    /// What the policies said, and what policies that are tried out would have said; none if they were not
+    /// asked.
     pub fn take_policy(&mut self) -> Option<PolicyRecord> {
         self.policy.take()
     }
 
-    /// What has been said, at the end.
+    /// Takes the verdicts, at the end.
     pub fn take_verdicts(&mut self) -> Vec<Verdict> {
         std::mem::take(&mut self.verdicts)
     }
 
-    /// What has been said so far.
+    /// The verdicts so far.
     pub fn verdicts(&self) -> &[Verdict] {
         &self.verdicts
     }

@@ -9,7 +9,7 @@ use crate::{
     structure::{self, StructuredCall},
 };
 
-/// Evidence: the right types. Carries what the next gate will refuse.
+/// Evidence: the right types. Carries the findings that the next gate will refuse.
 #[derive(Debug)]
 pub(crate) struct TypedCall {
     pub(crate) resolved: ResolvedCall,
@@ -24,7 +24,7 @@ pub(crate) fn gate(structured: StructuredCall) -> Result<TypedCall, Box<Refusal>
     if errors.is_empty() {
         return Ok(TypedCall { resolved, arguments, findings, operation });
     }
-    // Where everything that is wrong is a `null`, the type is not the mistake.
+    // If every wrong value is a `null`, the type is not the mistake.
     let hint = if errors.iter().all(|error| error.actual == "null") {
         "leave out what has no value: `null` is not \"none\" here"
     } else {

@@ -1,11 +1,11 @@
-//! What durability costs: raw group-committed inserts against whole mutating calls (begin and settle, each a commit), in the
-//! same run, through the same style of writer. A reporter, not a test.
+//! Measures what durability costs: raw group-committed inserts against whole mutating calls (begin and settle,
+//! each a commit), in the same run, through the same style of writer. It prints a report and asserts nothing.
 //!
 //!     cargo run --release -p servanda-ledger --example durable -- FOLDER [POSTGRES-URL]
 //!
-//! A raw insert puts an effect and a record into tables like the ledger's, a batch per transaction, as fast as the store takes
-//! them. A call is two such commits, one after the other: half as many in the same time would mean
-//! that reading, deciding and comparing cost nothing. FOLDER is where the SQLite files are made.
+//! A raw insert puts an effect and a record into tables like the ledger's, one batch per transaction, as fast
+//! as the store takes them. A call is two such commits, one after the other: if reading, deciding and comparing
+//! cost nothing, calls would reach half the rate of raw inserts. The SQLite files are made in FOLDER.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a command for people; what fails is a finding")]
 
 #[path = "durable/call.rs"]
@@ -36,7 +36,7 @@ async fn main() {
     let folder = arguments.next().map_or_else(std::env::temp_dir, PathBuf::from);
     let place = folder.join(format!("durable-{}", std::process::id()));
     std::fs::create_dir_all(&place).unwrap();
-    // As a gateway opens it: with the file outside that knows how far it has come.
+    // Opened as a gateway opens it, with a position file.
     let guard = LedgerGuard { position_file: Some(place.join("servanda.position")), ..LedgerGuard::default() };
     let ledger = Ledger::open_guarded(&place.join("ledger.db"), &guard).unwrap();
     let encoded = encoded(&place).await;
@@ -51,7 +51,8 @@ async fn main() {
     }
 }
 
-/// Both in turns, so that both meet the same machine; the ratio is the middle of the turns' ratios.
+/// Measures raw inserts and calls in turns, so that both meet the same machine. The ratio is the median over
+/// the turns.
 async fn report(name: &str, raw: &Raw, ledger: Ledger) {
     let ledger = Arc::new(ledger);
     let (mut rates, mut singles) = (Vec::new(), Vec::new());

@@ -1,5 +1,5 @@
-//! Fills a ledger with keys through the store's own code, or has keys come and go for a while under a short retention. For the trial
-//! `trials/growth`; a reporter, not a test.
+//! Fills a ledger with keys through the store's own code, or lets keys come and go for a while under a short
+//! retention. For the trial `trials/growth`; it prints a report and asserts nothing.
 //!
 //!     cargo run --release -p servanda-ledger --example fill -- FILE-OR-URL KEYS
 //!     cargo run --release -p servanda-ledger --example fill -- FILE-OR-URL --churn SECONDS
@@ -9,7 +9,7 @@
     clippy::unwrap_used,
     reason = "a command for people; what fails is a finding"
 )]
-#![allow(clippy::disallowed_methods, reason = "a trial goes by the clock of the machine")]
+#![allow(clippy::disallowed_methods, reason = "a trial reads the machine's clock")]
 
 #[path = "durable/call.rs"]
 #[allow(dead_code, reason = "shared with `durable`, which uses the rest")]
@@ -28,9 +28,11 @@ use tokio::task::JoinSet;
 use call::{Terms, call_on};
 
 const IN_FLIGHT: usize = 512;
-/// While keys come and go: how long each is remembered, and its tombstone and record after that.
+/// While keys come and go: how long each key is remembered, and how long its tombstone and record are kept
+/// after that.
 const SHORT_MS: u64 = 2_000;
-/// Calls at once while keys come and go, and the pause between their turns: some hundred a second, as a gateway might have.
+/// Calls in flight while keys come and go. With the pause between rounds this makes a few hundred calls a
+/// second, as a gateway might have.
 const CHURN_IN_FLIGHT: usize = 16;
 
 #[tokio::main]
@@ -67,7 +69,7 @@ async fn fill(ledger: &Arc<Ledger>, keys: usize) {
     while tasks.join_next().await.is_some() {}
 }
 
-/// Calls and pruning beside each other. Prints the pages of the file as it goes, and what was pruned.
+/// Makes calls and prunes at the same time. Prints the pages of the file as it goes, and what was pruned.
 async fn churn(ledger: &Arc<Ledger>, place: &Path, time: Duration) {
     let until = Instant::now() + time;
     let pruning = tokio::spawn({

@@ -1,5 +1,5 @@
-//! The books of budgets, for every store alike: their stored shape, and a page of them that entries are made on inside a
-//! transaction. Reading checks that columns and body say the same.
+//! The stored form of budgets, the same for every store: holds and balances as columns, and a page of them on
+//! which a transaction makes entries. Reading checks that columns and body agree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ pub(crate) struct BudgetHoldRow<'a> {
     pub(crate) body: String,
 }
 
-/// A standing as columns.
+/// A balance as columns.
 #[derive(Debug)]
 pub(crate) struct BalanceRow<'a> {
     pub(crate) account: Digest,
@@ -37,7 +37,7 @@ pub(crate) struct BalanceRow<'a> {
     pub(crate) body: String,
 }
 
-/// What was read of the books, and what came of the entries that were made on it.
+/// The holds and balances that were read, and what the entries made of them.
 #[derive(Debug, Default)]
 pub(crate) struct BudgetPage {
     holds: BTreeMap<BudgetHoldId, BudgetHold>,
@@ -47,22 +47,22 @@ pub(crate) struct BudgetPage {
 }
 
 impl BudgetPage {
-    /// Adds what was read.
+    /// Adds a hold that was read.
     pub(crate) fn read_hold(&mut self, hold: BudgetHold) {
         self.holds.insert(hold.id.clone(), hold);
     }
 
-    /// Adds what was read.
+    /// Adds a balance that was read.
     pub(crate) fn read_balance(&mut self, standing: AccountBalance) {
         self.balances.insert(standing.account.digest(), standing);
     }
 
-    /// The accounts that an entry is about.
+    /// The accounts that an entry changes.
     pub(crate) fn accounts<'a>(&'a self, entry: &'a AccountEntry) -> Vec<&'a Account> {
         entry.accounts(self.holds.get(entry.id()))
     }
 
-    /// Makes an entry; entries made later see it.
+    /// Makes an entry. Entries made later see it.
     pub(crate) fn apply_entry(&mut self, entry: &AccountEntry, now_ms: u64) -> EntryReply {
         let before = BudgetSnapshot { hold: self.holds.get(entry.id()), balances: &self.balances };
         let BudgetTransition { hold, balances: standings, reply } = step(before, entry, now_ms);
@@ -83,7 +83,7 @@ impl BudgetPage {
         self.changed_holds.iter().filter_map(|id| self.holds.get(id)).map(BudgetHoldRow::new).collect()
     }
 
-    /// The standings to write.
+    /// The balances to write.
     pub(crate) fn changed_balances(&self) -> Result<Vec<BalanceRow<'_>>, LedgerError> {
         self.changed_balances.iter().filter_map(|digest| self.balances.get(digest)).map(BalanceRow::new).collect()
     }
@@ -122,7 +122,8 @@ pub(crate) fn decode_hold(hold_id: &str, stage: &str, body: &str) -> Result<Budg
     if (hold.id.as_str(), hold.stage.name()) == (hold_id, stage) { Ok(hold) } else { Err(contradicts(hold_id)) }
 }
 
-/// What a sweep found: a reservation, what the effect is like that it is for, and which others have reserved for it.
+/// A reservation that a sweep found, the state of its effect, and the other calls that have reserved for that
+/// effect.
 #[derive(Debug)]
 pub(crate) struct AbandonedHoldRow {
     pub(crate) hold_id: String,
@@ -130,13 +131,13 @@ pub(crate) struct AbandonedHoldRow {
     pub(crate) body: String,
     pub(crate) effect_state: Option<String>,
     pub(crate) effect_body: Option<String>,
-    /// Their ids, with blanks in between.
+    /// The ids of those other calls, separated by blanks.
     pub(crate) others: Option<String>,
 }
 
 impl AbandonedHoldRow {
-    /// The reservation, and the entry that closes it, if something can be said. What cannot be read is left as it is: it must not
-    /// keep everybody else's from being looked after.
+    /// Returns the reservation, and the entry that closes it if it can be closed. A reservation that cannot be
+    /// read is skipped, so that it does not keep the sweep from closing the others.
     pub(crate) fn judge(&self, now_ms: u64) -> Option<(BudgetHold, Option<AccountEntry>)> {
         let read = decode_hold(&self.hold_id, &self.stage, &self.body);
         let hold = read.inspect_err(|error| tracing::error!(%error, "a reservation cannot be read")).ok()?;
@@ -150,8 +151,8 @@ impl AbandonedHoldRow {
         Some((hold, entry))
     }
 
-    /// Whether the effect is another call's by now that has reserved for it. Who reserved last says nothing: it may have been too
-    /// late for the effect.
+    /// Whether another call that has reserved for the effect owns it by now. The order of the reservations
+    /// proves nothing: the call that reserved last may have been too late for the effect.
     fn is_superseded(&self) -> bool {
         #[derive(Deserialize)]
         struct EffectOwnerCall {
@@ -172,7 +173,7 @@ pub(crate) const fn count_swept(swept: &mut SweepReport, entry: &AccountEntry) {
     }
 }
 
-/// A standing from its columns.
+/// A balance from its columns.
 pub(crate) fn decode_balance(account: &[u8], body: &str) -> Result<AccountBalance, LedgerError> {
     let key = || servanda_contract::digest::hex(account);
     let standing: AccountBalance = serde_json::from_str(body).map_err(|error| unreadable(&key(), error.to_string()))?;

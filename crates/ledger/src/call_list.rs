@@ -1,4 +1,5 @@
-//! Lists of calls, for every store alike: which calls a filter means, what a list says of each, and how far back a list looks.
+//! Lists of calls, for every store alike: which calls a filter matches, what a list contains, and how far back
+//! a list looks.
 //!
 //! Stores read records newest first, a page at a time, by the index of their times. The conditions are judged here, on the record, so that
 //! no further index is written with every call. A list that finds too little stops after [`LOOKED_AT_MAX`] records and says so.
@@ -19,16 +20,16 @@ pub(crate) const PAGE_MAX: u32 = 500;
 /// Calls under way that a list looks at.
 pub(crate) const UNDER_WAY_MAX: u32 = 10_000;
 
-/// Which calls are meant; every condition that is given has to hold.
+/// Which calls to list. Every condition that is set has to hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallFilter {
     /// `principal`, `tenant/principal`, the name of an agent that acted, or the id of a credential.
     pub caller: Option<String>,
     /// The exposed name as called, or the contract's name.
     pub tool: Option<String>,
-    /// How it ended.
+    /// How the call ended.
     pub outcome: Option<Outcome>,
-    /// The class of the end.
+    /// The taxonomy class of its end.
     pub class: Option<TaxonomyClass>,
     /// The stage that refused it.
     pub gate: Option<GateName>,
@@ -38,23 +39,24 @@ pub struct CallFilter {
     pub until_ms: Option<u64>,
 }
 
-/// Calls that a filter means, newest first.
+/// The calls that a filter matches, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallList {
     /// The calls.
     pub calls: Vec<CallSummary>,
-    /// When the oldest record that was looked at was received, if the list stopped at [`LOOKED_AT_MAX`] before it was complete.
+    /// Set if the list stopped at [`LOOKED_AT_MAX`] before it was complete: when the oldest record it looked at
+    /// was received.
     pub stopped_at_ms: Option<u64>,
 }
 
-/// A span of time, both ends in it, as stores count it.
+/// A time range, both ends included, as stores count it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReceivedRange {
     pub(crate) since_ms: i64,
     pub(crate) until_ms: i64,
 }
 
-/// Where the next page begins: behind this call.
+/// Where the next page begins: after this call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CallListCursor {
     pub(crate) received_ms: i64,
@@ -62,7 +64,7 @@ pub(crate) struct CallListCursor {
 }
 
 impl CallFilter {
-    /// Whether a call is meant.
+    /// Whether a call matches the filter.
     pub fn matches(&self, record: &CallRecord) -> bool {
         let received_ms = record.received_at.unix_ms();
         let tool = |name: &String| {
@@ -86,18 +88,19 @@ impl CallFilter {
 }
 
 impl CallListCursor {
-    /// Before the newest call of a span.
+    /// Starts before the newest call of a range.
     pub(crate) fn start(span: ReceivedRange) -> Self {
         Self { received_ms: span.until_ms.saturating_add(1), call_id: String::new() }
     }
 
-    /// Behind a call.
+    /// Starts after a call.
     pub(crate) fn after_call(record: &CallRecord) -> Self {
         Self { received_ms: signed(record.received_at.unix_ms()), call_id: record.call_id.to_string() }
     }
 }
 
-/// The newest of those under way and of those that have ended. The former were read first: one that has ended since is among both.
+/// The newest of the calls under way and the calls that have ended. Those under way were read first, so a call
+/// that ended in between is in both lists.
 pub(crate) fn newest(under_way: Vec<CallRecord>, ended: Vec<CallRecord>, limit: u32) -> Vec<CallRecord> {
     let over: BTreeSet<CallId> = ended.iter().map(|record| record.call_id.clone()).collect();
     let mut calls = ended;
@@ -117,7 +120,8 @@ pub(crate) struct CallCollector<'a> {
 }
 
 impl<'a> CallCollector<'a> {
-    /// Begins with the calls that are under way. They were read first: one that has ended since is found again among the others.
+    /// Begins with the calls under way. They were read first, so a call that has ended since is found again
+    /// among the ended ones.
     pub(crate) fn new(filter: &'a CallFilter, limit: u32, under_way: &[CallRecord]) -> Self {
         let calls: Vec<_> =
             under_way.iter().filter(|record| filter.matches(record)).map(CallSummary::from_record).collect();
@@ -132,7 +136,7 @@ impl<'a> CallCollector<'a> {
         if self.filter.matches(record) {
             self.calls.push(CallSummary::from_record(record));
         }
-        // Those under way may be older than all others, and then they are the ones that are cut off below.
+        // Calls under way may be older than all others; then they are the ones cut off below.
         let ended = self.calls.len().saturating_sub(self.under_way.len());
         if ended < self.limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
@@ -150,6 +154,6 @@ fn is_caller(record: &CallRecord, wanted: &str) -> bool {
     caller.principal == wanted
         || wanted.split_once('/').is_some_and(|(tenant, name)| caller.tenant == tenant && caller.principal == name)
         || caller.actors.iter().any(|actor| actor.name == wanted)
-        // A call that the operator made for a key is a call of that key, too.
+        // A call that the operator made on behalf of a key counts as a call of that key.
         || caller.credential.as_deref().is_some_and(|id| id.strip_prefix("operator:").unwrap_or(id) == wanted)
 }

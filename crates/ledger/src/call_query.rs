@@ -1,6 +1,6 @@
-//! What is looked for among the calls, and an answer that was kept back, for every store alike.
+//! Queries for single calls, and a quarantined answer, for every store alike.
 
-/// What to look for.
+/// Which calls to find.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallQuery {
     /// A call id, or the beginning of one.
@@ -9,11 +9,11 @@ pub enum CallQuery {
     Latest,
 }
 
-/// An answer that was kept back.
+/// An answer that was quarantined instead of delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuarantinedBody {
-    /// How long it was.
+    /// The length of the whole answer.
     pub bytes_total: i64,
-    /// As much of it as is kept.
+    /// The part of it that is stored.
     pub body: Vec<u8>,
 }

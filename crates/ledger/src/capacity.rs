@@ -1,33 +1,36 @@
-//! Whether there is room for more: measured beside the calls and after errors, by the limits that the configuration has. New effects are
-//! refused while something is left, so that what is under way can still be settled.
+//! Whether the ledger has room for more. It is measured beside the calls and after errors, against the
+//! configured limits. New effects are refused while some room is left, so that calls under way can still be
+//! settled.
 //!
-//! Deliberately not here: what a caller is told, and making room, which is `retention`.
+//! Deliberately not here: what a caller is told, and making room, which `retention` does.
 
 use std::sync::{
     Mutex, PoisonError,
     atomic::{AtomicU8, AtomicU64, Ordering},
 };
 
-/// How much of a filesystem is left alone where the configuration does not say: this, and of a small one a tenth. It is enough to settle
-/// thousands of calls with answers of usual size, and for the log of a checkpoint.
+/// How much of a filesystem stays free if the configuration does not say: this many bytes, or a tenth of a
+/// small filesystem. It is enough to settle thousands of calls with answers of usual size, and for the log of a
+/// checkpoint.
 const FREE_BYTES_MIN: u64 = 256 << 20;
 const FREE_SHARE_MIN: u64 = 10;
 
 /// How large a ledger may become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LedgerLimits {
-    /// Bytes that the ledger uses; as many as there is room for, where it says nothing.
+    /// Bytes that the ledger may use; if unset, as many as there is room for.
     pub bytes_max: Option<u64>,
-    /// Bytes that stay free on the filesystem of a ledger that is a file; 256 MiB where it says nothing, a tenth on one below 2.5 GiB.
+    /// Bytes that stay free on the filesystem of a ledger file; if unset 256 MiB, or a tenth of a filesystem
+    /// below 2.5 GiB.
     pub free_bytes_min: Option<u64>,
 }
 
-/// What a store found out about itself.
+/// What a store measured about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct StorageUsage {
-    /// What is in use. Pages of a file that are free again are not.
+    /// Bytes in use. Free pages inside the file do not count.
     pub(crate) used_bytes: u64,
-    /// The filesystem; none where it cannot be seen.
+    /// The filesystem; none if the store cannot see it.
     pub(crate) disk: Option<DiskSpace>,
 }
 
@@ -35,22 +38,22 @@ pub(crate) struct StorageUsage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DiskSpace {
     pub(crate) bytes_total: u64,
-    /// What can still be written: free space, and pages of the file that are free again.
+    /// Bytes that can still be written: free space, and free pages inside the file.
     pub(crate) bytes_free: u64,
 }
 
-/// How much is taken on.
+/// Which writes the ledger accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum CapacityLevel {
-    /// Everything.
+    /// All of them.
     Enough,
-    /// Nothing new that changes something; records of everything else are kept.
+    /// No new call that changes something. Records of everything else are kept.
     Scarce,
-    /// What is left is for settling what is under way.
+    /// Only what settles calls under way.
     Reserve,
 }
 
-/// What is known about the room.
+/// What is known about the room that is left.
 #[derive(Debug, Default)]
 pub(crate) struct StorageCapacity {
     limits: Mutex<LedgerLimits>,
@@ -60,7 +63,7 @@ pub(crate) struct StorageCapacity {
 }
 
 impl StorageCapacity {
-    /// From now on these limits hold.
+    /// Sets the limits that hold from now on.
     pub(crate) fn limit(&self, limits: LedgerLimits) {
         *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
     }
@@ -70,24 +73,25 @@ impl StorageCapacity {
         *self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Learns how things stand.
+    /// Takes a new measurement.
     pub(crate) fn update(&self, measured: StorageUsage) {
         let (level, why) = judge(self.limits(), measured);
         self.set(level, &why);
     }
 
-    /// The store said itself that there is no room. The next measurement lets somebody try again.
+    /// The store itself reported that it has no room. The next measurement may lift this.
     pub(crate) fn ran_out(&self, why: &str) {
         self.set(CapacityLevel::Reserve, why);
     }
 
-    /// Why nothing new is begun, if nothing is.
+    /// Why no new effect is begun; none if new effects are accepted.
     pub(crate) fn exhausted_reason(&self) -> Option<String> {
         (self.level.load(Ordering::Relaxed) != CapacityLevel::Enough as u8)
             .then(|| self.why.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
-    /// Whether there is room for the record of a call that changed nothing. One that there is none for is counted.
+    /// Whether there is room for the record of a call that changed nothing. If there is none, the dropped
+    /// record is counted.
     pub(crate) fn has_room_for_a_read(&self) -> bool {
         let has = self.level.load(Ordering::Relaxed) != CapacityLevel::Reserve as u8;
         if !has {
@@ -96,33 +100,33 @@ impl StorageCapacity {
         has
     }
 
-    /// Records that there was no room for.
+    /// Records that were dropped because there was no room.
     pub(crate) fn dropped_count(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
     fn set(&self, level: CapacityLevel, why: &str) {
-        // The reason first: whoever sees the level reads it.
+        // Set the reason before the level: a thread that sees the new level reads the reason.
         why.clone_into(&mut self.why.lock().unwrap_or_else(PoisonError::into_inner));
         let before = self.level.swap(level as u8, Ordering::Relaxed);
         if before == level as u8 {
             return;
         }
         match level {
-            CapacityLevel::Enough => tracing::info!("the ledger has room again: calls that change something pass"),
+            CapacityLevel::Enough => tracing::info!("the ledger has room again: all calls are accepted"),
             CapacityLevel::Scarce => tracing::error!(
                 why,
                 "the ledger is running out of room: new calls that change something are refused; free disk space, or see docs/retention.md"
             ),
             CapacityLevel::Reserve => tracing::error!(
                 why,
-                "the ledger is out of room: what is left is for settling calls under way, records of reads are not kept"
+                "the ledger is out of room: only calls under way are settled, records of reads are dropped; see docs/retention.md"
             ),
         }
     }
 }
 
-/// What limits and sizes come to.
+/// Judges a measurement against the limits.
 fn judge(limits: LedgerLimits, measured: StorageUsage) -> (CapacityLevel, String) {
     let mut worst = (CapacityLevel::Enough, String::new());
     let mut consider = |level: CapacityLevel, why: String| {
@@ -180,7 +184,7 @@ mod tests {
             (capped, 100 * MIB - 1, None, Enough),
             (capped, 100 * MIB, None, Scarce),
             (capped, 110 * MIB, None, Reserve),
-            // The worse of the two counts.
+            // The worse of the two limits counts.
             (capped, 100 * MIB, Some((100 * GIB, 0)), Reserve),
         ];
         for (limits, used_bytes, disk, expected) in table {

@@ -1,19 +1,20 @@
-//! Notices that the store's clock jumped: it is held against the time that passed in this process. A jump changes nothing,
-//! because ledger time bridges it; the operator is told, because dates on records and the windows of budgets follow the clock.
+//! Notices that the store's clock jumped, by comparing it with the time that passed in this process. A jump
+//! changes nothing, because ledger time bridges it. The operator is told, because dates on records and the
+//! windows of budgets follow the clock.
 
 use std::time::Instant;
 
-/// How far the two may drift apart between two looks before it is a jump.
+/// How far the two clocks may drift apart between two observations before it counts as a jump.
 const DRIFT_MS_MAX: u64 = 2_000;
 
-/// What the store's clock said last, and when that was.
+/// What the store's clock said last, and when.
 #[derive(Debug, Default)]
 pub(crate) struct ClockWatch {
     seen: Option<(u64, Instant)>,
 }
 
 impl ClockWatch {
-    /// Looks at what the store's clock says now. Says by how much it jumped, if it did.
+    /// Compares the store's clock with the time that passed. Returns how far it jumped, if it did.
     pub(crate) fn observe(&mut self, clock_ms: u64) -> Option<i64> {
         self.observe_at(clock_ms, Instant::now())
     }
@@ -46,7 +47,7 @@ mod tests {
         let (mut watch, start) = (ClockWatch::default(), Instant::now());
         let at = |ms: u64| start + Duration::from_millis(ms);
         let table = [
-            // what the clock says, after how long, the jump
+            // clock reading, time passed since the last one, expected jump
             (1_000_000, 0, None),
             (1_005_000, 5_000, None),
             (1_011_900, 10_000, None),

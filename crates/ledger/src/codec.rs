@@ -1,5 +1,6 @@
-//! The stored shape of effects and calls, for every store alike: which columns they are found by, and the text or the bytes that are the
-//! whole truth. Reading an effect checks that both say the same. How the record of a call becomes bytes is `encoding`.
+//! The stored form of effects and calls, for every store alike: the columns they are found by, and the text or
+//! bytes that hold everything. Reading an effect checks that both agree. `encoding` turns the record of a call
+//! into bytes.
 
 use bytes::Bytes;
 use servanda_contract::{
@@ -17,10 +18,10 @@ use crate::{
     },
 };
 
-/// Bytes of a quarantined answer that are kept.
+/// Bytes of a quarantined answer that are stored.
 const QUARANTINE_BYTES_MAX: usize = 1 << 20;
 
-/// An effect as columns; what it is found by when it is new is [`key_digest`].
+/// An effect as columns. A new effect is found by its [`key_digest`].
 #[derive(Debug)]
 pub(crate) struct EffectRow<'a> {
     pub(crate) effect_id: &'a str,
@@ -35,15 +36,16 @@ pub(crate) struct EffectRow<'a> {
     pub(crate) body: String,
     pub(crate) arguments: &'a [u8],
     pub(crate) answer: Option<&'a [u8]>,
-    /// What it keeps others from changing, by name.
+    /// The resources that it keeps other effects from changing.
     pub(crate) holds: Option<String>,
-    /// Until when it does; the last moment there is where only its end counts.
+    /// How long it does; the largest time there is if it does so until it ends.
     pub(crate) holds_until_ms: Option<i64>,
-    /// While it is under way: the upstream that its recovery needs, empty if none; what is looked after is found by this.
+    /// Set while it is under way: the upstream that its recovery needs, empty if none. Recovery finds orphans
+    /// by this column.
     pub(crate) upstream: Option<&'a str>,
 }
 
-/// What is read back of an effect.
+/// An effect as it is read back.
 #[derive(Debug)]
 pub(crate) struct StoredEffect {
     pub(crate) effect_id: String,
@@ -62,18 +64,18 @@ macro_rules! effect_columns {
 }
 pub(crate) use effect_columns;
 
-/// A call as columns: what statements need to know of it, and its record.
+/// A call as columns: what statements need, and its record.
 #[derive(Debug)]
 pub(crate) struct CallRow<'a> {
     pub(crate) call_id: &'a str,
     pub(crate) outcome: &'static str,
     pub(crate) received_ms: i64,
-    /// The effect that says for how long the record is kept, if one may.
+    /// The effect whose state decides how long the record is kept, if there is one.
     pub(crate) effect_id: Option<&'a str>,
     pub(crate) body: &'a [u8],
 }
 
-/// What is read back of a call: its record as this version encodes it, or as JSON of an earlier version.
+/// A call as it is read back: its record in the encoding of this version, or as JSON of an earlier version.
 #[derive(Debug)]
 pub(crate) struct StoredCall {
     pub(crate) call_id: String,
@@ -81,7 +83,7 @@ pub(crate) struct StoredCall {
     pub(crate) body: Option<Vec<u8>>,
 }
 
-/// What an effect is found by; one for every key, whatever its length.
+/// The digest that an effect is found by. It has a fixed length, whatever the length of the key.
 pub(crate) fn key_digest(key: &EffectKey) -> Digest {
     let EffectKey { tenant, principal, tool, contract_major, client_key } = key;
     let client_key = client_key.to_string();
@@ -146,7 +148,7 @@ impl StoredEffect {
 }
 
 impl<'a> CallRow<'a> {
-    /// The columns of a record that was encoded.
+    /// The columns of an encoded record.
     pub(crate) fn new(record: &'a CallRecord, body: &'a [u8]) -> Self {
         use Outcome::{Dispatching, InputRequired, TaskCreated, Unknown};
         let is_unsettled = matches!(record.outcome, Dispatching | Unknown | TaskCreated | InputRequired);
@@ -161,7 +163,7 @@ impl<'a> CallRow<'a> {
 }
 
 impl StoredCall {
-    /// The entries of the dictionary that it takes to decode it.
+    /// The dictionary entries that are needed to decode it.
     pub(crate) fn entries(&self) -> Vec<DictionaryEntryId> {
         self.body.as_deref().map(encoding::entries_of).unwrap_or_default()
     }
@@ -171,23 +173,24 @@ impl StoredCall {
             (Some(body), _) => encoding::decode(&self.call_id, body, entries),
             (None, Some(text)) => decode_text(&self.call_id, text),
             (None, None) => {
-                Err(LedgerError::Record { call_id: self.call_id.clone(), reason: "there is none".to_owned() })
+                Err(LedgerError::Record { call_id: self.call_id.clone(), reason: "it has no content".to_owned() })
             }
         }
     }
 
-    /// The record of a call under way. It is kept for a while only and refers to no entries.
+    /// Decodes the record of a call under way. It is kept only for a while and refers to no dictionary entries.
     pub(crate) fn decode_open(&self) -> Result<CallRecord, LedgerError> {
         self.decode(&DictionaryEntries::default())
     }
 }
 
-/// What an effect holds, from its text.
+/// Decodes the resources that an effect holds.
 pub(crate) fn decode_held_resources(effect_id: &str, text: &str) -> Result<Vec<String>, LedgerError> {
     serde_json::from_str(text).map_err(|error| unreadable(effect_id, error.to_string()))
 }
 
-/// Encodes a record. That of a call under way refers to no entries, so that a writer that moves it needs to read none.
+/// Encodes a record. The record of a call under way refers to no dictionary entries, so that a writer can move
+/// it without reading any.
 pub(crate) fn encode_call(record: &CallRecord, dictionary: &mut Dictionary) -> Result<Vec<u8>, LedgerError> {
     match record.outcome {
         Outcome::Dispatching => encoding::encode(record, &mut Dictionary::default()),
@@ -195,7 +198,7 @@ pub(crate) fn encode_call(record: &CallRecord, dictionary: &mut Dictionary) -> R
     }
 }
 
-/// A record of an earlier version from its text.
+/// Decodes a record of an earlier version from its text.
 fn decode_text(call_id: &str, text: &str) -> Result<CallRecord, LedgerError> {
     #[derive(serde::Deserialize)]
     struct RecordVersion {
@@ -209,17 +212,17 @@ fn decode_text(call_id: &str, text: &str) -> Result<CallRecord, LedgerError> {
     serde_json::from_str(text).map_err(|error| failed(error.to_string()))
 }
 
-/// How long a quarantined answer was, and what is kept of it.
+/// The length of a quarantined answer, and the part of it that is stored.
 pub(crate) fn quarantined(body: &Bytes) -> (i64, &[u8]) {
     (signed(body.len() as u64), body.get(..QUARANTINE_BYTES_MAX).unwrap_or(body))
 }
 
-/// Databases' integers are signed; times and sizes fit for longer than anyone will ask.
+/// Integers of databases are signed. Times and sizes fit for as long as anyone will need.
 pub(crate) fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// The way back; a time before the epoch is none.
+/// The way back. A time before the epoch becomes zero.
 pub(crate) fn unsigned(value: i64) -> u64 {
     u64::try_from(value).unwrap_or_default()
 }

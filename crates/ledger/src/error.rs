@@ -8,7 +8,7 @@ use tokio_postgres::error::SqlState;
 
 use crate::{identity::RefusedLedger, tls_failure::TlsFailure};
 
-/// SQLite wrote something, and the system could not say that it is on the disk.
+/// SQLite wrote something, and the system could not confirm that it is on disk.
 const SYNC_FAILED: i32 = rusqlite::ffi::SQLITE_IOERR_FSYNC;
 
 /// Why the ledger cannot be used.
@@ -30,7 +30,7 @@ pub enum LedgerError {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// Others can read the ledger, and its permissions cannot be changed.
+    /// Other users can read the ledger, and its permissions cannot be changed.
     #[error(
         "others can read the ledger `{path}`, and that cannot be changed: {source}; have its owner run `chmod 600`"
     )]
@@ -40,7 +40,7 @@ pub enum LedgerError {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// A link, a pipe or something else that is no regular file is in the place of one of its files.
+    /// One of its files is a link, a pipe or something else that is not a regular file.
     #[error("cannot use the ledger's file `{path}`: {source}")]
     NotPlain {
         /// Which file.
@@ -64,10 +64,10 @@ pub enum LedgerError {
         /// Needed here.
         needed: u32,
     },
-    /// It is not the ledger that is known, or not all of it.
+    /// It is not the ledger that the position file knows, or a part of it is missing.
     #[error("{0}")]
     Refused(Box<RefusedLedger>),
-    /// The file that knows how far the ledger has come cannot be written.
+    /// The position file cannot be written.
     #[error("cannot write the ledger's position file `{path}`: {source}")]
     PositionFile {
         /// Which file.
@@ -89,7 +89,7 @@ pub enum LedgerError {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// A file is no copy of a ledger that could be put in its place.
+    /// A file cannot replace the ledger, because it is not a copy of one.
     #[error("`{path}` cannot be put in the ledger's place: {reason}")]
     NoCopy {
         /// The file.
@@ -105,16 +105,16 @@ pub enum LedgerError {
         /// Why.
         reason: String,
     },
-    /// This store cannot do it by itself.
+    /// This store cannot do it by itself. The text says how to do it with the database's own tools.
     #[error("{0}")]
     NotHere(&'static str),
     /// A statement failed.
     #[error("the ledger failed: {0}")]
     Sql(#[from] rusqlite::Error),
-    /// A stored record is not one.
+    /// A stored record cannot be read.
     #[error("the record of `{call_id}` cannot be read: {reason}")]
     Record {
-        /// Whose.
+        /// The call of the record.
         call_id: String,
         /// Why.
         reason: String,
@@ -124,14 +124,14 @@ pub enum LedgerError {
         "the record of `{call_id}` has encoding {found}, this servanda knows up to {known}: use the newer servanda"
     )]
     RecordNewer {
-        /// Whose.
+        /// The call of the record.
         call_id: String,
         /// In the record.
         found: u8,
         /// Known here.
         known: u8,
     },
-    /// A stored effect is not one, or not the one that was read.
+    /// A stored effect cannot be read, or changed after it was read.
     #[error("the effect `{effect_id}` cannot be used: {reason}")]
     Effect {
         /// Which.
@@ -139,7 +139,7 @@ pub enum LedgerError {
         /// Why.
         reason: String,
     },
-    /// What is stored about a budget is not what it should be.
+    /// The stored state of a budget cannot be read.
     #[error("the books of budgets cannot be read at `{key}`: {reason}")]
     Books {
         /// Which account or hold.
@@ -158,7 +158,7 @@ pub enum LedgerError {
     /// The writer thread could not be started.
     #[error("cannot start the ledger's writer: {0}")]
     Thread(std::io::Error),
-    /// The text that says where PostgreSQL is cannot be used.
+    /// The database URL cannot be used.
     #[error("the ledger's database URL cannot be used: {0}")]
     Url(String),
     /// PostgreSQL cannot be reached, or cannot keep a ledger.
@@ -169,7 +169,7 @@ pub enum LedgerError {
         /// Why.
         reason: String,
     },
-    /// TLS to PostgreSQL did not come about.
+    /// The TLS connection to PostgreSQL failed.
     #[error("cannot use the ledger's database at {server}: {failure}")]
     Tls {
         /// Which one, without the password.
@@ -180,16 +180,16 @@ pub enum LedgerError {
     /// PostgreSQL refused a statement, or the connection was lost.
     #[error("the ledger's database failed: {}", server_message(.0))]
     Server(#[from] tokio_postgres::Error),
-    /// PostgreSQL took too long; whether it still did it nobody knows.
-    #[error("the ledger's database did not answer within {0} ms; nobody knows what it did")]
+    /// PostgreSQL took too long. Whether it carried out the statement is unknown.
+    #[error("the ledger's database did not answer within {0} ms; it is unknown whether it carried out the statement")]
     Silent(u64),
-    /// A trial let it fail.
+    /// A trial injected this failure.
     #[error(transparent)]
     Fault(#[from] InjectedFault),
 }
 
 impl LedgerError {
-    /// What to do next, where the reason alone says it.
+    /// What to do next, if the kind of error alone says it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Tls { failure, .. } => Some(failure.hint()),
@@ -203,7 +203,8 @@ impl LedgerError {
         matches!(self, Self::Sql(error) if error.sqlite_error_code().is_some_and(|code| busy.contains(&code)))
     }
 
-    /// Whether nothing could have been written, whatever it says; if not, what was written is at fault.
+    /// Whether the store could have written nothing at all, whatever the content. If not, the content is at
+    /// fault.
     pub(crate) fn is_store_failure(&self) -> bool {
         match self {
             Self::Record { .. } | Self::RecordNewer { .. } | Self::Effect { .. } | Self::Books { .. } => false,
@@ -216,7 +217,8 @@ impl LedgerError {
         }
     }
 
-    /// Whether the database undid everything because of somebody else's transaction: it may simply be tried again.
+    /// Whether the database rolled everything back because of another transaction. The same transaction may
+    /// simply be retried.
     pub(crate) fn is_contention(&self) -> bool {
         let undone = [&SqlState::T_R_DEADLOCK_DETECTED, &SqlState::T_R_SERIALIZATION_FAILURE];
         matches!(self, Self::Server(error) if error.code().is_some_and(|code| undone.contains(&code)))
@@ -231,12 +233,12 @@ impl LedgerError {
         }
     }
 
-    /// Whether something is there already that was to be new.
+    /// Whether a row that should be new exists already.
     pub(crate) fn is_duplicate(&self) -> bool {
         matches!(self, Self::Server(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION))
     }
 
-    /// For whoever asked: whether it may have been done all the same is part of it.
+    /// The error for the caller. It says whether the change may have been made in spite of the error.
     pub(crate) fn to_journal_error(&self) -> JournalError {
         match self {
             doubtful if doubtful.leaves_doubt() => JournalError::in_doubt(self.to_string()),
@@ -245,19 +247,19 @@ impl LedgerError {
         }
     }
 
-    /// Whether what was asked for may have been done all the same.
+    /// Whether the change may have been made in spite of the error.
     fn leaves_doubt(&self) -> bool {
         match self {
             Self::Server(error) => error.as_db_error().is_none() || self.is_connection_failure(),
             Self::Fault(InjectedFault(point)) => *point == "ledger.after_commit",
             Self::Silent(_) => true,
-            // A commit whose sync failed may be in the file all the same.
+            // A commit whose sync failed may still be in the file.
             Self::Sql(error) => error.sqlite_error().is_some_and(|error| error.extended_code == SYNC_FAILED),
             _ => false,
         }
     }
 
-    /// Whether the connection is of no use any more.
+    /// Whether the connection cannot be used any more.
     pub(crate) fn is_connection_failure(&self) -> bool {
         match self {
             Self::Server(error) => {
@@ -270,7 +272,7 @@ impl LedgerError {
     }
 }
 
-/// The server's own words; the driver alone only says that there was an error.
+/// The server's own message; the driver alone only says that there was an error.
 pub(crate) fn server_message(error: &tokio_postgres::Error) -> String {
     if let Some(answer) = error.as_db_error() {
         return format!("{} (SQLSTATE {})", answer.message(), answer.code().code());

@@ -1,7 +1,9 @@
-//! What the store last said to a write, and when: enough to tell whether a call that changes something would get its mark.
+//! The results of the latest writes and when they came: enough to tell whether a call that changes something
+//! could be recorded.
 //!
-//! It is noted beside the writes that are made anyway, the beat of every few seconds among them, so that whoever asks costs the
-//! store nothing. Deliberately not here: how old an answer may be before the gateway is not ready.
+//! Results are noted from writes that happen anyway, among them the heartbeat every few seconds, so that
+//! reading the health costs the store nothing. Deliberately not here: how old a result may be before the
+//! gateway is not ready.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -13,18 +15,18 @@ use servanda_effects::{
     effect::{AppliedChange, EffectReply},
 };
 
-/// What the store last said to a write.
+/// The results of the latest writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteHealth {
-    /// How long ago it last took one; none if it has not yet.
+    /// How long ago the store last accepted a write; none if it has not yet.
     pub accepted_ms_ago: Option<u64>,
-    /// How long ago it last failed to take one, if it has taken none since.
+    /// How long ago the store last failed to accept a write, if it has accepted none since.
     pub refused_ms_ago: Option<u64>,
-    /// How long ago this process last began to say that it is alive; none if it has not yet.
+    /// How long ago this process last began to write its heartbeat; none if it has not yet.
     pub beat_began_ms_ago: Option<u64>,
 }
 
-/// Notes what the store says to writes.
+/// Notes the results of writes.
 #[derive(Debug)]
 pub(crate) struct WriteMonitor {
     since: Instant,
@@ -33,7 +35,7 @@ pub(crate) struct WriteMonitor {
     beat_began: AtomicMoment,
 }
 
-/// Milliseconds after the watch began, counted from one; zero is never.
+/// Milliseconds since the monitor started, counted from one; zero means never.
 #[derive(Debug, Default)]
 struct AtomicMoment(AtomicU64);
 
@@ -62,8 +64,8 @@ impl WriteMonitor {
         }
     }
 
-    /// A change was handed in. One that only found what was there proves nothing about writing, and one that failed because of what
-    /// was in it says nothing about the store.
+    /// Notes the result of a change. A change that wrote nothing proves nothing about writing, and one that
+    /// failed because of its content says nothing about the store.
     pub(crate) fn change_ended(&self, change: &Result<AppliedChange, JournalError>) {
         match change {
             Ok(applied)
@@ -76,7 +78,7 @@ impl WriteMonitor {
         }
     }
 
-    /// How it stands.
+    /// The results so far.
     pub(crate) fn health(&self) -> WriteHealth {
         let now = self.now();
         let ago = |moment: Option<u64>| moment.map(|moment| now.saturating_sub(moment));
@@ -124,12 +126,12 @@ mod tests {
         watch.beat_ended(&Ok(()));
         assert!(watch.health().accepted_ms_ago.is_some() && !refused(&watch));
         next_moment();
-        watch.change_ended(&Err(JournalError::bad_content("a row that nobody can read")));
+        watch.change_ended(&Err(JournalError::bad_content("a row that cannot be read")));
         assert!(!refused(&watch), "the store is well");
         watch.change_ended(&Err(JournalError::new("database or disk is full")));
         assert!(refused(&watch));
         watch.change_ended(&came_to(EffectReply::KeyExpired));
-        assert!(refused(&watch), "a look is no write");
+        assert!(refused(&watch), "a read is no write");
         next_moment();
         watch.change_ended(&came_to(EffectReply::Settled));
         assert!(!refused(&watch));

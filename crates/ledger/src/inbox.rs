@@ -1,4 +1,4 @@
-//! How jobs gather to a batch, for every store alike.
+//! How jobs are gathered into a batch, for every store alike.
 //!
 //! An awaited job is one whose caller waits until it is durable. It is written at once, together with every other job in the queue; while
 //! one commit is syncing, the next batch gathers by itself. The other jobs, records of reads, gather for [`GATHER_MS_MAX`] first, so that
@@ -28,10 +28,10 @@ const BATCH_BYTES_MAX: usize = 16 << 20;
 /// How long jobs gather before they are written, if none of them is awaited.
 pub(crate) const GATHER_MS_MAX: u64 = 10;
 
-/// What the queue tells the writer beside its jobs.
+/// What the queue tells the writer in addition to its jobs.
 #[derive(Debug, Default)]
 pub(crate) struct WriterSignals {
-    /// A batch should not gather any longer.
+    /// The batch should be written now.
     hurry: Notify,
     close: Notify,
     closed: AtomicBool,
@@ -42,7 +42,7 @@ pub(crate) struct WriterSignals {
 pub(crate) struct Inbox {
     jobs: mpsc::Receiver<Job>,
     signals: Arc<WriterSignals>,
-    /// [`GATHER_MS_MAX`], but in tests.
+    /// [`GATHER_MS_MAX`], except in tests.
     gather_max: Duration,
 }
 
@@ -59,7 +59,7 @@ impl WriterSignals {
         self.hurry.notify_one();
     }
 
-    /// Nothing more is taken; what was handed in is still written.
+    /// Accepts no more jobs. Jobs that were handed in are still written.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.close.notify_one();
@@ -76,14 +76,14 @@ impl Inbox {
         Self { jobs, signals, gather_max: Duration::from_millis(GATHER_MS_MAX) }
     }
 
-    /// The next batch; none if the queue is closed and everything was handed out.
+    /// The next batch; none if the queue is closed and all jobs were handed out.
     pub(crate) async fn gather(&mut self) -> Option<Vec<Job>> {
         let mut batch = JobBatch::default();
         batch.push(self.first().await?);
         let until = Instant::now() + self.gather_max;
         loop {
             let mut hurry = pin!(self.signals.hurry.notified());
-            // An earlier signal is used up here: the job that it was about is among those that are taken next.
+            // This uses up an earlier signal. The job that it announced is among those taken next.
             let was_told = hurry.as_mut().enable();
             batch.take(&mut self.jobs);
             if batch.is_due() || self.signals.is_closed() {
@@ -114,7 +114,7 @@ impl JobBatch {
         self.jobs.push(job);
     }
 
-    /// Takes what there is, up to a full batch.
+    /// Takes the queued jobs, up to a full batch.
     fn take(&mut self, jobs: &mut mpsc::Receiver<Job>) {
         while !self.is_full()
             && let Ok(next) = jobs.try_recv()
@@ -127,7 +127,7 @@ impl JobBatch {
         self.jobs.len() >= BATCH_MAX || self.bytes >= BATCH_BYTES_MAX
     }
 
-    /// Whether it is written without waiting for more.
+    /// Whether the batch is written without waiting for more jobs.
     fn is_due(&self) -> bool {
         self.is_awaited || self.is_full()
     }
@@ -154,7 +154,7 @@ mod tests {
         tests::samples::record,
     };
 
-    /// Longer than any test: what ends a batch is never the timer.
+    /// Longer than any test runs, so that the timer never ends a batch.
     const LONG: Duration = Duration::from_hours(1);
 
     /// Counts how often a sleeping writer is woken.
@@ -186,7 +186,8 @@ mod tests {
         queue.put(write(number), false).await.unwrap();
     }
 
-    /// Lets a writer go on for as long as it has something to do: the jobs of its batch, if it has one.
+    /// Polls a writer for as long as it has something to do. Returns the number of jobs in its batch, if it has
+    /// one.
     fn poll(gathering: Pin<&mut impl Future<Output = Option<Vec<Job>>>>, woken: &Arc<Woken>) -> Poll<usize> {
         let waker = Waker::from(Arc::clone(woken));
         gathering.poll(&mut Context::from_waker(&waker)).map(|batch| batch.unwrap().len())
@@ -249,7 +250,7 @@ mod tests {
             batches
         });
         for number in 0..3 {
-            // The writer of this test drops its jobs, which is an answer too.
+            // The writer of this test drops its jobs, and the caller gets an error for that.
             queue.put(write(number), true).await.unwrap_err();
         }
         read(&queue, 3).await;

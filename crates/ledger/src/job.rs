@@ -1,6 +1,6 @@
-//! What a writer is given to do, for every store alike: what is put down or changed, and who is told how it ended.
+//! The jobs of a writer, for every store alike: what to write or change, and whom to answer.
 //!
-//! Deliberately not here: how jobs get to the writer (`queue`) and gather to a batch (`inbox`).
+//! Deliberately not here: how jobs get to the writer (`queue`) and are gathered into a batch (`inbox`).
 
 use std::{
     fmt,
@@ -23,22 +23,23 @@ use crate::{
     retention::{PruneReport, PruneRound},
 };
 
-/// One thing to put down.
+/// One thing to write.
 #[derive(Debug)]
 pub(crate) enum LedgerWrite {
     /// The record of a call.
     Call(Box<CallRecordWrite>),
-    /// A note, in place of one of the same kind and key.
+    /// A note; it replaces one of the same kind and key.
     Note(Note),
-    /// A note, unless there is one.
+    /// A note, unless one exists.
     FirstNote(Note),
-    /// A note is not wanted any more.
+    /// Removes a note.
     Erasure { kind: NoteKind, key: String },
     /// A process is alive.
     Beat(OwnerId),
 }
 
-/// The record of a call, and its answer if that was kept back. The writer encodes it, so that no call spends its time on that.
+/// The record of a call, and its answer if that was quarantined. The writer encodes it, so that no call spends
+/// time on it.
 #[derive(Debug)]
 pub(crate) struct CallRecordWrite {
     pub(crate) record: CallRecord,
@@ -46,7 +47,7 @@ pub(crate) struct CallRecordWrite {
     encoded: Option<Vec<u8>>,
 }
 
-/// Told how a job ended, once that is durable.
+/// Receives the result of a job, once that is durable.
 pub(crate) type JobResponder<T> = oneshot::Sender<Result<T, JournalError>>;
 
 /// One thing to do in a transaction.
@@ -62,17 +63,17 @@ pub(crate) enum Job {
         notices: Vec<Notice>,
         done: JobResponder<AppliedChange>,
     },
-    /// Makes tombstones.
+    /// Turns expired effects into tombstones.
     Expire { limit: u32, done: JobResponder<u64> },
-    /// Makes an entry in the books of budgets.
+    /// Makes an entry in the accounts of budgets.
     Book { entry: AccountEntry, done: JobResponder<EntryReply> },
-    /// Closes what was left open in them.
+    /// Closes abandoned reservations.
     Sweep { limit: u32, done: JobResponder<SweepReport> },
-    /// Removes some of what is over.
+    /// Removes some rows whose retention is over.
     Prune { round: PruneRound, done: JobResponder<PruneReport> },
 }
 
-/// What became of a job.
+/// The result of a job.
 #[derive(Debug)]
 pub(crate) enum JobOutcome {
     Put,
@@ -88,7 +89,7 @@ impl CallRecordWrite {
         Box::new(Self { record, quarantine, encoded: None })
     }
 
-    /// A record by itself, encoded without the dictionary.
+    /// Encodes a record without the dictionary.
     pub(crate) fn encode_alone(record: CallRecord) -> Result<Self, LedgerError> {
         let encoded = Some(encode_call(&record, &mut Dictionary::default())?);
         Ok(Self { record, quarantine: None, encoded })
@@ -113,7 +114,7 @@ impl Job {
         !matches!(self, Self::Put { done: None, .. })
     }
 
-    /// The bytes of answers and arguments; what else there is of a job is small.
+    /// The bytes of answers and arguments. Everything else in a job is small.
     pub(crate) fn bytes(&self) -> usize {
         let moved = match self {
             Self::Apply { event: EffectEvent::Begin(begin), .. } => begin.order.arguments.len(),
@@ -130,7 +131,8 @@ impl Job {
         moved.saturating_add(kept.map_or(0, Bytes::len))
     }
 
-    /// Encodes the record that it puts down, if it does. A job whose record cannot be encoded fails when it is done, by itself.
+    /// Encodes the record of the job, if it has one. If the record cannot be encoded, only this job fails, when
+    /// it is done.
     pub(crate) fn encode(&mut self, dictionary: &mut Dictionary) {
         if let Self::Put { write: LedgerWrite::Call(recorded), .. } | Self::Apply { recorded: Some(recorded), .. } =
             self
@@ -141,7 +143,7 @@ impl Job {
         }
     }
 
-    /// The record it puts down, if it does.
+    /// The record that the job writes, if it has one.
     pub(crate) fn recorded(&self) -> Option<&CallRecordWrite> {
         match self {
             Self::Put { write: LedgerWrite::Call(recorded), .. } | Self::Apply { recorded: Some(recorded), .. } => {
@@ -151,7 +153,7 @@ impl Job {
         }
     }
 
-    /// What is to be told of how its effect ends.
+    /// The notices to write when the effect ends.
     pub(crate) fn notices(&self) -> &[Notice] {
         match self {
             Self::Apply { notices, .. } => notices,
@@ -159,16 +161,17 @@ impl Job {
         }
     }
 
-    /// Tells the caller that waits. If it has gone, the write stands all the same.
+    /// Answers the waiting caller. If the caller has gone, the write still stands.
     pub(crate) fn answer(self, outcome: Result<JobOutcome, JournalError>, lost: &AtomicU64) {
         if let Err(error) = &outcome {
             lost.fetch_add(1, Ordering::Relaxed);
-            // The loop that beats logs its own failures, and only some of them: a store that is away fails every beat.
+            // The heartbeat loop logs its own failures, and only some of them: while the store is away, every
+            // beat fails.
             if !matches!(self, Self::Put { write: LedgerWrite::Beat(_), .. }) {
-                tracing::error!(what = %self, %error, "the ledger could not keep something");
+                tracing::error!(what = %self, %error, "the ledger could not write something");
             }
         }
-        let odd = || JournalError::new("the ledger answered something else");
+        let odd = || JournalError::new("the ledger's writer returned the wrong kind of result");
         match self {
             Self::Put { done: None, .. } => {}
             Self::Put { done: Some(done), .. } => drop(done.send(outcome.map(|_| ()))),
@@ -196,7 +199,7 @@ impl Job {
     }
 }
 
-/// For the log: which one it is, never what it says.
+/// For the log: names the job, never its content.
 impl fmt::Display for Job {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -205,10 +208,10 @@ impl fmt::Display for Job {
                 write!(formatter, "an effect of {}", recorded.record.call_id)
             }
             Self::Apply { .. } => formatter.write_str("an effect"),
-            Self::Expire { .. } => formatter.write_str("the end of old effects"),
+            Self::Expire { .. } => formatter.write_str("the expiry of old effects"),
             Self::Book { entry, .. } => write!(formatter, "a budget's entry of {}", entry.id()),
-            Self::Sweep { .. } => formatter.write_str("the end of old reservations"),
-            Self::Prune { .. } => formatter.write_str("the end of what is over"),
+            Self::Sweep { .. } => formatter.write_str("the closing of old reservations"),
+            Self::Prune { .. } => formatter.write_str("the pruning of old rows"),
         }
     }
 }
@@ -218,7 +221,7 @@ impl fmt::Display for LedgerWrite {
         match self {
             Self::Call(recorded) => write!(formatter, "{}", recorded.record.call_id),
             Self::Note(note) | Self::FirstNote(note) => write!(formatter, "a {} note", note.kind.as_str()),
-            Self::Erasure { kind, .. } => write!(formatter, "the end of a {} note", kind.as_str()),
+            Self::Erasure { kind, .. } => write!(formatter, "the removal of a {} note", kind.as_str()),
             Self::Beat(_) => formatter.write_str("a beat"),
         }
     }

@@ -1,9 +1,9 @@
 //! Durable state. The only crate with SQL; statements live in `sql/`.
 //!
-//! It keeps the record of every call, notes, the effects that calls have, and the books of budgets: in an embedded SQLite database, or in a
-//! PostgreSQL that several gateways share. It decides nothing: what a record says is the engine's business, and which state
-//! of an effect or account follows on what is `servanda_effects::effect::step`'s and `servanda_effects::budget::step`'s, which every
-//! store runs inside its own transaction.
+//! It keeps the record of every call, notes, the effects of calls, and the accounts of budgets: in an embedded
+//! SQLite database, or in a PostgreSQL that several gateways share. It decides nothing. The engine decides what
+//! a record says; `servanda_effects::effect::step` and `servanda_effects::budget::step` decide the next state
+//! of an effect or account, and every store runs them inside its own transaction.
 
 mod budget_rows;
 mod call_list;
@@ -93,32 +93,33 @@ impl Deref for Backend {
 }
 
 impl Ledger {
-    /// Opens a file for writing, making it or bringing it up to date first. Nothing outside it says whether it is the right one.
+    /// Opens a file for writing. Makes it or brings it up to date first. Nothing outside the file is compared
+    /// with it.
     pub fn open(path: &Path) -> Result<Self, LedgerError> {
         Self::open_guarded(path, &LedgerGuard::default())
     }
 
-    /// Opens a file for writing, if it is the ledger that is known.
+    /// Opens a file for writing, if it is the ledger that the guard knows.
     pub fn open_guarded(path: &Path, guard: &LedgerGuard) -> Result<Self, LedgerError> {
         let room = Arc::new(StorageCapacity::default());
         let store = Backend::File(Box::new(SqliteLedger::open(path, guard, room.clone())?));
         Ok(Self { store, writes: WriteMonitor::default(), capacity: room })
     }
 
-    /// Connects to PostgreSQL for writing, bringing the database up to date first. Nothing outside it says whether it is the right
-    /// one.
+    /// Connects to PostgreSQL for writing. Brings the database up to date first. Nothing outside the database
+    /// is compared with it.
     pub async fn connect(url: &str) -> Result<Self, LedgerError> {
         Self::connect_guarded(url, &LedgerGuard::default()).await
     }
 
-    /// Connects to PostgreSQL for writing, if it has the ledger that is known.
+    /// Connects to PostgreSQL for writing, if the database has the ledger that the guard knows.
     pub async fn connect_guarded(url: &str, guard: &LedgerGuard) -> Result<Self, LedgerError> {
         let room = Arc::new(StorageCapacity::default());
         let store = Backend::Server(Box::new(PostgresLedger::connect(url, guard, room.clone()).await?));
         Ok(Self { store, writes: WriteMonitor::default(), capacity: room })
     }
 
-    /// How it was brought up to date when it was opened, if it was.
+    /// The migration that was made when it was opened, if one was.
     pub fn migration(&self) -> Option<&Migration> {
         self.store.migration()
     }
@@ -128,15 +129,15 @@ impl Ledger {
         self.store.close().await;
     }
 
-    /// One round of removing what is over: keys beyond their window, tombstones, records, notes. It is small, and says whether there is more
-    /// to do.
+    /// One small round of pruning: keys beyond their window, tombstones, records, notes. The report says
+    /// whether there is more to do.
     pub async fn prune(&self, retention: Retention, now: Timestamp) -> Result<PruneReport, JournalError> {
         let expired = self.store.expire(PRUNED_MAX).await?;
         let pruned = self.store.prune(PruneRound { retention, now }).await?;
         Ok(PruneReport { expired, is_behind: pruned.is_behind || expired >= u64::from(PRUNED_MAX), ..pruned })
     }
 
-    /// Has these limits hold from now on, and looks how things stand.
+    /// Sets the limits that hold from now on, and measures the room that is left.
     pub async fn set_limits(&self, limits: LedgerLimits) -> Result<(), JournalError> {
         self.capacity.limit(limits);
         self.look_at_room().await
@@ -147,17 +148,17 @@ impl Ledger {
         Ok(())
     }
 
-    /// How many things could not be kept since the start.
+    /// How many writes failed since the start.
     pub fn lost_count(&self) -> u64 {
         self.store.lost_count() + self.capacity.dropped_count()
     }
 
-    /// I9: why a commit that was acknowledged might be lost all the same, if it might. Asked again with every beat.
+    /// I9: why an acknowledged commit might be lost, if it might. Checked again with every heartbeat.
     pub fn may_lose_commits(&self) -> Option<String> {
         self.store.may_lose_commits()
     }
 
-    /// What the store last said to a write. Nothing is asked: it is what writes met that were made anyway.
+    /// The results of the latest writes. This asks the store nothing.
     pub fn write_health(&self) -> WriteHealth {
         self.writes.health()
     }
@@ -242,8 +243,8 @@ impl EffectStore for Ledger {
         self.store.orphans(query)
     }
 
-    /// Looks how much room there is, too: beside the beat, because without any there is no beat either, and a look that takes long
-    /// must not make this process look dead.
+    /// Also measures the room that is left. This runs beside the heartbeat: without room there is no heartbeat
+    /// either, and a slow measurement must not make this process look dead.
     fn heartbeat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
         Box::pin(async move {
             self.writes.beat_begins();

@@ -1,26 +1,26 @@
-//! The statement that lists effects, newest first and a page at a time, for every store alike. Which index finds them depends on the
-//! states that are asked for, and a partial index is only used where the text has its condition: so it is put together here, of our
-//! own names.
+//! The statement that lists effects, newest first and a page at a time, for every store alike. The states in
+//! the query decide which index finds them, and a database uses a partial index only if the statement contains
+//! its condition. Therefore the statement is composed here, from constants only.
 
 use servanda_effects::effect::EffectState;
 
 use crate::codec::effect_columns;
 
-/// How a store writes what differs between databases.
+/// The parts of the statement that differ between databases.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ListingDialect<'a> {
-    /// The condition that a handle is behind the one where the page before ended.
+    /// The condition that a handle comes after the last one of the previous page.
     pub(crate) below: &'a str,
-    /// The parameter for how many.
+    /// The parameter for the number of rows.
     pub(crate) limit: &'a str,
-    /// What makes the database take the index of what is unknown, where it has to be told.
+    /// Makes the database use the index of unknown effects, if it has to be told.
     pub(crate) by_unknown_index: &'a str,
 }
 
-/// The statement for some states, all if there are none.
+/// The statement for some states; no states means all.
 ///
-/// What is under way and what is unknown is found by its index. What has ended is found by going through the effects from the newest,
-/// which only a person's command does, and which mostly ends after a page.
+/// Effects under way and unknown effects are found by their index. Effects that have ended are found by walking
+/// through all effects from the newest. Only a person's command does that, and it usually ends after a page.
 pub(crate) fn list_statement(states: &[EffectState], dialect: ListingDialect<'_>) -> String {
     use EffectState::{Claimed, Dispatching, OutcomeUnknown};
     let ListingDialect { below, limit, by_unknown_index } = dialect;
@@ -38,7 +38,7 @@ pub(crate) fn list_statement(states: &[EffectState], dialect: ListingDialect<'_>
             "select {columns} from effects where {condition} and {below} order by effect_id desc limit {limit}"
         );
     }
-    // The condition on the handle is the index's, and always holds.
+    // The condition on the handle is the index's own, and always holds.
     let unknown = format!(
         "select {columns} from effects {by_unknown_index} where state = 'outcome_unknown' and effect_id is not null and {below}"
     );
@@ -48,6 +48,6 @@ pub(crate) fn list_statement(states: &[EffectState], dialect: ListingDialect<'_>
     let mut parts =
         vec![format!("select {columns} from effects where upstream is not null and {} and {below}", named(&open))];
     parts.extend(is_unknown.then_some(unknown));
-    // Sorted by an expression, so that the order of the handles is no reason to go through all of them.
+    // Sorted by an expression, so that the database does not walk through all handles just to get their order.
     format!("select * from ({}) as listed order by effect_id || '' desc limit {limit}", parts.join(" union all "))
 }

@@ -1,4 +1,5 @@
-//! Carries jobs to a writer, for every store alike. `job` says what a job is, `inbox` how jobs gather to a batch.
+//! Carries jobs to a writer, for every store alike. `job` says what a job is, `inbox` how jobs are gathered
+//! into a batch.
 
 use std::sync::Arc;
 
@@ -15,10 +16,10 @@ use crate::{
     retention::{PruneReport, PruneRound},
 };
 
-/// Jobs waiting to be written; more than this and callers wait.
+/// Jobs waiting to be written. When the queue is full, callers wait.
 const QUEUE_MAX: usize = 8_192;
 
-/// The way in.
+/// The senders' end of the queue.
 #[derive(Debug)]
 pub(crate) struct Queue {
     sender: mpsc::Sender<Job>,
@@ -32,7 +33,8 @@ impl Queue {
         (Self { sender, signals: Arc::clone(&signals) }, Inbox::new(jobs, signals))
     }
 
-    /// Hands a write in; waits for durability if asked. Cancel-safe: what was handed in is written all the same.
+    /// Hands in a write, and waits until it is durable if `durable` is set. Cancel-safe: a write that was
+    /// handed in is written.
     pub(crate) async fn put(&self, write: LedgerWrite, durable: bool) -> Result<(), JournalError> {
         if !durable {
             return self.hand_in(Job::Put { write, done: None }).await;
@@ -42,7 +44,7 @@ impl Queue {
         wait.await.map_err(|_| closed())?
     }
 
-    /// Applies a change. Cancel-safe: what was handed in is applied all the same.
+    /// Applies a change. Cancel-safe: a change that was handed in is applied.
     pub(crate) async fn apply(&self, change: EffectChange) -> Result<AppliedChange, JournalError> {
         let (done, wait) = oneshot::channel();
         let EffectChange { target, event, record, quarantine, notices } = change;
@@ -51,35 +53,35 @@ impl Queue {
         wait.await.map_err(|_| closed())?
     }
 
-    /// Makes tombstones.
+    /// Turns expired effects into tombstones.
     pub(crate) async fn expire(&self, limit: u32) -> Result<u64, JournalError> {
         let (done, wait) = oneshot::channel();
         self.hand_in(Job::Expire { limit, done }).await?;
         wait.await.map_err(|_| closed())?
     }
 
-    /// Makes an entry. Cancel-safe: what was handed in is entered all the same.
+    /// Makes an entry. Cancel-safe: an entry that was handed in is made.
     pub(crate) async fn apply_entry(&self, entry: AccountEntry) -> Result<EntryReply, JournalError> {
         let (done, wait) = oneshot::channel();
         self.hand_in(Job::Book { entry, done }).await?;
         wait.await.map_err(|_| closed())?
     }
 
-    /// Closes what was left open.
+    /// Closes abandoned reservations.
     pub(crate) async fn sweep(&self, limit: u32) -> Result<SweepReport, JournalError> {
         let (done, wait) = oneshot::channel();
         self.hand_in(Job::Sweep { limit, done }).await?;
         wait.await.map_err(|_| closed())?
     }
 
-    /// Removes some of what is over.
+    /// Removes some rows whose retention is over.
     pub(crate) async fn prune(&self, round: PruneRound) -> Result<PruneReport, JournalError> {
         let (done, wait) = oneshot::channel();
         self.hand_in(Job::Prune { round, done }).await?;
         wait.await.map_err(|_| closed())?
     }
 
-    /// Nothing more is taken; what was handed in is still written.
+    /// Accepts no more jobs. Jobs that were handed in are still written.
     pub(crate) fn close(&self) {
         self.signals.close();
     }

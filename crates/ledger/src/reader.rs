@@ -1,5 +1,5 @@
-//! Reading the ledger: one call by its id, lists of calls, or a note. Read-only, and works beside a running gateway. It chooses
-//! between the stores; each store reads its own rows.
+//! Reads the ledger: one call by its id, lists of calls, or a note. It never writes, and works beside a running
+//! gateway. This module chooses between the stores; each store reads its own rows.
 
 use std::{
     ops::ControlFlow,
@@ -49,7 +49,7 @@ impl LedgerReader {
         Self { source: ReaderBackend::Server(server) }
     }
 
-    /// The records a query means; more than one if the beginning of an id is not enough.
+    /// The records that a query matches; more than one if several ids begin with the given text.
     pub async fn find(&self, query: &CallQuery, limit: u32) -> Result<Vec<CallRecord>, LedgerError> {
         match &self.source {
             ReaderBackend::File(file) => in_file(file).find(query, limit),
@@ -57,7 +57,7 @@ impl LedgerReader {
         }
     }
 
-    /// The calls that a filter means, newest first, those under way among them.
+    /// The calls that a filter matches, newest first, including those under way.
     pub async fn calls(&self, filter: &CallFilter, limit: u32) -> Result<CallList, LedgerError> {
         let span = filter.span();
         let mut collected = CallCollector::new(filter, limit, &self.under_way().await?);
@@ -65,7 +65,8 @@ impl LedgerReader {
         Ok(collected.finish(stopped_at_ms))
     }
 
-    /// Hands out the records of calls that have ended, newest first, until it is told to stop or has handed out [`LOOKED_AT_MAX`].
+    /// Passes on the records of calls that have ended, newest first, until it is told to stop or has passed on
+    /// [`LOOKED_AT_MAX`].
     pub async fn ended(
         &self,
         filter: &CallFilter,
@@ -77,7 +78,7 @@ impl LedgerReader {
         self.walk(filter.span(), &mut only).await
     }
 
-    /// Says when the oldest record that was handed out was received, if there may be more.
+    /// Returns when the oldest record that it passed on was received, if there may be more.
     async fn walk(
         &self,
         span: ReceivedRange,
@@ -121,7 +122,7 @@ impl LedgerReader {
         }
     }
 
-    /// The answer of a call that was kept back, if it was.
+    /// The quarantined answer of a call, if it has one.
     pub async fn quarantined(&self, call_id: &str) -> Result<Option<QuarantinedBody>, LedgerError> {
         match &self.source {
             ReaderBackend::File(file) => in_file(file).quarantined(call_id),
@@ -129,7 +130,7 @@ impl LedgerReader {
         }
     }
 
-    /// The note of that kind and key, expired or not.
+    /// The note of this kind and key, expired or not.
     pub async fn note(&self, kind: NoteKind, key: &str) -> Result<Option<Note>, LedgerError> {
         match &self.source {
             ReaderBackend::File(file) => in_file(file).note(kind, key),
@@ -146,7 +147,7 @@ impl LedgerReader {
     }
 }
 
-/// Commands read a page or two: not worth another thread.
+/// Commands read a page or two, which is not worth another thread.
 fn in_file(file: &Mutex<SqliteReader>) -> std::sync::MutexGuard<'_, SqliteReader> {
     file.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,6 @@
-//! Where the record of a call goes, for every store alike: while bytes may be on their way it is kept with its effect, so that
-//! one write is enough for both, and when the call has ended it goes to `calls`. Nothing that was on record is lost on the way.
+//! Where the record of a call is stored, for every store alike. While bytes may be on their way, the record is
+//! stored with its effect, so that one write is enough for both. When the call has ended, the record moves to
+//! `calls`. No record is lost on the way.
 
 use servanda_contract::{CallRecord, TaxonomyClass, Timestamp, record::Outcome};
 use servanda_effects::effect::{Effect, EffectState};
@@ -9,24 +10,25 @@ use crate::{LedgerError, job::CallRecordWrite};
 /// What a change does to the records of an effect's calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RecordPlacement {
-    /// What is kept with the effect from now on.
+    /// Which record is stored with the effect from now on.
     pub(crate) kept: KeptRecordChange,
-    /// Whether what was kept with it is of a call that says nothing more: it goes to `calls`.
+    /// Whether the record that was stored with the effect belongs to a call that writes no more: it moves to
+    /// `calls`.
     pub(crate) displaces: bool,
 }
 
-/// What is kept with an effect.
+/// Which record is stored with an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeptRecordChange {
-    /// What was.
+    /// The same as before.
     Same,
     /// The record that comes with the change.
     New,
-    /// Nothing. If a record comes with the change, it goes to `calls`.
+    /// None. If a record comes with the change, it goes to `calls`.
     Nothing,
 }
 
-/// Says where records go when an effect changes.
+/// Decides where records go when an effect changes.
 pub(crate) fn place_record(
     before: Option<&Effect>,
     after: &Effect,
@@ -49,14 +51,15 @@ pub(crate) fn place_record(
     RecordPlacement { kept, displaces: held.is_some_and(|before| !of_same_call(before)) }
 }
 
-/// Whether the record of an effect's call may be kept with it: while bytes may be on their way. It is that of the call which
-/// claimed it last.
+/// Whether a record may be stored with the effect: while bytes may be on their way. It is the record of the
+/// call that claimed the effect last.
 pub(crate) fn keeps_record(effect: &Effect) -> bool {
     effect.state == EffectState::Dispatching
 }
 
-/// A record that was kept with an effect, as it goes to `calls`: where the effect says how it ended, so does the record. What
-/// nobody knows is left open, because a late answer may still say. It names its effect from now on, which says for how long it is kept.
+/// The record that was stored with an effect, as it moves to `calls`. If the effect says how the call ended,
+/// the record says the same. An unknown outcome is left open, because a late answer may still settle it. From
+/// now on the record names its effect, which decides how long the record is kept.
 pub(crate) fn displaced_record(open: CallRecord, after: &Effect) -> Result<CallRecordWrite, LedgerError> {
     let record = CallRecord { effect_id: Some(after.id.to_string()), ..open };
     let (outcome, class) = match after.state {

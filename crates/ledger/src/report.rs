@@ -1,12 +1,13 @@
-//! What is told about a ledger to those who look after it, for every store alike: how it stands, whether it is sound, what its log holds.
+//! Reports about a ledger for its operators, for every store alike: its status, whether it is sound, what its
+//! log holds.
 //!
-//! Deliberately not here: finding it out.
+//! Deliberately not here: finding these things out.
 
 use std::{fmt, path::PathBuf};
 
 use crate::identity::{Adoption, LedgerPosition, RefusedLedger};
 
-/// How a ledger stands.
+/// The status of a ledger.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct LedgerStatus {
     /// Why a gateway would not start with it.
@@ -14,36 +15,36 @@ pub struct LedgerStatus {
     pub refused: Option<RefusedLedger>,
     /// Whether there is a ledger.
     pub exists: bool,
-    /// Its schema version, where there is one that can be read.
+    /// Its schema version, if it can be read.
     pub schema_version: Option<u32>,
     /// The schema version that this servanda needs.
     pub schema_needed: u32,
-    /// What the ledger says.
+    /// The position that the ledger itself states.
     pub position: Option<LedgerPosition>,
-    /// What the file outside says.
+    /// The position that the position file states.
     pub known: Option<LedgerPosition>,
-    /// Whether the last process ended as it should, by that file.
+    /// Whether the last process ended cleanly, according to the position file.
     pub ended_cleanly: Option<bool>,
-    /// Whether a process has it open for writing, where that can be seen.
+    /// Whether a process has it open for writing, if that can be seen.
     pub in_use: Option<bool>,
     /// The size of the file.
     pub bytes: Option<u64>,
     /// The size of its write-ahead log.
     pub log_bytes: Option<u64>,
-    /// What that log holds, if no process writes it.
+    /// What the log holds, if no process is writing it.
     pub log: Option<LogReport>,
-    /// When a person accepted it, the latest first.
+    /// The times a person accepted it, latest first.
     pub adoptions: Vec<Adoption>,
 }
 
-/// What a ledger was found to be.
+/// The result of reading a whole ledger.
 #[derive(Debug, Clone, Default, serde::Serialize)]
 pub struct LedgerVerification {
     /// Effects that were read.
     pub effects: u64,
     /// Records of calls that were read.
     pub calls: u64,
-    /// What is wrong; not all of it if it is much.
+    /// What is wrong; only the first problems if there are many.
     pub problems: Vec<String>,
 }
 
@@ -54,27 +55,27 @@ pub struct MigrationPlan {
     pub found: u32,
     /// The version that this servanda needs.
     pub needed: u32,
-    /// Where it would be copied to first.
+    /// Where a copy would be made first.
     pub backup: Option<PathBuf>,
-    /// How large that copy would be at the most.
+    /// The largest size that copy can have.
     pub backup_bytes: Option<u64>,
 }
 
-/// A ledger that was put back or accepted.
+/// The result of restoring or accepting a ledger.
 #[derive(Debug, Clone)]
 pub struct LedgerRestoration {
-    /// Where the one is that was there before.
+    /// Where the previous ledger is now.
     pub set_aside: Option<PathBuf>,
-    /// That it was accepted; none if it lacks nothing that was known.
+    /// The acceptance; none if nothing known is missing from the ledger.
     pub adoption: Option<Adoption>,
 }
 
-/// What a test of writing came to.
+/// The result of a write test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Soundness {
-    /// Everything that was looked at is sound.
+    /// Everything that was checked is sound.
     Sound,
-    /// It is too large to be looked through in the time there was.
+    /// The ledger is too large to be checked in the time given.
     TooLarge,
     /// It is not sound.
     Broken(String),
@@ -83,23 +84,23 @@ pub enum Soundness {
 /// What a log holds.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct LogReport {
-    /// Frames of the log's present turn, good or bad; what follows is left over from an earlier one.
+    /// Frames of the log's current cycle, good or bad. What follows them is left over from an earlier cycle.
     pub frames: u64,
-    /// Frames that fit, from the beginning.
+    /// Frames whose checksums fit, from the beginning.
     pub frames_valid: u64,
     /// Commits among them.
     pub commits_valid: u64,
-    /// Frames behind the first bad one that say they end a commit.
+    /// Frames after the first bad one that claim to end a commit.
     pub commits_behind: u64,
-    /// Where and why reading stops before the end of the log's turn.
+    /// Where and why reading stops before the end of the cycle.
     pub stop: Option<LogStop>,
 }
 
-/// Why a log is not read further.
+/// Why the rest of a log is not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogStop {
-    /// The header is not one.
+    /// The header is invalid.
     Header,
     /// This frame, counted from one, fails its checksum.
     Checksum(u64),
@@ -113,7 +114,7 @@ impl fmt::Display for LogReport {
         write!(formatter, "the write-ahead log holds {commits_valid} valid commits in {frames} frames")?;
         match self.stop {
             None => return Ok(()),
-            Some(LogStop::Header) => return formatter.write_str("; its header is not one"),
+            Some(LogStop::Header) => return formatter.write_str("; its header is invalid"),
             Some(LogStop::Checksum(frame)) => write!(formatter, "; frame {frame} fails its checksum")?,
             Some(LogStop::Cut(frame)) => write!(formatter, "; it is cut off inside frame {frame}")?,
         }

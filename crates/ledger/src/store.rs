@@ -1,4 +1,5 @@
-//! What a ledger needs of a store beside the ports of `servanda-effects`. Both stores implement it; the crate's root chooses between them.
+//! What a ledger needs from a store besides the ports of `servanda-effects`. Both stores implement it; the
+//! crate root chooses between them.
 
 use std::path::PathBuf;
 
@@ -11,18 +12,18 @@ use crate::{
     retention::{PruneReport, PruneRound},
 };
 
-/// That a ledger of an earlier version was brought up to date.
+/// A migration of a ledger of an earlier version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Migration {
     /// The version it had.
     pub found: u32,
     /// The version it has.
     pub newest: u32,
-    /// Where it is as it was before; PostgreSQL makes no such copy.
+    /// Where the backup from before the migration is; PostgreSQL makes none.
     pub backup: Option<PathBuf>,
 }
 
-/// What a store does beside its ports.
+/// What a store does besides its ports.
 pub(crate) trait LedgerStore: Journal + Notebook + EffectStore + BudgetStore {
     fn close(&self) -> PortFuture<'_, ()>;
     fn prune(&self, round: PruneRound) -> PortFuture<'_, Result<PruneReport, JournalError>>;

@@ -1,22 +1,22 @@
-//! The store's own time: the database says what time it is, so that all who share it agree, and keeps what ledger time has come
-//! to. Tests let time pass, or let the clock jump.
+//! The store's own time. The database says what time it is, so that all gateways that share it agree, and it
+//! stores ledger time. Tests let time pass, or let the clock jump.
 
 use servanda_effects::effect::{LedgerClock, LedgerNow};
 
 use crate::codec::unsigned;
 
-/// Turns what a database says into the store's time.
+/// Turns the database's time into the store's time.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StoreTime {
-    /// Time that has passed.
+    /// Time that a test has let pass.
     #[cfg(test)]
     passed_ms: std::sync::Arc<std::sync::atomic::AtomicU64>,
-    /// How far the database's clock jumped.
+    /// How far a test has let the database's clock jump.
     #[cfg(test)]
     jumped_ms: std::sync::Arc<std::sync::atomic::AtomicI64>,
 }
 
-/// What a database says about the time: its clock, and what it keeps of ledger time.
+/// What a database says about the time: its clock, and the ledger time it has stored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClockReading {
     pub(crate) clock_ms: i64,
@@ -24,7 +24,7 @@ pub(crate) struct ClockReading {
 }
 
 impl StoreTime {
-    /// The store's time by what its database says.
+    /// The store's time, computed from what its database says.
     #[cfg_attr(not(test), allow(clippy::unused_self, reason = "tests move it"))]
     pub(crate) fn now(&self, reading: ClockReading) -> LedgerNow {
         let now = reading.kept.at(self.clock_ms(reading.clock_ms));
@@ -36,7 +36,7 @@ impl StoreTime {
         now
     }
 
-    /// What the database is to keep instead, if what it keeps is too old.
+    /// The ledger time that the database should store now, if what it has stored is too old.
     pub(crate) fn to_keep(&self, reading: ClockReading) -> Option<LedgerClock> {
         reading.kept.clock_to_store(reading.kept.at(self.clock_ms(reading.clock_ms)))
     }
@@ -49,13 +49,13 @@ impl StoreTime {
         unsigned(clock_ms)
     }
 
-    /// So much time passes, and the store sees it pass.
+    /// Lets this much time pass, as the store sees it.
     #[cfg(test)]
     pub(crate) fn advance(&self, by_ms: u64) {
         self.passed_ms.fetch_add(by_ms, std::sync::atomic::Ordering::SeqCst);
     }
 
-    /// The database's clock jumps.
+    /// Lets the database's clock jump.
     #[cfg(test)]
     pub(crate) fn jump(&self, by_ms: i64) {
         self.jumped_ms.fetch_add(by_ms, std::sync::atomic::Ordering::SeqCst);

@@ -1,20 +1,20 @@
-//! Why TLS to the database did not come about, and what to do about it, for those who read the error.
+//! Why TLS to the database failed, and what to do about it, for the operator who reads the error.
 //!
-//! Deliberately not here: telling it from what the driver says, which is the PostgreSQL store's business.
+//! Deliberately not here: finding out which failure it is, which the PostgreSQL store does.
 
-/// Why TLS to the database did not come about.
+/// Why TLS to the database failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TlsFailure {
-    /// The server goes without.
+    /// The server does not offer TLS.
     #[error("the server does not speak TLS")]
     NotOffered,
     /// No trusted authority issued the server's certificate.
     #[error("the server's certificate was not issued by {trusted}")]
     UnknownIssuer {
-        /// Who is trusted.
+        /// The issuers that are trusted.
         trusted: String,
     },
-    /// The certificate is another host's.
+    /// The certificate was issued for another host.
     #[error("the server's certificate is not for {expected}, it is for {presented}")]
     OtherName {
         /// The host of the connection.
@@ -22,16 +22,16 @@ pub enum TlsFailure {
         /// The hosts of the certificate.
         presented: String,
     },
-    /// The certificate's time is over.
+    /// The certificate has expired.
     #[error("the server's certificate has expired")]
     Expired,
-    /// The certificate's time has not begun.
+    /// The certificate is not valid yet.
     #[error("the server's certificate is not valid yet")]
     NotYetValid,
-    /// The server shows the certificate of an issuer as its own.
+    /// The server presents an issuer's certificate as its own.
     #[error("the server's certificate is an issuer's own certificate and cannot be a server's")]
     IssuerAsServer,
-    /// The server wants to see another client certificate than it was shown, or one at all.
+    /// The server requires a client certificate, or another one than it was given.
     #[error("the server did not accept the client's certificate: {0}")]
     ClientCertificate(String),
     /// This machine trusts no issuer at all.
@@ -40,7 +40,7 @@ pub enum TlsFailure {
     /// A file of certificates or keys cannot be used.
     #[error("`{path}` ({parameter}) cannot be used: {reason}")]
     File {
-        /// Which parameter names it.
+        /// The parameter that names the file.
         parameter: &'static str,
         /// Where it is.
         path: String,
@@ -80,7 +80,9 @@ impl TlsFailure {
             Self::NoSystemRoots => {
                 "install the system's certificates (ca-certificates), or name the issuer's: `sslrootcert=/path/ca.pem`"
             }
-            Self::File { .. } => "the file is PEM, readable by this user, and a key by nobody else",
+            Self::File { .. } => {
+                "use a PEM file that this user can read; only its owner may read a key file (`chmod 600`)"
+            }
             Self::Handshake(_) => "the server's log says more; PostgreSQL writes it with `log_connections = on`",
         }
     }

@@ -1,5 +1,5 @@
-//! Looking after a ledger from outside a gateway: how it stands, whether it is sound, copies of it, putting one back, accepting
-//! one that is not the one that was known, and bringing it up to date. For commands; nothing of a call comes this way.
+//! Maintenance of a ledger from outside a gateway: status, verification, backup, restore, accepting another
+//! ledger than the known one, and migration. For commands; no call comes this way.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ const PG_BACKUP: &str = "a ledger in PostgreSQL is backed up with PostgreSQL's o
 const PG_RESTORE: &str = "a ledger in PostgreSQL is restored with PostgreSQL's own means (`pg_restore`, or recovery to a point \
                           in time), and then accepted with `servanda ledger adopt --evidence TEXT`";
 
-/// A ledger that is looked after, and the file that knows how far it had come.
+/// The ledger to maintain, and its position file.
 #[derive(Debug, Clone)]
 pub struct Upkeep {
     place: LedgerLocation,
@@ -30,17 +30,17 @@ enum LedgerLocation {
 }
 
 impl Upkeep {
-    /// Of a file.
+    /// For a ledger file.
     pub fn file(path: PathBuf, position_file: PathBuf) -> Self {
         Self { place: LedgerLocation::File(path), position_file }
     }
 
-    /// Of a database.
+    /// For a ledger in a database.
     pub fn server(url: String, position_file: PathBuf) -> Self {
         Self { place: LedgerLocation::Server(url), position_file }
     }
 
-    /// How it stands. Read-only.
+    /// The ledger's status. Read-only.
     pub async fn status(&self) -> Result<LedgerStatus, LedgerError> {
         match &self.place {
             LedgerLocation::File(path) => file::status(path, &self.guard()),
@@ -48,7 +48,7 @@ impl Upkeep {
         }
     }
 
-    /// Reads all of it and says what is wrong. Read-only.
+    /// Reads the whole ledger and reports what is wrong. Read-only.
     pub async fn verify(&self) -> Result<LedgerVerification, LedgerError> {
         match &self.place {
             LedgerLocation::File(path) => file::verify(path),
@@ -56,7 +56,7 @@ impl Upkeep {
         }
     }
 
-    /// Copies it to a new file, also while a gateway writes.
+    /// Copies it to a new file, even while a gateway writes.
     pub fn backup(&self, to: &Path) -> Result<(), LedgerError> {
         match &self.place {
             LedgerLocation::File(path) => file::backup(path, to),
@@ -64,7 +64,7 @@ impl Upkeep {
         }
     }
 
-    /// Puts a copy in its place and accepts it. Refused while a gateway runs.
+    /// Replaces the ledger with a copy and accepts it. Refused while a gateway runs.
     pub fn restore(&self, from: &Path, terms: &AdoptionRequest) -> Result<LedgerRestoration, LedgerError> {
         match &self.place {
             LedgerLocation::File(path) => file::restore(path, &self.guard(), from, terms),
@@ -72,8 +72,8 @@ impl Upkeep {
         }
     }
 
-    /// Accepts a ledger that is not the one that was known, or not all of it. Where nothing can be read, a new one begins. Refused
-    /// while a gateway writes to the file.
+    /// Accepts a ledger that is not the known one, or of which a part is missing. If it cannot be read, a new
+    /// one begins. Refused while a gateway writes to the file.
     pub async fn adopt(&self, terms: &AdoptionRequest) -> Result<LedgerRestoration, LedgerError> {
         match &self.place {
             LedgerLocation::File(path) => file::adopt(path, &self.guard(), terms),
@@ -84,7 +84,8 @@ impl Upkeep {
         }
     }
 
-    /// Settles the lost times of all acceptances: unknown keys run again. How many there were.
+    /// Settles the lost windows of all acceptances: keys that the ledger does not know run again. Returns how
+    /// many there were.
     pub async fn settle(&self, settling: &LossSettlement) -> Result<usize, LedgerError> {
         match &self.place {
             LedgerLocation::File(path) => file::settle(path, &self.guard(), settling),
@@ -100,7 +101,7 @@ impl Upkeep {
         }
     }
 
-    /// Brings it up to date; none if it was.
+    /// Brings it up to date; none if it already was.
     pub async fn migrate(&self) -> Result<Option<Migration>, LedgerError> {
         let guard = LedgerGuard { schema: LedgerSchemaPolicy::Migrate, ..self.guard() };
         let ledger = match &self.place {
@@ -120,7 +121,7 @@ impl Upkeep {
         }
     }
 
-    /// Whether a file could be made where there is none yet.
+    /// Whether a ledger file could be made where there is none yet.
     pub fn probe_place(&self) -> Result<(), LedgerError> {
         match &self.place {
             LedgerLocation::File(path) => file::probe_place(path),

@@ -1,4 +1,4 @@
-//! What budgets count, whose they are, and for how long: dimensions, accounts, limits and their windows.
+//! What budgets count, whom they belong to, and for how long: dimensions, accounts, limits and their windows.
 
 use std::fmt;
 
@@ -14,19 +14,19 @@ const DAY_MS: u64 = 24 * HOUR_MS;
 pub enum BudgetDimension {
     /// Calls that change nothing.
     Read,
-    /// Calls that change something of one's own.
+    /// Calls that change something inside the organization.
     Write,
-    /// Calls whose effect leaves the house. They are not counted as writes too: one call, one count.
+    /// Calls whose effect leaves the organization. They are not counted as writes too: one call, one count.
     External,
     /// Money, in millionths of a currency's unit.
     Financial,
-    /// Calls that move rights or code, or delete. Zero unless a limit says otherwise.
+    /// Calls that change rights or code, or delete. Zero unless a limit says otherwise.
     Critical,
-    /// Every call that changes something, beside the dimension of its class.
+    /// Every call that changes something, in addition to the dimension of its class.
     Change,
 }
 
-/// Whose a budget is. Names of one tenant never meet those of another.
+/// Whom a budget belongs to. Names of one tenant are never mixed with those of another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum BudgetScope {
@@ -34,31 +34,31 @@ pub enum BudgetScope {
     Run {
         /// The tenant.
         tenant: String,
-        /// Whose run: nobody draws on another's by naming it.
+        /// The principal of the run: a caller cannot draw on another caller's run by naming it.
         principal: String,
         /// The run's id, as the client gave it.
         run: String,
     },
-    /// One authenticated party.
+    /// One authenticated principal.
     Caller {
         /// The tenant.
         tenant: String,
-        /// The party.
+        /// The principal.
         principal: String,
     },
-    /// Everybody of a tenant.
+    /// A whole tenant.
     Tenant(
         /// The tenant.
         String,
     ),
-    /// Whoever holds one credential, or one that comes from it.
+    /// One credential, and every credential derived from it.
     Credential {
         /// The tenant.
         tenant: String,
-        /// The credential's id, never the credential.
+        /// The credential's id, never the credential itself.
         credential: String,
     },
-    /// Everybody of a tenant who calls one tool.
+    /// All callers of a tenant that call one tool.
     Tool {
         /// The tenant.
         tenant: String,
@@ -67,29 +67,29 @@ pub enum BudgetScope {
     },
 }
 
-/// What is drawn on: whose, of what, in which currency, and per which period. A limit per day and one per month of the same
-/// party are two accounts.
+/// An account that is drawn on: its owner, dimension, currency and period. A limit per day and one per month of
+/// the same owner are two accounts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Account {
-    /// Whose.
+    /// The owner.
     pub scope: BudgetScope,
-    /// Of what.
+    /// What it counts.
     pub dimension: BudgetDimension,
-    /// Financial: in which currency.
+    /// The currency, if it counts money.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    /// Per which period.
+    /// The period of its limit.
     pub period: Period,
-    /// Only calls of this tool, where its budget says so: what others draw is not drawn here.
+    /// Set if only calls of this tool count. Calls of other tools do not draw on this account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// Only calls of this party, likewise.
+    /// Set if only calls of this principal count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
 }
 
-/// How long a limit is for. Windows are those of the calendar in UTC, by the store's time.
+/// The period of a limit. Windows follow the calendar in UTC, by the store's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Period {
@@ -99,7 +99,7 @@ pub enum Period {
     Day,
     /// A month.
     Month,
-    /// As long as there is what it is the budget of; it never renews.
+    /// For as long as its owner exists; it never renews.
     Total,
 }
 
@@ -107,7 +107,7 @@ impl BudgetDimension {
     /// All of them.
     pub const ALL: [Self; 6] = [Self::Read, Self::Write, Self::External, Self::Financial, Self::Critical, Self::Change];
 
-    /// What a call of a class is counted as.
+    /// The dimension that a call of a class is counted in.
     pub const fn for_class(class: SideEffectClass) -> Self {
         match class {
             SideEffectClass::ReadOnly => Self::Read,
@@ -119,12 +119,12 @@ impl BudgetDimension {
         }
     }
 
-    /// Whether a call of a class is counted here.
+    /// Whether a call of a class is counted in this dimension.
     pub fn counts(self, class: SideEffectClass) -> bool {
         self == Self::for_class(class) || self == Self::Change && class != SideEffectClass::ReadOnly
     }
 
-    /// Whether every unit is reserved in the store. The others are leased in chunks.
+    /// Whether every unit is reserved in the store. Units of the other dimensions are leased in chunks.
     pub const fn is_exact(self) -> bool {
         matches!(self, Self::Financial | Self::Critical)
     }
@@ -143,7 +143,7 @@ impl BudgetDimension {
 }
 
 impl BudgetScope {
-    /// The tenant that it is in.
+    /// The tenant it belongs to.
     pub fn tenant(&self) -> &str {
         match self {
             Self::Run { tenant, .. }
@@ -156,7 +156,7 @@ impl BudgetScope {
 }
 
 impl Account {
-    /// What it is found by: one for every account, whatever its names are like.
+    /// The digest that identifies the account, whatever characters its names contain.
     pub fn digest(&self) -> Digest {
         let (kind, name, of) = match &self.scope {
             BudgetScope::Run { run, principal, .. } => ("run", run.as_str(), principal.as_str()),
@@ -165,7 +165,7 @@ impl Account {
             BudgetScope::Tenant(_) => ("tenant", "", ""),
             BudgetScope::Tool { tool, .. } => ("tool", tool.as_str(), ""),
         };
-        // None, and a currency without a name, are not the same.
+        // No currency and a currency with an empty name are different.
         let currency = self.currency.as_ref().map_or(String::new(), |currency| format!("={currency}"));
         let only = |what: &str, name: &Option<String>| name.as_ref().map(|name| format!("{what}={name}"));
         let only = [only("tool", &self.tool), only("principal", &self.principal)];
@@ -176,7 +176,7 @@ impl Account {
 }
 
 impl Account {
-    /// So many units of it, in words.
+    /// An amount of this account, in words.
     pub fn in_words(&self, units: u64) -> String {
         match (self.dimension, &self.currency, units) {
             (BudgetDimension::Financial, Some(currency), _) => format!("{} {currency}", decimal(units)),
@@ -187,7 +187,7 @@ impl Account {
     }
 }
 
-/// As a person reads it: whose, of what, and per which period.
+/// As a person reads it: owner, dimension and period.
 impl fmt::Display for Account {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.scope {
@@ -225,7 +225,7 @@ impl Period {
         }
     }
 
-    /// When the window began that a moment is in.
+    /// When the window that contains a moment began.
     pub fn start_ms(self, now_ms: u64) -> u64 {
         match self {
             Self::Hour => now_ms - now_ms % HOUR_MS,
@@ -235,12 +235,12 @@ impl Period {
         }
     }
 
-    /// When the window that began then is over; never, if it does not renew.
+    /// When the window that began then ends; none if it does not renew.
     pub fn end_ms(self, start_ms: u64) -> Option<u64> {
         match self {
             Self::Hour => Some(start_ms.saturating_add(HOUR_MS)),
             Self::Day => Some(start_ms.saturating_add(DAY_MS)),
-            // No month is longer, and none is so short that this is in the one after the next.
+            // No month is longer, and none is so short that this lands in the month after the next.
             Self::Month => Some(self.start_ms(start_ms.saturating_add(31 * DAY_MS))),
             Self::Total => None,
         }

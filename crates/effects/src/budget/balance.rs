@@ -1,4 +1,5 @@
-//! How one account stands in one window: what was spent, what is kept back for calls, what processes hand out by themselves.
+//! The balance of one account in one window: what was spent, what is reserved for calls, what is leased to
+//! processes.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,29 +8,29 @@ use super::{
     hold::{CLOSED_KEPT_MS, idle_ms_max},
 };
 
-/// How an account stands.
+/// The balance of an account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AccountBalance {
     /// Which account.
     pub account: Account,
-    /// How much there is in a window, as who drew on it last was told.
+    /// The limit of a window, as the latest draw stated it.
     pub limit: u64,
     /// When the window began.
     pub window_start_ms: u64,
-    /// What was used.
+    /// Units that were used.
     pub spent: u64,
-    /// What is kept back for calls.
+    /// Units that are reserved for calls.
     pub reserved: u64,
-    /// What processes hand out by themselves. What one took with it when it died stays here until the window is over.
+    /// Units that are leased to processes. The units of a process that died stay here until the window is over.
     pub leased: u64,
-    /// How much of what was used nobody had kept back.
+    /// Used units that no call had reserved.
     pub over: u64,
     /// When it last changed.
     pub changed_ms: u64,
 }
 
-/// Where units of a hold are.
+/// How the units of a hold count in a balance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct HoldShare {
     spent: u64,
@@ -39,32 +40,33 @@ struct HoldShare {
 }
 
 impl AccountBalance {
-    /// One that nobody has drawn on yet.
+    /// The balance of an account that has not been drawn on yet.
     pub fn new(account: Account, limit: u64, now_ms: u64) -> Self {
         let window_start_ms = account.period.start_ms(now_ms);
         Self { account, limit, window_start_ms, spent: 0, reserved: 0, leased: 0, over: 0, changed_ms: now_ms }
     }
 
-    /// The same now: in a new window nothing is used. A clock that goes back does not bring an old window back.
+    /// The balance now: in a new window nothing is used. A clock that goes back does not bring an old window
+    /// back.
     #[must_use]
     pub fn at(&self, now_ms: u64) -> Self {
         let opened = Self::new(self.account.clone(), self.limit, now_ms);
         if opened.window_start_ms > self.window_start_ms { opened } else { self.clone() }
     }
 
-    /// What is free.
+    /// Units that are free.
     pub const fn left(&self) -> u64 {
         let used = self.spent.saturating_add(self.reserved).saturating_add(self.leased);
         self.limit.saturating_sub(used)
     }
 
-    /// When there is a new window; none if it does not renew.
+    /// When the next window begins; none if it does not renew.
     pub fn renews_at_ms(&self) -> Option<u64> {
         self.account.period.end_ms(self.window_start_ms)
     }
 
-    /// When it may be forgotten: some time after its window, and if that is never over, only that of a run or a credential that
-    /// has nothing open.
+    /// When it may be forgotten: some time after its window. If the window never ends, only the account of a
+    /// run or a credential with nothing reserved is forgotten, after it was idle for long enough.
     pub fn expires_ms(&self) -> Option<u64> {
         let is_idle = || {
             let idle_ms = idle_ms_max(&self.account.scope).filter(|_| self.reserved == 0);
@@ -73,12 +75,13 @@ impl AccountBalance {
         self.renews_at_ms().map(|end_ms| end_ms.saturating_add(CLOSED_KEPT_MS)).or_else(is_idle)
     }
 
-    /// That there is not enough.
+    /// The error that there is not enough left.
     pub(super) fn exhausted(&self) -> ExhaustedAccount {
         ExhaustedAccount { account: self.account.clone(), left: self.left(), renews_at_ms: self.renews_at_ms() }
     }
 
-    /// Moves what a hold has of this account from where it was to where it is. What was drawn in another window is not in this one.
+    /// Moves the units of a hold from their former place to their new one. Units drawn in another window do not
+    /// count in this one.
     pub(super) fn move_share(
         &mut self,
         before: (&BudgetHold, &HeldDraw),
@@ -89,7 +92,7 @@ impl AccountBalance {
             return;
         }
         let (from, to) = (HoldShare::from_draw(before), HoldShare::from_draw(after));
-        // More than can be counted is as good as exhausted, which is what this comes to.
+        // Saturates: more than can be counted is the same as exhausted.
         let moved = |held: u64, from: u64, to: u64| held.saturating_sub(from).saturating_add(to);
         self.spent = moved(self.spent, from.spent, to.spent);
         self.reserved = moved(self.reserved, from.reserved, to.reserved);

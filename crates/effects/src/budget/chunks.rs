@@ -1,11 +1,13 @@
-//! Units that this process hands out by itself, so that counting a read or a write costs no commit: leased from the store in
-//! chunks, given back when the window is over or the process ends. Pure; whoever holds it asks the store.
+//! Units that this process hands out by itself, so that counting a read or a write costs no commit. They are
+//! leased from the store in chunks, and given back when the window is over or the process ends. Pure; the
+//! caller talks to the store.
 //!
-//! The bound: what all processes together hand out is never over the limit, because every unit was leased first. Too little is
-//! possible: a process that dies takes at most one chunk of each account with it ([`chunk_size`]), so that up to (processes that died) x
-//! (chunk) units are left unused until the window is over, and for good where an account never renews. A window is the one a unit was
-//! leased in, and lasts as long as the store said when it granted them: the last units of a window may be used after it by as much as
-//! the answer took.
+//! The bound: all processes together never hand out more than the limit, because every unit was leased first.
+//! They may hand out less: a process that dies takes at most one chunk of each account with it
+//! ([`chunk_size`]), so that up to (processes that died) x (chunk) units stay unused until the window is over,
+//! and for good if an account never renews. A unit belongs to the window it was leased in, which lasts as long
+//! as the store said when it granted the lease: the last units of a window may be used later than its end, by
+//! as long as the store's answer took.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +15,16 @@ use servanda_contract::Digest;
 
 use super::{AccountEntry, BudgetHoldId, ChunkLease, Draw, EntryReply, ExhaustedAccount};
 
-/// A limit is so many chunks, if it is big enough.
+/// A limit is divided into this many chunks, if it is large enough.
 const CHUNKS_PER_LIMIT: u64 = 64;
-/// Units of a chunk at the most: what a crash may cost.
+/// The most units of a chunk: what a crash may cost.
 const CHUNK_MAX: u64 = 1_024;
-/// Accounts that units are held of at once. Beyond it nothing is handed out: whoever asks has to reserve in the store.
+/// The most accounts to hold units of. Beyond it nothing is handed out, and calls have to reserve in the store.
 const ACCOUNTS_MAX: usize = 16_384;
-/// How long it is believed that an account is exhausted: others may give something back.
+/// How long an account is assumed to be exhausted after the store said so: other processes may give units back.
 const EXHAUSTED_MS: u64 = 1_000;
 
-/// How long units are held that nobody wants.
+/// How long unused units are held.
 const IDLE_MS: u64 = 10 * 60 * 1000;
 
 /// Units leased from accounts.
@@ -31,20 +33,20 @@ pub struct Chunks {
     accounts: BTreeMap<ChunkKey, ChunkState>,
 }
 
-/// An account and what a call may draw on it at most: who was given less than others of one account has no units of theirs, and
-/// finds it exhausted for nobody else.
+/// An account, and the limit of the calls that draw on it. Callers with a lower limit on the same account do
+/// not get units that were leased under a higher one, and do not make the account look exhausted to others.
 type ChunkKey = (Digest, u64);
 
-/// What this process has of one account.
+/// What this process holds of one account.
 #[derive(Debug, Clone)]
 enum ChunkState {
-    /// The store is being asked.
+    /// The caller is asking the store.
     Asking(ChunkLease),
-    /// The store was asked, and nobody knows what it did: the same is asked again.
+    /// The store was asked, and it is unknown what it did: the same lease is asked for again.
     InDoubt(ChunkLease),
-    /// Units.
+    /// Leased units.
     Units(LeasedUnits),
-    /// There are none, as the store said.
+    /// The store said that there are none; believed until this time.
     Exhausted(ExhaustedAccount, u64),
 }
 
@@ -56,28 +58,28 @@ struct LeasedUnits {
     used_ms: u64,
 }
 
-/// What asking for units comes to.
+/// The result of asking for units.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TakeOutcome {
-    /// There was one of every account.
+    /// There was a unit of every account.
     Taken(UnitTicket),
-    /// First make these entries, hand in what each came to ([`Chunks::answered`]), and ask again.
+    /// First make these entries, pass each reply to [`Chunks::record_reply`], and ask again.
     First(Vec<AccountEntry>),
-    /// Somebody is asking the store for the same account; ask again when it has answered.
+    /// Another call is asking the store about the same account; ask again when the store has answered.
     Wait,
     /// One of the accounts has nothing left.
     Exhausted(ExhaustedAccount),
-    /// There are too many accounts to hold units of: reserve in the store.
+    /// Too many accounts to hold units of: reserve in the store.
     Full,
 }
 
-/// Which units a call was given, for putting them back if it was never made.
+/// The units that a call was given, to put them back if the call was never made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnitTicket {
     units: Vec<(ChunkKey, BudgetHoldId)>,
 }
 
-/// The rest of a lease that is not wanted any more.
+/// The unused rest of a lease that is given back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseReturn {
     /// Which lease.
@@ -96,7 +98,8 @@ impl Chunks {
     pub fn take(&mut self, draws: &[Draw], now_ms: u64) -> TakeOutcome {
         let draws: BTreeMap<ChunkKey, &Draw> =
             draws.iter().map(|draw| ((draw.account.digest(), draw.limit), draw)).collect();
-        // Before anything is asked for: nobody would hand in an answer to what is not told.
+        // Checked before anything is marked as asked: if the entries were not returned, no caller would record
+        // a reply to them.
         let exhausted = |key| match self.accounts.get(key) {
             Some(ChunkState::Exhausted(exhausted, until_ms)) if now_ms < *until_ms => Some(exhausted.clone()),
             _ => None,
@@ -119,7 +122,8 @@ impl Chunks {
         TakeOutcome::Taken(UnitTicket { units: taken.collect() })
     }
 
-    /// What an entry came to that was made for [`TakeOutcome::First`]; none after an error: whoever comes next makes it again as it was.
+    /// Records the reply to an entry that was made for [`TakeOutcome::First`]; none after an error, and then
+    /// the next call makes the same entry again.
     pub fn record_reply(&mut self, entry: &AccountEntry, booked: Option<&EntryReply>, now_ms: u64) {
         let AccountEntry::Lease(lease) = entry else { return };
         let key = (lease.account.digest(), lease.limit);
@@ -142,7 +146,8 @@ impl Chunks {
         }
     }
 
-    /// The call was never made: its units are there for others, unless they were given back meanwhile.
+    /// Puts the units of a call that was never made back for others, unless they were given back in the
+    /// meantime.
     pub fn put_back(&mut self, ticket: UnitTicket) {
         for (key, lease) in ticket.units {
             if let Some(ChunkState::Units(units)) = self.accounts.get_mut(&key)
@@ -153,7 +158,7 @@ impl Chunks {
         }
     }
 
-    /// What is to be given back because its window is over, or because nobody has wanted it for a while.
+    /// Entries that give units back because their window is over, or because no call has used them for a while.
     pub fn take_expired(&mut self, now_ms: u64) -> Vec<AccountEntry> {
         let mut entries = Vec::new();
         self.accounts.retain(|_, holding| match holding {
@@ -168,7 +173,8 @@ impl Chunks {
         entries
     }
 
-    /// What is to be given back when the process ends. Of a lease that was not answered nothing was used.
+    /// Entries that give everything back when the process ends. If a lease was not answered, none of its units
+    /// was used.
     pub fn close(&mut self) -> Vec<AccountEntry> {
         let given_back = |holding| match holding {
             ChunkState::Units(units) => Some(units.give_back()),
@@ -180,7 +186,7 @@ impl Chunks {
         std::mem::take(&mut self.accounts).into_values().filter_map(given_back).collect()
     }
 
-    /// What has to be entered before there is a unit of an account.
+    /// Entries that are needed before there is a unit of an account.
     fn fill(&mut self, key: &ChunkKey, draw: &Draw, now_ms: u64) -> Vec<AccountEntry> {
         let mut entries = Vec::new();
         match self.accounts.get(key) {

@@ -1,4 +1,5 @@
-//! What is held of accounts under one id: a call's reservation, or a lease of units that a process hands out by itself.
+//! Units of accounts that are held under one id: a call's reservation, or a lease of units that a process hands
+//! out by itself.
 
 use std::fmt;
 
@@ -8,33 +9,34 @@ use servanda_contract::CallId;
 use super::{Account, BudgetScope};
 use crate::effect::EffectId;
 
-/// How long what was closed is remembered, so that the same entry made again finds it; and a window that is over, so that a
-/// clock that goes back does not open it anew.
+/// How long a closed hold is remembered, so that the same entry made again finds it; and how long a past window
+/// is, so that a clock that goes back does not open it again.
 pub(super) const CLOSED_KEPT_MS: u64 = 24 * 60 * 60 * 1000;
-/// How long a run's account is remembered that nobody draws on.
+/// How long the account of a run is remembered while it is not used.
 const RUN_KEPT_MS: u64 = 30 * 24 * 60 * 60 * 1000;
-/// The same of a credential's. Those of agents last a day at the most, those that last for ever are rarely left alone so long.
+/// The same for the account of a credential. Credentials of agents last a day at most, and permanent ones are
+/// rarely unused for so long.
 const CREDENTIAL_KEPT_MS: u64 = 400 * 24 * 60 * 60 * 1000;
 
-/// Identifies a reservation, by its call, or a lease.
+/// Identifies a reservation, by its call id, or a lease.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BudgetHoldId(String);
 
-/// Units that are not free while it is open.
+/// Units that are not free while the hold is open.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BudgetHold {
     /// Its id.
     pub id: BudgetHoldId,
-    /// What for.
+    /// What the units are held for.
     pub kind: BudgetHoldKind,
     /// The effect that it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<EffectId>,
-    /// From which accounts.
+    /// The accounts it draws on.
     pub draws: Vec<HeldDraw>,
-    /// Where it is.
+    /// Its current stage.
     pub stage: BudgetHoldStage,
     /// Who closed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,15 +52,15 @@ pub struct BudgetHold {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeldDraw {
-    /// Which.
+    /// The account.
     pub account: Account,
-    /// Of the window that began then. It is settled in the window it was drawn in, whenever that is.
+    /// The start of the window it was drawn in. It is settled in that window, however much later.
     pub window_start_ms: u64,
     /// How much.
     pub amount: u64,
-    /// How much of it was used, and how much beyond; nothing before it is settled.
+    /// Units that were used, including those beyond the reservation; zero before it is settled.
     pub spent: u64,
-    /// How much of what was used was not kept back.
+    /// Used units beyond what was reserved.
     pub over: u64,
 }
 
@@ -68,34 +70,34 @@ pub struct HeldDraw {
 pub enum BudgetHoldKind {
     /// One call.
     Reservation,
-    /// A process that hands them out.
+    /// A process that hands the units out.
     Lease,
 }
 
-/// Where a hold is in its life.
+/// The stage of a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetHoldStage {
-    /// It may still be used.
+    /// The units may still be used.
     Open,
-    /// It was used.
+    /// The units were used.
     Settled,
-    /// It was given back.
+    /// The units were given back.
     Refunded,
 }
 
-/// Who closed a hold. What the one who called says counts for more than what a sweep made of it.
+/// Who closed a hold. The caller's own report overrides the decision of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClosedBy {
     /// The process that made the call.
     Caller,
-    /// A sweep, after that process had left it.
+    /// A sweep, after that process had abandoned it.
     Sweep,
 }
 
 impl BudgetHoldId {
-    /// One for a lease.
+    /// A new id for a lease.
     pub fn new_lease() -> Self {
         Self(format!("lea_{}", uuid::Uuid::now_v7().simple()))
     }
@@ -107,13 +109,13 @@ impl BudgetHoldId {
 }
 
 impl BudgetHold {
-    /// How much more was used than was kept back.
+    /// Units that were used beyond what was reserved.
     pub fn over(&self) -> u64 {
         self.draws.iter().map(|draw| draw.over).max().unwrap_or_default()
     }
 
-    /// When it may be forgotten: some time after it was closed. A lease that nobody gave back is over with its window; one of an
-    /// account that never renews is not, because its units are not free again either.
+    /// When it may be forgotten: some time after it was closed. A lease that was never given back ends with its
+    /// window. If the account never renews, it is kept, because its units are not free again either.
     pub fn expires_ms(&self) -> Option<u64> {
         if let Some(closed_ms) = self.closed_ms {
             return Some(closed_ms.saturating_add(CLOSED_KEPT_MS));
@@ -126,7 +128,7 @@ impl BudgetHold {
     }
 }
 
-/// How long an account is remembered that never renews and that nobody draws on; none if for ever.
+/// How long the account of a scope is remembered if it never renews and is not used; none means forever.
 pub(super) const fn idle_ms_max(scope: &BudgetScope) -> Option<u64> {
     match scope {
         BudgetScope::Run { .. } => Some(RUN_KEPT_MS),

@@ -1,4 +1,5 @@
-//! Budgets that last as long as the process: for one-off commands and for tests. They keep the same laws as any store.
+//! Budgets that last as long as the process, for one-off commands and for tests. They follow the same rules as
+//! any store.
 
 use std::{
     collections::BTreeMap,
@@ -32,7 +33,7 @@ struct State {
 }
 
 impl InMemoryBudgets {
-    /// Nothing is drawn yet. Reservations are for these effects.
+    /// Makes empty budgets. Reservations refer to these effects.
     pub fn new(clock: Arc<dyn Clock>, effects: Arc<dyn EffectStore>) -> Self {
         Self { clock, effects, books: Mutex::default() }
     }
@@ -45,7 +46,7 @@ impl InMemoryBudgets {
         self.clock.now().unix_ms()
     }
 
-    /// Open reservations, the oldest first.
+    /// Open reservations, oldest first.
     fn open(&self) -> Vec<BudgetHold> {
         let is_open =
             |hold: &&BudgetHold| hold.stage == BudgetHoldStage::Open && hold.kind == BudgetHoldKind::Reservation;
@@ -69,7 +70,7 @@ impl State {
         reply
     }
 
-    /// Whether the effect is another call's by now that has reserved for it.
+    /// Whether another call that has reserved for the effect owns it by now.
     fn is_superseded(&self, hold: &BudgetHold, effect: &Effect) -> bool {
         let present = BudgetHoldId::from(&effect.call_id);
         let other = self.holds.get(&present).filter(|other| other.id != hold.id && other.effect == hold.effect);

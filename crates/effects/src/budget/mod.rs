@@ -1,14 +1,15 @@
-//! The books of budgets: how much may be read, written, sent outside, spent and gravely changed, by whom and in which period. [`step()`]
-//! decides what follows on each entry in the books, for every store alike.
+//! The accounts of budgets: how much may be read, written, sent outside, spent and critically changed, by whom
+//! and in which period. [`step()`] decides the result of every entry, for every store alike.
 //!
-//! Money and critical changes are reserved one by one in the store before anything is sent, and are settled or refunded
-//! afterwards: exact, however many gateways share the store. The rest is leased in [`Chunks`]. A reservation names the effect it is
-//! for, so that a process that dies leaves nothing behind that [`verdict`] could not settle.
+//! Money and critical changes are reserved one by one in the store before anything is sent, and are settled or
+//! refunded afterwards: exact, however many gateways share the store. The rest is leased in [`Chunks`]. A
+//! reservation names its effect, so that [`sweep_decision`] can close everything that a dead process leaves
+//! behind.
 //!
-//! A call reserves for its effect while the effect is claimed and before it is fenced: then the effect's handle is known, and a call whose
-//! reservation was refunded because the claim was lost can never be sent any more.
+//! A call reserves after its effect is claimed and before it is fenced: then the effect's handle is known, and
+//! a call whose reservation was refunded because it lost the claim can no longer be sent.
 //!
-//! Deliberately not here: storage, and what a call draws on, which gate 11 decides.
+//! Deliberately not here: storage, and which accounts a call draws on, which gate 11 decides.
 
 mod account;
 mod balance;
@@ -32,12 +33,12 @@ pub use in_memory::InMemoryBudgets;
 pub use step::{BudgetSnapshot, BudgetTransition, step};
 pub use sweep::{OPEN_MS_MAX, SweepDecision, sweep_decision};
 
-/// One entry in the books. Entries may be made again without harm: each is known by its id.
+/// One entry in the accounts. An entry may be repeated without harm: it is identified by its id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AccountEntry {
-    /// Keeps something back for a call that is about to be sent: all of its draws, or none.
+    /// Reserves for a call that is about to be sent: all of its draws, or none.
     Reserve(Reservation),
-    /// The call was sent. Counted draws are used up; of money, what it cost, if that is known, else what was reserved.
+    /// The call was sent. Counted units are used up; of money, the cost if it is known, else what was reserved.
     Settle {
         /// Which reservation.
         id: BudgetHoldId,
@@ -55,62 +56,62 @@ pub enum AccountEntry {
     },
     /// A process wants units to hand out by itself: as many as there are, up to what it wants.
     Lease(ChunkLease),
-    /// It does not want the rest of them any more.
+    /// The process gives the rest of them back.
     ReturnLease(LeaseReturn),
 }
 
-/// What is kept back for one call.
+/// What is reserved for one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reservation {
     /// The call.
     pub id: BudgetHoldId,
-    /// The effect it is for; none for a call that has none.
+    /// Its effect; none for a call that has none.
     pub effect: Option<EffectId>,
-    /// From which accounts.
+    /// The accounts it draws on.
     pub draws: Vec<Draw>,
 }
 
-/// So much is drawn from an account.
+/// An amount that is drawn from an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draw {
-    /// From which.
+    /// The account.
     pub account: Account,
-    /// How much there is in a window.
+    /// The limit of a window.
     pub limit: u64,
-    /// How much is drawn.
+    /// The amount that is drawn.
     pub amount: u64,
 }
 
 /// Units that a process asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkLease {
-    /// Its own id for it.
+    /// The id that the process gave the lease.
     pub id: BudgetHoldId,
-    /// From which account.
+    /// The account.
     pub account: Account,
-    /// How much there is in a window.
+    /// The limit of a window.
     pub limit: u64,
-    /// How many.
+    /// How many units.
     pub wanted: u64,
 }
 
-/// That an account has not enough left.
+/// An account that has not enough left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExhaustedAccount {
-    /// Which.
+    /// The account.
     pub account: Account,
     /// What is left of it.
     pub left: u64,
-    /// When there is a new window; none if it does not renew.
+    /// When the next window begins; none if it does not renew.
     pub renews_at_ms: Option<u64>,
 }
 
-/// What an entry came to.
+/// The result of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryReply {
-    /// It is kept back.
+    /// The amounts are reserved.
     Reserved,
-    /// So many units are the process's.
+    /// The process got units.
     Leased {
         /// How many.
         granted: u64,
@@ -119,16 +120,16 @@ pub enum EntryReply {
     },
     /// There is not enough. Nothing was changed.
     Exhausted(ExhaustedAccount),
-    /// It is used up.
+    /// The reservation is used up.
     Settled {
-        /// How much more it was than was reserved. It has happened, so an operator has to be told.
+        /// How much more was used than reserved. It has happened, so an operator has to be told.
         over: u64,
     },
-    /// It is given back.
+    /// The reservation is given back.
     Refunded,
     /// The id was used for something else.
     Mismatch,
-    /// There is no such reservation or lease, or not any more.
+    /// There is no such reservation or lease, or it is forgotten.
     NotFound,
 }
 
@@ -141,31 +142,32 @@ pub struct SweepReport {
     pub refunded: u64,
 }
 
-/// Which standings to list.
+/// Which balances to list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BalanceQuery {
-    /// Only of this tenant; of all if none.
+    /// Only of this tenant; none means all.
     pub tenant: Option<String>,
-    /// At most so many, the latest changed first.
+    /// The most balances to list, latest changed first.
     pub limit: u32,
 }
 
-/// Where budgets are kept: exact for all who share the store, and still there after a crash.
+/// Stores budgets: exact for all gateways that share the store, and durable across a crash.
 pub trait BudgetStore: Send + Sync + fmt::Debug {
     /// Makes one entry in one transaction. After an error it is not known whether it was made: make the same entry again.
     fn apply_entry(&self, entry: AccountEntry) -> PortFuture<'_, Result<EntryReply, JournalError>>;
 
-    /// Settles and refunds what processes left open, by what its effects say, and forgets what is over: so many at the most.
+    /// Settles and refunds abandoned reservations according to their effects, and forgets finished ones: at
+    /// most `limit`.
     fn sweep(&self, limit: u32) -> PortFuture<'_, Result<SweepReport, JournalError>>;
 
-    /// Reservations that have been open for longer than that, the oldest first.
+    /// Reservations that have been open for longer than that, oldest first.
     fn open_reservations(
         &self,
         older_than_ms: u64,
         limit: u32,
     ) -> PortFuture<'_, Result<Vec<BudgetHold>, JournalError>>;
 
-    /// How accounts stand now.
+    /// The current balances of accounts.
     fn balances(&self, query: BalanceQuery) -> PortFuture<'_, Result<Vec<AccountBalance>, JournalError>>;
 }
 
@@ -181,7 +183,7 @@ impl AccountEntry {
         }
     }
 
-    /// The accounts it draws on or gives back to. `hold` is what is on the books under its id.
+    /// The accounts it draws on or gives back to. `hold` is the stored hold with its id.
     pub fn accounts<'a>(&'a self, hold: Option<&'a BudgetHold>) -> Vec<&'a Account> {
         match (self, hold) {
             (_, Some(hold)) => hold.draws.iter().map(|draw| &draw.account).collect(),

@@ -1,8 +1,9 @@
-//! What follows on an entry in the books. A pure function; every store runs it inside the transaction that reads the hold and the
-//! accounts concerned and writes what comes of it.
+//! The result of an entry. A pure function; every store runs it inside the transaction that reads the hold and
+//! the accounts concerned and writes the result.
 //!
-//! The law: what is spent, kept back and leased of an account is never more than its limit, but for what was used beyond what was
-//! kept back, which is counted apart. A hold is open, settled or refunded, and the same entry made again changes nothing.
+//! The law: what is spent, reserved and leased of an account never exceeds its limit, except for use beyond the
+//! reservation, which is counted separately. A hold is open, settled or refunded, and repeating an entry
+//! changes nothing.
 
 use std::collections::BTreeMap;
 
@@ -14,27 +15,28 @@ use super::{
 };
 use crate::effect::EffectId;
 
-/// What is on the books before an entry.
+/// What is stored before an entry.
 #[derive(Debug, Clone, Copy)]
 pub struct BudgetSnapshot<'a> {
-    /// Under the entry's id.
+    /// The hold with the entry's id.
     pub hold: Option<&'a BudgetHold>,
-    /// How the accounts stand that the entry is about, by their digests. One that is not there was never drawn on.
+    /// The balances of the accounts that the entry changes, by digest. An account without a balance was never
+    /// drawn on.
     pub balances: &'a BTreeMap<Digest, AccountBalance>,
 }
 
-/// What an entry comes to.
+/// The result of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetTransition {
     /// The hold afterwards, if it changes.
     pub hold: Option<BudgetHold>,
-    /// The accounts that changed, as they stand afterwards.
+    /// The new balances of the accounts that changed.
     pub balances: Vec<AccountBalance>,
-    /// What to tell.
+    /// The reply to the caller.
     pub reply: EntryReply,
 }
 
-/// What follows on an entry.
+/// Computes the result of an entry.
 pub fn step(before: BudgetSnapshot<'_>, entry: &AccountEntry, now_ms: u64) -> BudgetTransition {
     match (entry, before.hold) {
         (AccountEntry::Reserve(reservation), None) => reserve(before, reservation, now_ms),
@@ -49,7 +51,7 @@ pub fn step(before: BudgetSnapshot<'_>, entry: &AccountEntry, now_ms: u64) -> Bu
             if !hold.takes(BudgetHoldStage::Settled, *by) {
                 return BudgetTransition::reply(hold.reply(now_ms));
             }
-            // What was given back was kept back by nobody when it was used.
+            // After a refund nothing is reserved, so everything that was used counts as beyond the reservation.
             let kept = |draw: &HeldDraw| if hold.stage == BudgetHoldStage::Refunded { 0 } else { draw.amount };
             close(before, hold, BudgetHoldStage::Settled, *by, now_ms, |draw| {
                 let is_money = draw.account.dimension == BudgetDimension::Financial;
@@ -84,7 +86,8 @@ impl BudgetTransition {
 }
 
 impl BudgetHold {
-    /// Whether it may be closed so. What a sweep decided, the caller knows better, and that a call was made is never forgotten.
+    /// Whether it may be closed this way. The caller's report overrides a sweep's decision, and a settlement is
+    /// never undone.
     fn takes(&self, stage: BudgetHoldStage, by: ClosedBy) -> bool {
         match (self.stage, self.closed_by, by) {
             (BudgetHoldStage::Open, ..) | (_, Some(ClosedBy::Sweep), ClosedBy::Caller) => true,
@@ -145,7 +148,7 @@ fn grant(before: BudgetSnapshot<'_>, lease: &ChunkLease, now_ms: u64) -> BudgetT
     BudgetTransition { reply: hold.reply(now_ms), hold: Some(hold), balances: vec![balance] }
 }
 
-/// The same entry made again is told what it was told; an id that was used for something else is not.
+/// A repeated entry gets the same reply as before; an id that was used for something else gets a mismatch.
 fn repeated_reply(hold: &BudgetHold, entry: &AccountEntry, now_ms: u64) -> EntryReply {
     let is_same = match entry {
         AccountEntry::Reserve(Reservation { effect, draws, .. }) => {
@@ -204,7 +207,7 @@ fn opened(
     BudgetHold { id, kind, effect, draws, stage, closed_by: None, opened_ms: now_ms, closed_ms: None }
 }
 
-/// Of two that are exhausted, the one that has to be waited for longer.
+/// Of two exhausted accounts, the one that renews later.
 fn later(one: Option<ExhaustedAccount>, other: ExhaustedAccount) -> ExhaustedAccount {
     let when = |exhausted: &ExhaustedAccount| exhausted.renews_at_ms.unwrap_or(u64::MAX);
     one.filter(|one| when(one) >= when(&other)).unwrap_or(other)

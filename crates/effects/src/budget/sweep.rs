@@ -1,11 +1,11 @@
-//! What becomes of a reservation that its process may have left: by what the effect says that it is for. Pure; a store asks it for
-//! what it finds, inside the transaction that acts on it.
+//! What a sweep does with a reservation that its process may have abandoned, according to its effect. Pure; a
+//! store calls it for every reservation it finds, inside the transaction that acts on the decision.
 
 use super::{BudgetHold, BudgetHoldKind, BudgetHoldStage};
 use crate::effect::EffectState;
 
-/// How long a reservation may be open whose effect was never begun, or that has none, before it counts as left: no call takes as
-/// long to be begun.
+/// How long a reservation without a begun effect may be open before it counts as abandoned: no call takes that
+/// long to begin.
 pub const OPEN_MS_MAX: u64 = 15 * 60 * 1000;
 
 /// What a sweep does about a reservation.
@@ -19,8 +19,9 @@ pub enum SweepDecision {
     Wait,
 }
 
-/// What a sweep does about a reservation. `effect` is the state of what it is for, none if that was never begun; `is_superseded`
-/// says that the effect is another call's by now, which has reserved for it: it is done once, and what it costs is that call's.
+/// Decides about a reservation. `effect` is the state of its effect, none if that was never begun.
+/// `is_superseded` says that another call that has reserved for the effect owns it by now: the effect is done
+/// once, and that call pays for it.
 pub fn sweep_decision(
     hold: &BudgetHold,
     effect: Option<EffectState>,
@@ -37,7 +38,7 @@ pub fn sweep_decision(
     match (&hold.effect, effect) {
         (_, Some(state)) => by_state(state),
         (Some(_), None) if is_old => SweepDecision::Refund,
-        // A call that leaves no effect may have been sent, and nobody will ever say.
+        // A call without an effect may have been sent, and no later evidence will come.
         (None, None) if is_old => SweepDecision::Settle,
         (_, None) => SweepDecision::Wait,
     }
@@ -45,13 +46,13 @@ pub fn sweep_decision(
 
 const fn by_state(state: EffectState) -> SweepDecision {
     match state {
-        // What was undone was done; and what a tombstone is of, nobody knows any more.
+        // A compensated effect was done first; what a tombstone's effect did is no longer known.
         EffectState::Completed | EffectState::FailedFinal | EffectState::Compensated | EffectState::Expired => {
             SweepDecision::Settle
         }
-        // It never ran, and whoever claimed it then can never send it any more: to try again is to reserve again.
+        // It never ran, and the call that claimed it then can no longer send it: a new attempt reserves again.
         EffectState::FailedRetryable => SweepDecision::Refund,
-        // Unknown is a person's to settle, and then it is completed or may be tried again.
+        // A person settles an unknown effect; then it is completed or may be tried again.
         EffectState::Claimed | EffectState::Dispatching | EffectState::OutcomeUnknown => SweepDecision::Wait,
     }
 }

@@ -19,7 +19,7 @@ use crate::effect::{EffectId, EffectState as State};
 const NOW_MS: u64 = 1_794_735_332_007;
 const HOUR_MS: u64 = 3_600_000;
 
-/// Books in memory, kept by the machine alone.
+/// Accounts in memory, changed by the state machine alone.
 #[derive(Debug, Default, Clone, PartialEq)]
 struct Books {
     holds: BTreeMap<BudgetHoldId, BudgetHold>,
@@ -35,7 +35,7 @@ impl Books {
         after.reply
     }
 
-    /// Spent, kept back, leased, and used beyond what was kept back.
+    /// Spent, reserved, leased, and used beyond the reservation.
     fn stands(&self, account: &Account) -> (u64, u64, u64, u64) {
         let balance = &self.balances[&account.digest()];
         (balance.spent, balance.reserved, balance.leased, balance.over)
@@ -116,7 +116,7 @@ fn a_reservation_is_kept_back_then_used_or_given_back() {
 }
 
 #[test]
-fn all_draws_or_none_and_the_one_to_wait_for_is_told() {
+fn all_draws_or_none_and_the_account_that_renews_last_is_reported() {
     let [day, month, critical] = [
         account(BudgetDimension::Financial, Period::Day),
         account(BudgetDimension::Financial, Period::Month),
@@ -133,7 +133,7 @@ fn all_draws_or_none_and_the_one_to_wait_for_is_told() {
     assert_eq!(books.book(&reserve("a", some), NOW_MS), EntryReply::Reserved);
     assert_eq!(books.book(&settle("a", Some(7)), NOW_MS), EntryReply::Settled { over: 0 });
     assert_eq!(books.stands(&day), (7, 0, 0, 0));
-    assert_eq!(books.stands(&critical), (1, 0, 0, 0), "what is counted costs one, whatever the money was");
+    assert_eq!(books.stands(&critical), (1, 0, 0, 0), "a counted dimension costs one unit, whatever the money was");
 }
 
 #[test]
@@ -158,13 +158,13 @@ fn a_new_window_has_everything_and_old_draws_stay_in_theirs() {
 }
 
 #[test]
-fn what_the_caller_says_counts_for_more_than_what_a_sweep_decided() {
+fn the_callers_report_overrides_a_sweep() {
     let sweep_settles = |name: &str| AccountEntry::Settle { id: id(name), cost_micros: None, by: ClosedBy::Sweep };
     let sweep_refunds = |name: &str| AccountEntry::Refund { id: id(name), by: ClosedBy::Sweep };
     let table = [
         (sweep_settles("a"), settle("a", Some(25)), EntryReply::Settled { over: 0 }, (25, 0, 0, 0)),
         (sweep_settles("a"), refund("a"), EntryReply::Refunded, (0, 0, 0, 0)),
-        // It happened after all, and nobody had kept it back any more.
+        // The call was made after all, and nothing was reserved for it any more.
         (sweep_refunds("a"), settle("a", Some(25)), EntryReply::Settled { over: 25 }, (25, 0, 0, 25)),
         (refund("a"), settle("a", None), EntryReply::Settled { over: 30 }, (30, 0, 0, 30)),
         (settle("a", Some(20)), sweep_refunds("a"), EntryReply::Settled { over: 0 }, (20, 0, 0, 0)),
@@ -183,7 +183,7 @@ fn what_the_caller_says_counts_for_more_than_what_a_sweep_decided() {
 }
 
 #[test]
-fn what_is_left_open_goes_by_its_effect() {
+fn an_abandoned_reservation_is_closed_according_to_its_effect() {
     let hold = |effect: Option<&str>| BudgetHold {
         id: id("a"),
         kind: BudgetHoldKind::Reservation,

@@ -1,12 +1,12 @@
-//! Ledger time: the time by which leases, silence and windows are counted. It is the store's clock, but it never goes back, and
-//! between two writes it goes on by a tick at the most. So it stands still while the store is away and nobody could beat, and a
-//! clock that jumps moves it by a tick.
+//! Ledger time: the time by which leases, silence and windows are counted. It follows the store's clock, but it
+//! never goes back, and between two writes it advances by one tick at most. So it stands still while the store
+//! is away and no process can beat, and a clock that jumps moves it by one tick.
 //!
-//! Stores keep one [`LedgerClock`] and read it in every transaction. Deliberately not here: where it is kept.
+//! Stores keep one [`LedgerClock`] and read it in every transaction. Deliberately not here: where it is stored.
 
 use super::{EffectRule, EffectRules};
 
-/// What a store keeps of its time: both as they were at the latest write that kept them.
+/// The stored time: both clocks as they were at the last write that stored them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LedgerClock {
     /// The store's clock.
@@ -15,7 +15,7 @@ pub struct LedgerClock {
     pub ledger_ms: u64,
 }
 
-/// What time it is for a transaction.
+/// The current time of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LedgerNow {
     /// The store's clock.
@@ -24,14 +24,14 @@ pub struct LedgerNow {
     pub ledger_ms: u64,
 }
 
-/// How long an owner may be silent before it is taken for gone, in ledger time; as long is the lease of a dispatch. Owners
-/// beat three times as often.
+/// How long an owner may be silent before it counts as gone, in ledger time. The lease of a dispatch is as
+/// long. Owners beat three times as often.
 pub fn owner_silence_ms_max() -> u64 {
     servanda_contract::faults::limit_ms("SERVANDA_OWNER_SILENCE_MS", 15_000)
 }
 
-/// How much ledger time passes at the most between two writes, however long the store's clock says that it was. A store that
-/// was away, or whose clock jumped, makes no owner look silent for longer than this.
+/// How much ledger time can pass between two writes, whatever the store's clock says. A store that was away, or
+/// whose clock jumped, makes no owner look silent for longer than this.
 pub fn ledger_tick_ms_max() -> u64 {
     owner_silence_ms_max() / 3
 }
@@ -42,12 +42,12 @@ impl LedgerClock {
         Self { seen_ms: now_ms, ledger_ms: now_ms }
     }
 
-    /// What time it is when the store's clock says `now_ms`.
+    /// The current time when the store's clock says `now_ms`.
     pub fn at(self, now_ms: u64) -> LedgerNow {
         self.at_with_rules(now_ms, EffectRules::IN_FORCE)
     }
 
-    /// The same with some rules out of force: for the model.
+    /// The same with some rules switched off, for the model.
     pub fn at_with_rules(self, now_ms: u64, rules: EffectRules) -> LedgerNow {
         let passed_ms = now_ms.saturating_sub(self.seen_ms);
         let counted_ms =
@@ -55,8 +55,8 @@ impl LedgerClock {
         LedgerNow { now_ms, ledger_ms: self.ledger_ms.saturating_add(counted_ms) }
     }
 
-    /// What to keep instead, where the store's clock went back or what is kept is older than a fifth of a tick: well before the
-    /// tick is over, because what passes after that is not counted.
+    /// The time to store instead, if the store's clock went back or the stored time is older than a fifth of a
+    /// tick. That is well before the tick is over, because time beyond a tick is not counted.
     pub fn clock_to_store(self, now: LedgerNow) -> Option<Self> {
         let is_due = now.now_ms < self.seen_ms || now.now_ms - self.seen_ms >= ledger_tick_ms_max() / 5;
         is_due.then_some(Self { seen_ms: now.now_ms, ledger_ms: now.ledger_ms })
@@ -64,13 +64,13 @@ impl LedgerClock {
 }
 
 impl LedgerNow {
-    /// One time for both: where no clock jumps.
+    /// The same time for both clocks, for stores whose clock does not jump.
     pub const fn plain(now_ms: u64) -> Self {
         Self { now_ms, ledger_ms: now_ms }
     }
 
-    /// Whether an owner that was last heard of then is taken for gone. One that was never heard of has only the leases of its
-    /// effects.
+    /// Whether an owner that last beat at `heard_ms` counts as gone. An owner that never beat is protected only
+    /// by the leases of its effects.
     pub fn is_owner_gone(self, heard_ms: Option<u64>) -> bool {
         heard_ms.is_none_or(|heard_ms| self.ledger_ms.saturating_sub(heard_ms) > owner_silence_ms_max())
     }

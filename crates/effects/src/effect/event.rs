@@ -1,4 +1,4 @@
-//! What can happen to an effect, and what the one who brought the event is told.
+//! What can happen to an effect, and the replies to it.
 
 use servanda_contract::{CallId, Digest, tool::EffectClass};
 
@@ -7,20 +7,20 @@ use super::{DispatchOrder, EffectId, EffectKey, EffectWaitReason, OwnerId, Store
 /// What happens to an effect.
 #[derive(Debug, Clone)]
 pub enum EffectEvent {
-    /// A call wants it done.
+    /// A call wants the effect.
     Begin(Box<BeginRequest>),
-    /// Its claim is to become a dispatch: the last moment before bytes leave.
+    /// A claim becomes a dispatch: the last moment before bytes leave.
     Fence(Claim),
     /// A claim is given up; nothing was sent.
     Release(Claim, String),
     /// A dispatch ended.
     Settle(Claim, DispatchEnd),
-    /// A process found it without an owner and takes what can be taken. For an effect of its own that means that no call of
-    /// the process holds it any more.
+    /// A process found it without an owner, and takes over what can be taken over. For an effect of its own
+    /// this means that none of the process's calls holds it any more.
     Recover(OwnerId),
-    /// A person says what happened.
+    /// A person states what happened.
     SettleByHand(ManualSettlement),
-    /// Its time is over.
+    /// Its window is over.
     Expire,
 }
 
@@ -29,9 +29,9 @@ pub enum EffectEvent {
 pub struct BeginRequest {
     /// The handle it gets if the key is new.
     pub id: EffectId,
-    /// What it is looked up by.
+    /// The key it is looked up by.
     pub key: EffectKey,
-    /// The digest of what is proposed.
+    /// The digest of the requested operation.
     pub request: Digest,
     /// The contract's effect class.
     pub class: EffectClass,
@@ -41,39 +41,39 @@ pub struct BeginRequest {
     pub call_id: CallId,
     /// How it is performed.
     pub order: DispatchOrder,
-    /// How far to go at once.
+    /// How far to go right away.
     pub mode: BeginMode,
-    /// The nonce of the state that this call goes on from.
+    /// The nonce of the request state that this call continues from.
     pub continues: Option<String>,
 }
 
-/// How far a call goes at once.
+/// How far a call goes right away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BeginMode {
-    /// Claims only: something is to be asked before bytes may leave.
+    /// Claims only: the client has to be asked something before bytes may leave.
     Claim {
-        /// How long no other process takes it over.
+        /// How long no other process may take it over.
         lease_ms: u64,
     },
-    /// Claims and fences in one: bytes may leave at once.
+    /// Claims and fences in one step: bytes may leave right away.
     Dispatch,
 }
 
-/// Evidence of a claim or dispatch of one's own: the number that a newer owner makes worthless.
+/// Proves a claim or dispatch. A newer owner makes its epoch worthless.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// Which effect.
     pub id: EffectId,
-    /// Which time.
+    /// The epoch of the owner.
     pub epoch: u64,
 }
 
 /// How a dispatch ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DispatchEnd {
-    /// It is done.
+    /// The effect was done.
     Completed(StoredAnswer),
-    /// The upstream says that it failed, or a gate said no for good.
+    /// The upstream says that it failed, or a gate refused it for good.
     Failed(StoredAnswer),
     /// Nothing was sent, or the contract says that this error means that nothing was done.
     NotExecuted(String),
@@ -81,25 +81,25 @@ pub enum DispatchEnd {
     Absent(String),
     /// The outcome is not known.
     Unknown(String),
-    /// It is under way elsewhere, and ends within that many milliseconds.
+    /// It is under way elsewhere, and ends within this many milliseconds.
     Awaits(EffectWaitReason, u64),
 }
 
-/// What a person says about an unknown outcome.
+/// A person's statement about an unknown outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManualSettlement {
     /// Whether it was done.
     pub completed: bool,
     /// Who says so.
     pub by: String,
-    /// What they know it from.
+    /// How they know.
     pub evidence: String,
 }
 
-/// What an event came to.
+/// The reply to an event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EffectReply {
-    /// It is this caller's: claimed, or to be sent now.
+    /// The caller owns it: claimed, or to be sent now.
     Mine(Claim),
     /// It is done already: this is the answer.
     Replay(StoredAnswer),
@@ -112,23 +112,24 @@ pub enum EffectReply {
     },
     /// The key was used with another payload.
     Mismatch,
-    /// It was sent and its outcome is not known. It is not sent again.
+    /// It was sent and its outcome is unknown. It is not sent again.
     Unknown,
-    /// The same payload of the same caller, without a key, ended unknown under this handle: this may be a blind retry.
+    /// A call of the same caller with the same payload, without a key, ended unknown under this handle. This
+    /// may be a blind retry.
     Twin(EffectId),
-    /// Another effect that is under way, by its handle, changes the same: its turn has not come.
+    /// Another effect under way, with this handle, changes the same resource. The call has to wait.
     Blocked(EffectId),
-    /// The key was used once, and its answer is gone.
+    /// The key was used once, and its answer is no longer stored.
     KeyExpired,
     /// Class Q: the process that gets this asks the status tool and settles the effect.
     Ask(Claim),
-    /// The ledger holds this end.
+    /// The ledger has stored this end.
     Settled,
-    /// The end contradicts what the ledger says. Both are kept, and a person has to look.
+    /// The end contradicts the ledger. Both are stored, and a person has to decide.
     Contradicted,
-    /// The ledger does not take it: the effect went on without this caller.
+    /// The ledger rejects it: the effect went on without this caller.
     Stale,
-    /// There is nothing to be done in its state.
+    /// Nothing can be done in its current state.
     NotNow,
     /// There is no such effect.
     NotFound,

@@ -1,4 +1,5 @@
-//! Effects that last as long as the process: for one-off commands and for tests. It keeps the same laws as any store.
+//! Effects that last as long as the process, for one-off commands and for tests. They follow the same rules as
+//! any store.
 
 use std::{
     collections::BTreeMap,
@@ -34,12 +35,12 @@ struct State {
 }
 
 impl InMemoryEffects {
-    /// None yet.
+    /// A store without effects.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, kept: Mutex::default(), applied: AtomicU64::new(0), notebook: None }
     }
 
-    /// The same, with a notebook for what is to be told of how effects end.
+    /// The same, with a notebook for the notices about ended effects.
     #[must_use]
     pub fn with_notebook(self, notebook: Arc<InMemoryNotebook>) -> Self {
         Self { notebook: Some(notebook), ..self }
@@ -50,12 +51,12 @@ impl InMemoryEffects {
         self.applied.load(Ordering::Relaxed)
     }
 
-    /// The records that were written beside changes, in order.
+    /// The records that were written with changes, in order.
     pub fn records(&self) -> Vec<CallRecord> {
         self.kept().records.clone()
     }
 
-    /// The process's own clock is the store's: nothing outlives the process that a jump could harm.
+    /// The process's own clock is the store's: nothing outlives the process, so a jump can harm nothing.
     fn now(&self) -> LedgerNow {
         LedgerNow::plain(self.clock.now().unix_ms())
     }

@@ -1,32 +1,33 @@
-//! What effects and their owners are called: handles, owners, and the keys that effects are looked up by.
+//! Identifiers: handles of effects, owners, and the keys that effects are looked up by.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use servanda_contract::{CallId, Digest};
 
-/// Identifies one effect for ever: the handle in answers and in `servanda effects`.
+/// Identifies one effect forever: the handle in answers and in `servanda effects`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EffectId(String);
 
-/// What one key is looked up by. The payload is compared, never looked up by, and nobody can name another's key.
+/// The key that an effect is looked up by. The payload is only compared, never looked up, and a caller cannot
+/// name another caller's key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EffectKey {
     /// The tenant.
     pub tenant: String,
-    /// The authenticated party.
+    /// The authenticated principal.
     pub principal: String,
     /// The contract's name.
     pub tool: String,
     /// The contract's major version.
     pub contract_major: u64,
-    /// The client's key, or one of ours where it gave none.
+    /// The client's key, or the gateway's own if the client gave none.
     pub client_key: ClientKey,
 }
 
-/// Where a key comes from; keys of different origins never meet.
+/// Where a key comes from. Keys of different origins are never equal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum ClientKey {
@@ -38,13 +39,13 @@ pub enum ClientKey {
     Call(CallId),
 }
 
-/// A process that performs effects. One that was started anew is another one.
+/// A process that performs effects. A restarted process is another one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct OwnerId(String);
 
 impl EffectId {
-    /// A new one; ids made later sort later.
+    /// A new id; ids made later sort later.
     pub fn new() -> Self {
         Self(format!("eff_{}", uuid::Uuid::now_v7().simple()))
     }
@@ -62,7 +63,7 @@ impl Default for EffectId {
 }
 
 impl OwnerId {
-    /// A new one, for a process that has just started.
+    /// A new id, for a process that has just started.
     pub fn new() -> Self {
         Self(format!("own_{}", uuid::Uuid::now_v7().simple()))
     }
@@ -80,7 +81,7 @@ impl Default for OwnerId {
 }
 
 impl ClientKey {
-    /// Whether the client may come again with it.
+    /// Whether the client may use the key again.
     pub const fn can_come_again(&self) -> bool {
         !matches!(self, Self::Call(_))
     }

@@ -1,25 +1,25 @@
-//! What a caller may be told about the world, by what the ledger says about the key. Pure tables; the engine answers by them, and
-//! the model checks them together with [`step`](super::step).
+//! What a caller may be told about an effect, according to what the ledger knows about the key. Pure tables;
+//! the engine answers by them, and the model checks them together with [`step`](super::step).
 //!
-//! The law: whatever happened before, no answer claims less than what earlier dispatches of the key may have done, and nothing is
-//! told as done that the ledger does not hold as done.
+//! The law: no answer claims less than what earlier dispatches of the key may have done, and nothing is
+//! reported as done that the ledger does not have as done.
 
 use servanda_contract::{refusal::EffectKnowledge, tool::EffectClass};
 
 use super::{Effect, EffectReply, EffectRule, EffectRules, EffectState};
 
-/// What an owner may do with an answer once the ledger was told of it.
+/// What an owner may do with an answer after offering it to the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SettlementStatus {
-    /// The ledger holds this very end: the answer may be told.
+    /// The ledger has stored this very end: the answer may be passed on.
     Accepted,
-    /// The ledger holds another end, or none yet: only what it says may be told.
+    /// The ledger has another end, or none yet: only what the ledger says may be passed on.
     Disagrees,
-    /// The ledger has not said anything yet: the answer waits.
+    /// The ledger has not replied yet: the answer waits.
     NotYet,
 }
 
-/// What follows for an answer from what the ledger replied to its settlement; none if it has not replied.
+/// What to do with an answer, given the ledger's reply to its settlement; none if it has not replied.
 pub fn settlement_status(reply: Option<&EffectReply>, rules: EffectRules) -> SettlementStatus {
     match reply {
         Some(EffectReply::Settled) => SettlementStatus::Accepted,
@@ -29,7 +29,7 @@ pub fn settlement_status(reply: Option<&EffectReply>, rules: EffectRules) -> Set
     }
 }
 
-/// What is known of a key, by its effect; none if there is no effect.
+/// What is known about a key, from its effect; none if there is no effect.
 pub fn knowledge_of_key(effect: Option<&Effect>) -> EffectKnowledge {
     let Some(effect) = effect else { return EffectKnowledge::None };
     match effect.state {
@@ -42,8 +42,8 @@ pub fn knowledge_of_key(effect: Option<&Effect>) -> EffectKnowledge {
     }
 }
 
-/// What is known of a key once the ledger was told how an attempt ended. While the ledger has not said anything, another process may
-/// have gone on with the key.
+/// What is known about a key after the end of an attempt was offered to the ledger. Until the ledger has
+/// replied, another process may have gone on with the key.
 pub fn knowledge_after_settlement(
     concluded: SettlementStatus,
     effect: Option<&Effect>,
@@ -55,7 +55,8 @@ pub fn knowledge_after_settlement(
     }
 }
 
-/// What is known of a key that could not be read, for a call that sent nothing. A key that no client can use again is new.
+/// What is known about a key that could not be read, for a call that sent nothing. A key that no client can use
+/// again is new.
 pub fn knowledge_of_unread_key(can_come_again: bool, rules: EffectRules) -> EffectKnowledge {
     if can_come_again && rules.has(EffectRule::UnknownBefore) {
         EffectKnowledge::UnknownBefore
@@ -64,8 +65,8 @@ pub fn knowledge_of_unread_key(can_come_again: bool, rules: EffectRules) -> Effe
     }
 }
 
-/// What is known of a key after an attempt of which `attempt` is known. An attempt that provably did nothing takes nothing back
-/// of what an earlier dispatch may have done.
+/// What is known about a key after an attempt of which `attempt` is known. An attempt that provably did nothing
+/// does not undo what an earlier dispatch may have done.
 pub fn knowledge_after_attempt(attempt: EffectKnowledge, was_sent_before: bool, rules: EffectRules) -> EffectKnowledge {
     match attempt {
         EffectKnowledge::None if was_sent_before && rules.has(EffectRule::WholeKey) => EffectKnowledge::Unknown,
@@ -73,8 +74,9 @@ pub fn knowledge_after_attempt(attempt: EffectKnowledge, was_sent_before: bool, 
     }
 }
 
-/// What is told of an attempt of which `attempt` is known, once the ledger was told of it: where the ledger holds that another
-/// dispatch of the key did it, that; and nothing is denied that another dispatch may have done.
+/// What to report about an attempt of which `attempt` is known, after it was offered to the ledger. If the
+/// ledger says that another dispatch of the key did it, report that; and never deny what another dispatch may
+/// have done.
 pub fn knowledge_to_report(
     attempt: EffectKnowledge,
     concluded: SettlementStatus,
@@ -92,8 +94,8 @@ pub fn knowledge_to_report(
     }
 }
 
-/// What is known of a call whose mark could not be made for all one knows. A mark of class K that was made after all is found by
-/// recovery, which sends the call.
+/// What is known about a call whose effect could not be recorded, as far as the gateway knows. If an effect of
+/// class K was recorded after all, recovery finds it and sends the call.
 pub fn knowledge_without_mark(class: EffectClass, leaves_doubt: bool, of_key: EffectKnowledge) -> EffectKnowledge {
     match of_key {
         EffectKnowledge::None if class == EffectClass::K && leaves_doubt => EffectKnowledge::Unknown,

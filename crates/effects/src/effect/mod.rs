@@ -1,6 +1,6 @@
-//! One effect: what a key may do to the world, from the claim to the tombstone. Here is what is kept about an effect. Its states are in
-//! `state`, what can happen to it in `event`, the port through which stores keep it in `store`. [`step()`] decides which state follows on
-//! an event, for every store alike.
+//! One effect: what a key may do to the world, from the claim to the tombstone. This module defines what is
+//! stored about an effect. Its states are in `state`, its events in `event`, the port of stores in `store`.
+//! [`step()`] decides the next state after an event, for every store alike.
 //!
 //! Deliberately not here: storage, and the choice of a client's key.
 
@@ -48,21 +48,21 @@ pub use store::{AppliedChange, EffectChange, EffectStore, EffectTarget, Notice, 
 pub use transition::{EffectContext, EffectTransition};
 pub use turn::{ExclusiveResources, is_blocking};
 
-/// Everything kept about an effect.
+/// Everything that is stored about an effect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Effect {
     /// Its handle.
     pub id: EffectId,
-    /// What it is looked up by.
+    /// The key it is looked up by.
     pub key: EffectKey,
-    /// The digest of what was proposed under the key: tenant, tool, canonical arguments.
+    /// The digest of the operation requested under the key: tenant, tool, canonical arguments.
     pub request: Digest,
     /// What may follow an uncertain dispatch.
     pub class: EffectClass,
-    /// Where it is.
+    /// Its current state.
     pub state: EffectState,
-    /// Counts the owners. An owner with an older number can change nothing any more.
+    /// Counts the owners. An owner with an older number can no longer change it.
     pub epoch: u64,
     /// The process that claimed it last.
     pub owner: OwnerId,
@@ -70,31 +70,31 @@ pub struct Effect {
     pub call_id: CallId,
     /// How it is performed.
     pub order: DispatchOrder,
-    /// Until when no other process takes it over, whatever is heard of its owner, in ledger time.
+    /// Until this ledger time no other process takes it over, whether or not its owner beats.
     pub lease_until_ms: u64,
-    /// While dispatching: when its owner has given up waiting for an answer, in ledger time.
+    /// While dispatching: the ledger time at which its owner has given up waiting for an answer.
     pub overdue_at_ms: u64,
-    /// While dispatching: what its end waits for, apart from an answer.
+    /// While dispatching: what its end waits for, if not for an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awaits: Option<EffectWaitReason>,
     /// How often bytes were allowed to leave.
     pub dispatches: u32,
-    /// When they first were, by the store's clock.
+    /// When bytes were first allowed to leave, by the store's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_dispatched_ms: Option<u64>,
-    /// The same in ledger time. An upstream's window for a key is over when either says so.
+    /// The same in ledger time. An upstream's window for a key is over when either clock says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_dispatched_ledger_ms: Option<u64>,
-    /// How it ended, for repetitions of the call.
+    /// How it ended, to answer repetitions of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<StoredAnswer>,
-    /// Why it never ran, or why its outcome is not known.
+    /// Why it never ran, or why its outcome is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Who settled it by hand, and on what evidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settlement: Option<Settlement>,
-    /// Evidence that contradicts what the ledger said about it. A person has to look.
+    /// Evidence that contradicts the ledger. A person has to decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conflict: Option<Conflict>,
     /// When it was first claimed, by the store's clock.
@@ -119,30 +119,31 @@ pub struct DispatchOrder {
     pub contract_version: String,
     /// The contract's digest.
     pub contract_digest: Digest,
-    /// The key an upstream that dedupes or can be asked is given.
+    /// The key that is sent to an upstream that deduplicates or can be asked.
     pub upstream_key: String,
-    /// The canonical arguments; a store keeps them apart, and forgets them when nothing can be sent again.
+    /// The canonical arguments. A store keeps them separately, and drops them when nothing can be sent again.
     #[serde(skip)]
     pub arguments: Bytes,
     /// How long a dispatch may take.
     pub timeout_ms: u64,
-    /// Class K: for how long after the first dispatch the same key may be sent again.
+    /// Class K: how long after the first dispatch the same key may be sent again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_window_ms: Option<u64>,
-    /// For how long a settled effect is remembered with its answer.
+    /// How long a settled effect is remembered with its answer.
     pub dedup_window_ms: u64,
     /// Whether a client can ask for the answer again, by the key or by a handle.
     pub keeps_answer: bool,
-    /// What it changes, by name: two that overlap are never dispatched at once.
+    /// The resources it changes. Two effects whose resources overlap are never dispatched at once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
-    /// What it reads, by name: with what it changes, what a credential has to cover to be told how it ended.
+    /// The resources it reads. A credential has to cover these and the changed ones to be told how the effect
+    /// ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reads: Vec<String>,
-    /// Whether others may change the same at the same time, as its contract says.
+    /// Whether others may change the same resources at the same time, as its contract says.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overlaps: bool,
-    /// Who acted for the user, the one who acted first.
+    /// The agents that acted for the user, the first one first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actors: Vec<CallerActor>,
 }
@@ -151,21 +152,22 @@ pub struct DispatchOrder {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EffectWaitReason {
-    /// The upstream wants input; a call with the state of this nonce goes on.
+    /// The upstream wants input; a call with the request state of this nonce continues it.
     Input(String),
-    /// The upstream made a task of it, by the id we gave it.
+    /// The upstream made a task of it, with the id that the gateway gave it.
     Task(String),
 }
 
-/// How an effect ended, as a repetition of the call is answered.
+/// How an effect ended, as the answer to a repetition of the call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StoredAnswer {
-    /// The upstream's result as it wrote it; a store keeps it apart.
+    /// The upstream's result, byte for byte; a store keeps it separately.
     Result(#[serde(skip)] Bytes),
-    /// It ended in a refusal: the answer was kept back, or a gate said no for good.
+    /// It ended in a refusal: the answer was quarantined, or a gate refused it for good.
     Refusal(Box<Refusal>),
-    /// The answer itself is not there: it was lost, or no client can ask for it again. What is known about it, in a sentence.
+    /// The answer itself is not available: it was lost, or no client can ask for it again. A sentence about
+    /// what is known.
     Known(String),
 }
 
@@ -175,17 +177,17 @@ pub enum StoredAnswer {
 pub struct Settlement {
     /// Who.
     pub by: String,
-    /// What they say they know it from.
+    /// How they say they know.
     pub evidence: String,
     /// When.
     pub at_ms: u64,
 }
 
-/// An answer that contradicts what the ledger says: the ledger keeps both, and a person decides.
+/// An answer that contradicts the ledger. The ledger stores both, and a person decides.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Conflict {
-    /// What the ledger said when the answer came.
+    /// The state in the ledger when the answer came.
     pub state: EffectState,
     /// What the answer says, in a sentence.
     pub says: String,
@@ -194,23 +196,23 @@ pub struct Conflict {
 }
 
 impl Effect {
-    /// Whose it is.
+    /// The caller it belongs to.
     pub fn caller(&self) -> Caller {
         let actors = self.order.actors.clone();
         Caller { actors, ..Caller::named(&self.key.tenant, &self.key.principal) }
     }
 
-    /// Everything that it changes or reads, by name.
+    /// The resources that it changes or reads.
     pub fn touches(&self) -> Vec<String> {
         all_touched(&self.order.resources, &self.order.reads)
     }
 
-    /// The evidence its present owner holds.
+    /// The claim of its current owner.
     pub fn claim(&self) -> Claim {
         Claim { id: self.id.clone(), epoch: self.epoch }
     }
 
-    /// Whether an earlier dispatch than the present one may have done it.
+    /// Whether a dispatch before the current one may have done it.
     pub fn was_sent_before(&self) -> bool {
         self.dispatches > 1 && self.class != EffectClass::R
     }

@@ -1,5 +1,5 @@
-//! What the recovery of an effect under way depends on: an upstream that has to answer, or nothing but the store. Stores list orphans by
-//! this, so that an upstream that is down holds up only its own.
+//! What the recovery of an effect under way needs: an upstream that has to answer, or nothing but the store.
+//! Stores list orphans by upstream, so that an upstream that is down holds up only its own effects.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use servanda_contract::tool::EffectClass;
 
 use super::{Effect, EffectId, EffectState, OwnerId};
 
-/// So many upstreams have orphans listed in one answer.
+/// The most upstreams whose orphans are listed in one answer.
 pub const ORPHANED_UPSTREAMS_MAX: u32 = 1_024;
 
 /// Which orphans are wanted.
@@ -15,14 +15,14 @@ pub const ORPHANED_UPSTREAMS_MAX: u32 = 1_024;
 pub struct OrphanQuery {
     /// The process that asks.
     pub owner: OwnerId,
-    /// At most so many of each upstream.
+    /// The most orphans of each upstream.
     pub each_max: u32,
-    /// Only those that come after this one of their upstream; of an upstream that is not named, from the oldest on. What needs no
-    /// upstream goes by an empty name.
+    /// Only orphans that come after this one of their upstream; without an entry for an upstream, from the
+    /// oldest on. Effects that need no upstream are under an empty name.
     pub after: BTreeMap<String, OrphanCursor>,
 }
 
-/// Where an orphan stands among those of its upstream: by when it was due, and then by its handle.
+/// The position of an orphan among those of its upstream: by when it was due, then by its handle.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OrphanCursor {
     /// When it was due, in ledger time.
@@ -32,28 +32,29 @@ pub struct OrphanCursor {
 }
 
 impl OrphanQuery {
-    /// The oldest of every upstream.
+    /// The oldest orphans of every upstream.
     pub fn oldest(owner: OwnerId, each_max: u32) -> Self {
         Self { owner, each_max, after: BTreeMap::new() }
     }
 }
 
 impl Effect {
-    /// Where it stands among the orphans of its upstream.
+    /// Its position among the orphans of its upstream.
     pub fn orphan_cursor(&self) -> OrphanCursor {
         OrphanCursor { due_ms: self.due_ms(), id: self.id.clone() }
     }
 
-    /// The upstream that has to answer before this effect can be recovered: what is sent again or asked about needs its server. A claim is
-    /// released, and a lost dispatch of class N or R is settled, without one.
+    /// The upstream that has to answer before this effect can be recovered, because the effect is sent again or
+    /// asked about there. A claim is released, and a lost dispatch of class N or R is settled, without an
+    /// upstream.
     pub fn recovery_upstream(&self) -> Option<&str> {
         let needs_it = self.state == EffectState::Dispatching && matches!(self.class, EffectClass::K | EffectClass::Q);
         needs_it.then_some(self.order.upstream.as_str())
     }
 }
 
-/// Of every upstream, and of those that need none, as many orphans as are wanted, the oldest first; those of the asking process
-/// are counted apart.
+/// The oldest orphans of every upstream, and of those that need none, up to the limit for each. Orphans of the
+/// asking process are counted separately.
 pub(super) fn limit_per_upstream(orphans: impl Iterator<Item = Effect>, query: &OrphanQuery) -> Vec<Effect> {
     let each_max = usize::try_from(query.each_max).unwrap_or(usize::MAX);
     let mut shares: BTreeMap<(String, bool), Vec<Effect>> = BTreeMap::new();

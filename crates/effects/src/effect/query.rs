@@ -1,4 +1,4 @@
-//! Which effects to list: every condition narrows, and a cursor goes on where a page ended.
+//! Which effects to list: every condition narrows the list, and a cursor continues after a page.
 
 use servanda_contract::tool::EffectClass;
 
@@ -9,30 +9,30 @@ use super::{Effect, EffectId, EffectState};
 pub struct EffectQuery {
     /// Only in these states; all if empty.
     pub states: Vec<EffectState>,
-    /// Only those of which this holds.
+    /// Only effects that match this.
     pub filter: EffectFilter,
-    /// Only those that come after this one in the list, which is the last of the page before.
+    /// Only effects that come after this one in the list, which is the last of the previous page.
     pub after: Option<EffectId>,
-    /// At most so many, newest first.
+    /// The most effects to list, newest first.
     pub limit: u32,
 }
 
-/// Conditions on effects. All that are given have to hold.
+/// Conditions on effects. All that are set have to hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EffectFilter {
     /// The tool, by its exposed name or its contract's.
     pub tool: Option<String>,
     /// The upstream's id in the configuration.
     pub upstream: Option<String>,
-    /// Whose call it was, by tenant.
+    /// The tenant of the call.
     pub tenant: Option<String>,
-    /// Whose call it was, by principal.
+    /// The principal of the call.
     pub principal: Option<String>,
     /// The effect class.
     pub class: Option<EffectClass>,
-    /// Begun then or later.
+    /// Begun at this time or later.
     pub since_ms: Option<u64>,
-    /// Begun before then.
+    /// Begun before this time.
     pub until_ms: Option<u64>,
 }
 

@@ -1,5 +1,5 @@
-//! The rules that keep the promises about effects, by name. What is shipped has all of them in force; the model takes out one
-//! at a time and shows the shortest history in which a promise breaks without it.
+//! The rules that keep the promises about effects, by name. The shipped gateway has all of them in force; the
+//! model switches off one at a time and shows the shortest history that breaks a promise without it.
 
 /// One rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -10,24 +10,24 @@ pub enum EffectRule {
     LedgerTime,
     /// The store compares the epoch of a claim before bytes may leave (I1).
     Epoch,
-    /// What cannot be repeated is never dispatched again after an uncertain dispatch (I3).
+    /// An effect that cannot be repeated is never dispatched again after an uncertain dispatch (I3).
     NeverAgain,
     /// Bytes leave only while the lease of their dispatch, or their process's own, holds.
     SendWithinLease,
-    /// An answer whose settlement the ledger did not take is not told as done.
+    /// An answer whose settlement the ledger rejected is not reported as done.
     Accepted,
-    /// A definite answer of an earlier epoch settles the effect, or is kept as a conflict.
+    /// A definite answer of an earlier epoch settles the effect, or is stored as a conflict.
     LateEvidence,
     /// A caller is told that nothing was done only if no earlier dispatch of the key may have done it.
     WholeKey,
     /// A caller whose key could not be read is told that nothing is known about earlier calls.
     UnknownBefore,
-    /// Effects that change the same are begun one after the other.
+    /// Effects that change the same resource are begun one after the other.
     Turns,
     /// An effect whose owner vanished keeps its turn until its own time has passed.
     TurnUntilOverdue,
-    /// That a status tool does not find an effect counts only when the effect's time is over: until then the upstream may be at
-    /// work on it.
+    /// A status tool's answer that an effect does not exist counts only when the effect's time is over: until
+    /// then the upstream may be working on it.
     AbsentAfterItsTime,
     /// A keyed upstream gets the key again only within its window.
     KeyWindow,
@@ -45,7 +45,7 @@ impl EffectRules {
     /// All of them.
     pub const IN_FORCE: Self = Self { without: 0 };
 
-    /// All of these but one: for the model and for tests only.
+    /// All of these except one, for the model and for tests only.
     #[must_use]
     pub const fn without(self, rule: EffectRule) -> Self {
         Self { without: self.without | 1 << rule as u16 }

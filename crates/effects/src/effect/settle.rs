@@ -1,5 +1,5 @@
-//! What the ledger makes of an end: of the dispatch it follows, of an earlier one, or by a person's hand. An end that says
-//! definitely what happened is never dropped: it settles the effect, or it is kept as a conflict.
+//! What the ledger does with an end: of the current dispatch, of an earlier one, or stated by a person. An end
+//! that says definitely what happened is never dropped: it settles the effect, or it is stored as a conflict.
 
 use servanda_contract::tool::EffectClass;
 
@@ -9,7 +9,7 @@ use super::{
 };
 use EffectState as State;
 
-/// Why an effect is settled whose call ended unknown.
+/// The reason of an effect that was settled after its call had ended unknown.
 const LATE_ANSWER: &str = "the upstream answered after the deadline of the call, and that answer settles it";
 
 pub(super) fn settle(effect: &Effect, claim: &Claim, end: &DispatchEnd, around: &EffectContext) -> EffectTransition {
@@ -20,14 +20,14 @@ pub(super) fn settle(effect: &Effect, claim: &Claim, end: &DispatchEnd, around: 
         return late(effect, end, around);
     }
     let (state, answer, reason) = match (effect.state, end) {
-        // I4: a late real answer of the same epoch settles what was not known.
+        // I4: a late real answer of the same epoch settles an unknown outcome.
         (State::Dispatching | State::OutcomeUnknown, DispatchEnd::Completed(answer)) => {
             (State::Completed, Some(answer.clone()), lateness(effect, answer))
         }
         (State::Claimed | State::Dispatching | State::OutcomeUnknown, DispatchEnd::Failed(answer)) => {
             (State::FailedFinal, Some(answer.clone()), lateness(effect, answer))
         }
-        // Nothing left this time; what left before is as uncertain as it was.
+        // Nothing was sent this time; the outcome of what was sent before is still uncertain.
         (State::Dispatching, DispatchEnd::NotExecuted(why)) if effect.was_sent_before() => {
             (State::OutcomeUnknown, None, Some(why.clone()))
         }
@@ -48,13 +48,14 @@ pub(super) fn settle(effect: &Effect, claim: &Claim, end: &DispatchEnd, around: 
     EffectTransition { change: Some(settled(effect, state, answer, reason, around)), reply: EffectReply::Settled }
 }
 
-/// The reason of an effect that the upstream's own late answer settled. One that a status tool settled has another reason.
+/// The reason of an effect that the upstream's own late answer settled. An effect that a status tool settled
+/// has another reason.
 fn lateness(effect: &Effect, answer: &StoredAnswer) -> Option<String> {
     let is_late = effect.state == State::OutcomeUnknown && !matches!(answer, StoredAnswer::Known(_));
     is_late.then(|| LATE_ANSWER.to_owned())
 }
 
-/// A person settles what is not known, and nothing else (I4).
+/// A person settles an unknown outcome, and nothing else (I4).
 pub(super) fn settle_by_hand(effect: &Effect, by_hand: &ManualSettlement, around: &EffectContext) -> EffectTransition {
     if effect.state != State::OutcomeUnknown {
         return EffectTransition::reply(EffectReply::NotNow);
@@ -71,7 +72,7 @@ pub(super) fn settle_by_hand(effect: &Effect, by_hand: &ManualSettlement, around
     EffectTransition { change: Some(settled), reply: EffectReply::Settled }
 }
 
-/// The effect as it is once its end is known.
+/// The effect after its end is known.
 pub(super) fn settled(
     effect: &Effect,
     state: EffectState,
@@ -82,31 +83,34 @@ pub(super) fn settled(
     let mut settled = Effect { state, answer, reason, awaits: None, ..effect.clone() };
     settled.changed_ms = around.now_ms;
     settled.expires_ms = around.ledger_ms.saturating_add(settled.order.dedup_window_ms);
-    // An answer that no call can ask for again is not kept, and what cannot be sent again needs no arguments.
+    // An answer that no call can ask for again is not stored, and an effect that cannot be sent again needs no
+    // arguments.
     if !settled.order.keeps_answer && matches!(settled.answer, Some(StoredAnswer::Result(_))) {
         let known = match &settled.reason {
-            Some(reason) if reason == LATE_ANSWER => "its answer came late; without a key nobody can ask for it",
-            _ => "its caller got the answer; without a key nobody can ask again",
+            Some(reason) if reason == LATE_ANSWER => {
+                "its answer came late and was not stored: the call had no key, so it cannot be asked for again"
+            }
+            _ => "its caller got the answer; it was not stored, because the call had no key",
         };
         settled.answer = Some(StoredAnswer::Known(known.to_owned()));
     }
     match state {
         State::Completed | State::FailedFinal => settled.order.arguments = bytes::Bytes::new(),
-        // It never ran, so that whatever was sent before does not count against the next attempt.
+        // It never ran, so earlier dispatches do not count against the next attempt.
         State::FailedRetryable => settled.forget_dispatches(),
-        // The upstream may still be at work on it, and a status tool may not know it yet; or on an earlier dispatch, whose owner
-        // vanished.
+        // The upstream may still be working on it while a status tool does not know it yet, or on an earlier
+        // dispatch whose owner vanished.
         State::OutcomeUnknown if effect.class == EffectClass::Q || effect.was_sent_before() => {
             settled.overdue_at_ms = effect.at_work_until_ms();
         }
-        // The dispatch itself says that it has ended: it keeps nobody else waiting.
+        // The dispatch itself says that it has ended, so it does not block other effects.
         State::OutcomeUnknown => settled.overdue_at_ms = around.ledger_ms,
         _ => {}
     }
     settled
 }
 
-/// Until when an upstream may be at work on what its status tool does not find.
+/// How long an upstream may be working on an effect that its status tool does not find.
 fn may_be_at_work_until_ms(effect: &Effect) -> u64 {
     match effect.state {
         State::OutcomeUnknown => effect.overdue_at_ms,
@@ -114,7 +118,7 @@ fn may_be_at_work_until_ms(effect: &Effect) -> u64 {
     }
 }
 
-/// An end of an earlier epoch: only one that says definitely what happened is evidence about the effect.
+/// An end of an earlier epoch: it is evidence about the effect only if it says definitely what happened.
 fn late(effect: &Effect, end: &DispatchEnd, around: &EffectContext) -> EffectTransition {
     let (DispatchEnd::Completed(answer) | DispatchEnd::Failed(answer)) = end else {
         return EffectTransition::reply(EffectReply::Stale);
@@ -124,12 +128,13 @@ fn late(effect: &Effect, end: &DispatchEnd, around: &EffectContext) -> EffectTra
     }
     let state = if matches!(end, DispatchEnd::Completed(_)) { State::Completed } else { State::FailedFinal };
     match effect.state {
-        // An upstream that knows keys, or a tool that changes nothing, gives the later dispatch the same answer.
+        // An upstream that deduplicates keys, or a tool that changes nothing, gives the later dispatch the same
+        // answer.
         State::Dispatching | State::OutcomeUnknown if matches!(effect.class, EffectClass::K | EffectClass::R) => {
             let change = settled(effect, state, Some(answer.clone()), None, around);
             EffectTransition { change: Some(change), reply: EffectReply::Settled }
         }
-        // There is a later epoch only because the ledger held that the earlier one never ran.
+        // A later epoch exists only because the ledger held that the earlier one never ran.
         State::Claimed | State::Dispatching | State::OutcomeUnknown => {
             let change = settled(effect, state, Some(answer.clone()), None, around);
             contradicted(&change, effect.state, end, around)
@@ -144,7 +149,7 @@ fn afterwards(effect: &Effect, end: &DispatchEnd, around: &EffectContext) -> Eff
         (State::Completed, DispatchEnd::Completed(answer)) | (State::FailedFinal, DispatchEnd::Failed(answer)) => {
             again(effect, answer, around)
         }
-        // The same end, offered again by an owner that was not told that it was taken.
+        // The same end, offered again by an owner that did not learn that it was accepted.
         (State::OutcomeUnknown, DispatchEnd::Unknown(_))
         | (State::FailedRetryable, DispatchEnd::NotExecuted(_) | DispatchEnd::Absent(_)) => {
             EffectTransition::reply(EffectReply::Settled)
@@ -166,7 +171,7 @@ fn afterwards(effect: &Effect, end: &DispatchEnd, around: &EffectContext) -> Eff
     }
 }
 
-/// The same kind of end again. The ledger keeps the first answer; where it had none, it takes this one.
+/// The same kind of end again. The ledger keeps the first answer; if it had none, it stores this one.
 fn again(effect: &Effect, answer: &StoredAnswer, around: &EffectContext) -> EffectTransition {
     let is_kept = match (&effect.answer, answer) {
         (Some(StoredAnswer::Result(first)), StoredAnswer::Result(second)) => first == second,

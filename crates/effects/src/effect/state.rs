@@ -1,24 +1,24 @@
-//! Where an effect is in its life, and the words for it: in storage, on screens and in observations.
+//! The states of an effect, and their names: in storage, on screens and in observations.
 //!
-//! Deliberately not here: which state follows on which event.
+//! Deliberately not here: which state follows which event.
 
 use serde::{Deserialize, Serialize};
 
-/// Where an effect is in its life.
+/// The state of an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EffectState {
     /// A call owns it and has sent nothing yet.
     Claimed,
-    /// Bytes may have left; its end is not on record yet.
+    /// Bytes may have left; its end is not recorded yet.
     Dispatching,
     /// It is done.
     Completed,
-    /// It failed in a way that is final; the failure is the answer.
+    /// It failed for good; the failure is the answer.
     FailedFinal,
     /// It provably never ran; it may be tried again.
     FailedRetryable,
-    /// It was sent, and its outcome is not known.
+    /// It was sent, and its outcome is unknown.
     OutcomeUnknown,
     /// It was done and then undone.
     Compensated,
@@ -26,14 +26,14 @@ pub enum EffectState {
     Expired,
 }
 
-/// How something ended, as far as everybody needs to know.
+/// How an effect ended, as far as notices tell it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EffectEnding {
     /// It is done.
     Completed,
     /// It failed, or never ran.
     Failed,
-    /// It was sent, and its outcome is not known.
+    /// It was sent, and its outcome is unknown.
     Unknown,
 }
 
@@ -48,7 +48,7 @@ impl EffectState {
         }
     }
 
-    /// All of them, in the order of a life.
+    /// All of them, in the order of an effect's life.
     pub const ALL: [Self; 8] = [
         Self::Claimed,
         Self::Dispatching,
@@ -74,7 +74,7 @@ impl EffectState {
         }
     }
 
-    /// The state of that name.
+    /// The state with that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }

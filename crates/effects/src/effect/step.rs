@@ -1,8 +1,8 @@
-//! Which state follows on which event. A pure function; every store runs it inside the transaction that reads the effect
-//! and writes what comes of it, so that no two of them can disagree about what is safe.
+//! Which state follows which event. A pure function; every store runs it inside the transaction that reads the
+//! effect and writes the result, so that no two stores can disagree about what is safe.
 //!
-//! What one key may do to the world is in the compare of epoch and state, never in a time: leases and deadlines only say when
-//! to stop waiting.
+//! Safety comes from comparing epoch and state, never from a time: leases and deadlines only say when to stop
+//! waiting.
 
 use servanda_contract::{Digest, tool::EffectClass};
 
@@ -14,10 +14,11 @@ use super::{
     settle::{settle, settle_by_hand},
 };
 
-/// How much of an upstream's window is not used, so that its clock may differ from ours: a tenth, this at the most.
+/// The part of an upstream's window that is not used, because its clock may differ from ours: a tenth, but at
+/// most this.
 const KEY_WINDOW_MARGIN_MS_MAX: u64 = 300_000;
 
-/// What follows on an event.
+/// Computes the result of an event.
 pub fn step(effect: Option<&Effect>, event: &EffectEvent, around: &EffectContext) -> EffectTransition {
     let Some(effect) = effect else {
         return match event {
@@ -36,7 +37,7 @@ pub fn step(effect: Option<&Effect>, event: &EffectEvent, around: &EffectContext
     }
 }
 
-/// The answer of an effect that is done, for a call with the same payload. It only reads.
+/// The answer of an effect that is done, for a call with the same payload. Read-only.
 pub fn replay(effect: &Effect, request: Digest) -> Option<StoredAnswer> {
     let is_done = matches!(effect.state, EffectState::Completed | EffectState::FailedFinal | EffectState::Compensated);
     (is_done && effect.request == request).then(|| stored(effect))
@@ -76,7 +77,7 @@ fn first(begin: &BeginRequest, around: &EffectContext) -> EffectTransition {
     }
 }
 
-/// What follows for a key that may have been dispatched in a time that the store has lost.
+/// The result for a key that may have been dispatched in a window that the store has lost.
 fn after_loss(effect: &Effect, lost: &LostWindow, begin: &BeginRequest, around: &EffectContext) -> EffectTransition {
     let effect = lost.may_have_dispatched(effect.clone());
     let step = after_uncertainty(&effect, Some(begin), around);
@@ -88,13 +89,13 @@ fn stored(effect: &Effect) -> StoredAnswer {
     effect.answer.clone().unwrap_or_else(lost)
 }
 
-/// A key that was used before.
+/// Begins with a key that was used before.
 fn again(effect: &Effect, begin: &BeginRequest, around: &EffectContext) -> EffectTransition {
     let expires = around.rules.has(EffectRule::Tombstone);
     if effect.request != begin.request {
         return EffectTransition::reply(EffectReply::Mismatch);
     }
-    // That it never ran may be older than a dispatch in a time that the store has lost.
+    // The state that it never ran may be older than a dispatch in a window that the store has lost.
     let lost = around.lost_window.as_ref().filter(|lost| effect.changed_ms < lost.until_ms);
     if let (EffectState::FailedRetryable | EffectState::Claimed, Some(lost)) = (effect.state, lost) {
         return after_loss(effect, lost, begin, around);
@@ -102,7 +103,7 @@ fn again(effect: &Effect, begin: &BeginRequest, around: &EffectContext) -> Effec
     match effect.state {
         EffectState::Expired if expires => EffectTransition::reply(EffectReply::KeyExpired),
         EffectState::Expired => take(effect, begin, around),
-        // Expiry does not wait for the pruning, so that no retry can come in between.
+        // An effect expires without waiting for the pruning, so that no retry can come in between.
         _ if expires && is_over(effect, around) => {
             EffectTransition { change: Some(tombstone(effect, around)), reply: EffectReply::KeyExpired }
         }
@@ -119,7 +120,8 @@ fn again(effect: &Effect, begin: &BeginRequest, around: &EffectContext) -> Effec
     }
 }
 
-/// What may follow when it is not known whether it was done, by class. With a call that wants it, what may be sent again is.
+/// What may follow, by class, when it is unknown whether the effect was done. If a call wants it and it may be
+/// sent again, it is.
 fn after_uncertainty(effect: &Effect, begin: Option<&BeginRequest>, around: &EffectContext) -> EffectTransition {
     match (effect.class, begin) {
         (EffectClass::R, Some(begin)) => take(effect, begin, around),
@@ -134,7 +136,7 @@ fn after_uncertainty(effect: &Effect, begin: Option<&BeginRequest>, around: &Eff
     }
 }
 
-/// Makes it the caller's, one epoch on, unless another that changes the same is under way.
+/// Makes the caller the owner, in the next epoch, unless another effect under way changes the same resource.
 fn take(effect: &Effect, begin: &BeginRequest, around: &EffectContext) -> EffectTransition {
     if let Some(other) = around.blocked_by.as_ref().filter(|_| around.rules.has(EffectRule::Turns)) {
         return EffectTransition::reply(EffectReply::Blocked(other.clone()));
@@ -143,8 +145,8 @@ fn take(effect: &Effect, begin: &BeginRequest, around: &EffectContext) -> Effect
         epoch: effect.epoch.saturating_add(1),
         owner: begin.owner.clone(),
         call_id: begin.call_id.clone(),
-        // The same payload by a newer contract of the same major version is still the same payload, sent the newer way; but
-        // what was sent under a key before is sent in the same bytes again.
+        // The same payload under a newer contract of the same major version is sent the newer way. But an
+        // effect that was sent before under the key is sent again in the same bytes.
         order: if effect.dispatches == 0 { begin.order.clone() } else { effect.order.clone() },
         class: if effect.dispatches == 0 { begin.class } else { effect.class },
         awaits: None,
@@ -159,14 +161,14 @@ fn take(effect: &Effect, begin: &BeginRequest, around: &EffectContext) -> Effect
             taken.state = EffectState::Claimed;
             taken.lease_until_ms = around.ledger_ms.saturating_add(lease_ms);
         }
-        // What may have left cannot be taken back to a claim.
+        // An effect that may have been sent cannot go back to a claim.
         BeginMode::Claim { .. } | BeginMode::Dispatch => dispatch(&mut taken, around),
     }
     let claim = taken.claim();
     EffectTransition { change: Some(taken), reply: EffectReply::Mine(claim) }
 }
 
-/// A dispatch that waited for input goes on. It is the same one, so that the one before is not in doubt.
+/// Continues a dispatch that waited for input. It is the same dispatch, so the earlier one is not in doubt.
 fn go_on(effect: &Effect, begin: &BeginRequest, around: &EffectContext) -> EffectTransition {
     let mut taken = take(effect, begin, around);
     if let Some(changed) = &mut taken.change {
@@ -175,8 +177,8 @@ fn go_on(effect: &Effect, begin: &BeginRequest, around: &EffectContext) -> Effec
     taken
 }
 
-/// Bytes may leave. The dispatch carries a lease of its own, granted by the store at this moment: however old the owner's last
-/// beat is, no other process takes the effect over before the lease has ended.
+/// Lets bytes leave. The dispatch has a lease of its own, granted by the store at this moment: however old the
+/// owner's last heartbeat is, no other process takes the effect over before the lease has ended.
 fn dispatch(effect: &mut Effect, around: &EffectContext) {
     effect.state = EffectState::Dispatching;
     effect.dispatches = effect.dispatches.saturating_add(1);
@@ -192,7 +194,7 @@ fn fence(effect: &Effect, claim: &Claim, around: &EffectContext) -> EffectTransi
     if !is_own && around.rules.has(EffectRule::Epoch) {
         return EffectTransition::reply(EffectReply::Stale);
     }
-    // A claim that is not good any more has kept no other call from changing the same.
+    // A claim whose lease has ended no longer blocked other calls from changing the same resource.
     if effect.order.takes_turns() && around.ledger_ms >= effect.lease_until_ms {
         return EffectTransition::reply(EffectReply::Stale);
     }
@@ -211,7 +213,7 @@ fn recover(effect: &Effect, owner: &OwnerId, around: &EffectContext) -> EffectTr
         (EffectState::Claimed, _) => never_ran("its owner went away; nothing was sent"),
         // No call waits for it, and it changed nothing.
         (_, EffectClass::R) => never_ran("its owner went away; it changes nothing"),
-        // What waited for input has given its turn away, and does nothing until it gets it.
+        // An effect that waited for input has given up its turn, and does nothing until it gets the input.
         (_, EffectClass::K)
             if in_key_window(effect, around) && !matches!(effect.awaits, Some(EffectWaitReason::Input(_))) =>
         {
@@ -238,7 +240,8 @@ fn expire(effect: &Effect, around: &EffectContext) -> EffectTransition {
     }
 }
 
-/// Its owner vanished. What it sent may still be at work at the upstream, so that it keeps its turn until its time is over.
+/// Marks an effect unknown whose owner vanished. The upstream may still be working on it, so it keeps its turn
+/// until its time is over.
 fn unknown(effect: &Effect, why: String, around: &EffectContext) -> Effect {
     let keeps_turn = around.rules.has(EffectRule::TurnUntilOverdue);
     Effect {
@@ -253,7 +256,7 @@ fn unknown(effect: &Effect, why: String, around: &EffectContext) -> Effect {
     }
 }
 
-/// Nothing is left of it but that it was there.
+/// Keeps nothing of the effect but its existence.
 fn tombstone(effect: &Effect, around: &EffectContext) -> Effect {
     let mut tombstone = Effect {
         state: EffectState::Expired,
@@ -267,7 +270,7 @@ fn tombstone(effect: &Effect, around: &EffectContext) -> Effect {
     tombstone
 }
 
-/// Whether a settled effect may be forgotten. What is not known is never forgotten before it is settled.
+/// Whether a settled effect may be forgotten. An unknown effect is never forgotten before it is settled.
 fn is_over(effect: &Effect, around: &EffectContext) -> bool {
     use EffectState as State;
     let settled =
@@ -275,8 +278,8 @@ fn is_over(effect: &Effect, around: &EffectContext) -> bool {
     settled && around.ledger_ms >= effect.expires_ms
 }
 
-/// Whether an upstream that knows keys still knows this one, by whichever of the two times says that more has passed: the
-/// store's clock may have been put back, and ledger time does not count while no gateway runs.
+/// Whether an upstream that deduplicates keys still knows this one. The clock by which more time has passed
+/// counts: the store's clock may have been set back, and ledger time does not advance while no gateway runs.
 fn in_key_window(effect: &Effect, around: &EffectContext) -> bool {
     let (Some(window_ms), Some(first_ms)) = (effect.order.key_window_ms, effect.first_dispatched_ms) else {
         return false;

@@ -86,7 +86,7 @@ fn answer() -> StoredAnswer {
     StoredAnswer::Result(Bytes::from_static(b"{\"content\":[]}"))
 }
 
-/// An effect of owner `a` in a state, as it gets there.
+/// An effect of owner `a` in a given state, reached by real events.
 fn effect(class: EffectClass, state: EffectState) -> Effect {
     let first = step(None, &EffectEvent::Begin(Box::new(begin(class, "a"))), &at(NOW_MS)).change.unwrap();
     let claim = first.claim();
@@ -130,15 +130,15 @@ fn word(reply: &EffectReply) -> &'static str {
     }
 }
 
-/// State and reply that follow; the state as it was where nothing changes.
+/// The resulting state and reply; the same state if nothing changes.
 fn follows(before: &Effect, event: &EffectEvent, around: &EffectContext) -> (EffectState, &'static str) {
     let after = step(Some(before), event, around);
     (after.change.map_or(before.state, |changed| changed.state), word(&after.reply))
 }
 
-/// What takes the effect into the caller's hands waits for others; what only answers does not.
+/// A begin that would take the effect waits for others; one that only gets an answer does not.
 #[test]
-fn another_that_changes_the_same_is_in_the_way() {
+fn another_effect_on_the_same_resource_blocks() {
     let other = EffectId::from("eff_other".to_owned());
     let blocked = |now_ms| EffectContext { blocked_by: Some(other.clone()), ..at(now_ms) };
     let first = step(None, &began(N), &blocked(NOW_MS));
@@ -162,7 +162,7 @@ fn another_that_changes_the_same_is_in_the_way() {
         let before = effect(class, state);
         assert_eq!(follows(&before, &began(class), around), (state, reply), "{state:?} {class:?}");
     }
-    // Recovery takes what has held its place all the time.
+    // Recovery takes an effect that has kept its turn all the time.
     let recovered = EffectEvent::Recover(OwnerId::from("b".to_owned()));
     assert_eq!(follows(&effect(K, Dispatching), &recovered, &gone), (Dispatching, "mine"));
 }
@@ -190,15 +190,15 @@ fn what_an_effect_holds() {
     let claim = holding(Claimed);
     assert!(blocks(&claim, &wants("invoice/1"), claim.lease_until_ms - 1));
     assert!(!blocks(&claim, &wants("invoice/1"), claim.lease_until_ms), "its time is over");
-    // The owner itself says that it gave up: nothing is at work any more for all it knows.
+    // The owner itself says that it gave up: as far as it knows, nothing is running any more.
     assert!(!blocks(&holding(Unknown), &wants("invoice/1"), NOW_MS));
-    // The owner vanished: what it sent may be at work until its time is over.
+    // The owner vanished: what it sent may be running until its time is over.
     let vanished = step(Some(&sent), &began(N), &gone(NOW_MS + LEASE_MS)).change.unwrap();
     assert_eq!((vanished.state, vanished.overdue_at_ms), (Unknown, sent.at_work_until_ms()));
     assert_eq!(
         sent.at_work_until_ms(),
         NOW_MS + 2 * sent.order.timeout_ms,
-        "from when it can have been sent at the latest"
+        "counted from the latest moment it can have been sent"
     );
     let long = Effect { overdue_at_ms: NOW_MS + 60_000, ..vanished };
     assert!(blocks(&long, &wants("invoice/1"), NOW_MS + 59_999));
@@ -212,7 +212,7 @@ fn what_an_effect_holds() {
     let allowed = DispatchOrder { overlaps: true, ..order.clone() };
     assert!(Effect { order: allowed.clone(), ..sent.clone() }.exclusive_resources().is_none());
     assert!(!blocks(&sent, &BeginRequest { order: allowed, ..wants("invoice/1") }, NOW_MS));
-    assert!(effect(N, Dispatching).exclusive_resources().is_none(), "what changes nothing that has a name");
+    assert!(effect(N, Dispatching).exclusive_resources().is_none(), "it changes no named resource");
 }
 
 #[test]
@@ -232,19 +232,19 @@ fn the_same_key_again() {
         (Dispatching, K, &soon, Dispatching, "running"),
         (Dispatching, Q, &soon, Dispatching, "running"),
         (Dispatching, N, &soon, Dispatching, "running"),
-        // A live owner keeps what it holds, however long it takes.
+        // A live owner keeps its effects, however long they take.
         (Dispatching, R, &late, Dispatching, "running"),
         (Dispatching, K, &late, Dispatching, "running"),
         (Dispatching, Q, &late, Dispatching, "running"),
         (Dispatching, N, &late, Dispatching, "running"),
-        // And so does one that is only silent, while the lease of the dispatch lasts.
+        // And so does a silent one, while the lease of the dispatch lasts.
         (Dispatching, R, &silent, Dispatching, "running"),
         (Dispatching, K, &silent, Dispatching, "running"),
         (Dispatching, Q, &silent, Dispatching, "running"),
         (Dispatching, N, &silent, Dispatching, "running"),
         (Dispatching, R, &gone, Dispatching, "mine"),
         (Dispatching, K, &gone, Dispatching, "mine"),
-        // The upstream may still be at work on it, and then it is not absent.
+        // The upstream may still be working on it, and then it is not absent.
         (Dispatching, Q, &gone_early, Dispatching, "running"),
         (Dispatching, Q, &gone, Dispatching, "ask"),
         (Dispatching, N, &gone, Unknown, "unknown"),
@@ -303,7 +303,7 @@ fn orphans_are_settled_by_their_class() {
         let before = effect(class, state);
         assert_eq!(follows(&before, &by("c"), &soon), (state, "not now"), "{class:?} {state:?}");
         assert_eq!(follows(&before, &by("c"), &gone), (then, reply), "{class:?} {state:?}");
-        // Of a live owner, only the owner itself takes what none of its calls holds any more.
+        // If the owner is alive, only the owner itself takes an effect that none of its calls holds any more.
         let kept = if state == Claimed { (then, reply) } else { (state, "not now") };
         assert_eq!(follows(&before, &by("c"), &late), kept, "{class:?} {state:?}");
         assert_eq!(follows(&before, &by("a"), &late), (then, reply), "{class:?} {state:?}, by its owner");
@@ -319,11 +319,15 @@ fn a_key_is_sent_again_only_while_the_upstream_remembers_it() {
     let again = step(Some(&unknown), &began(K), &at(NOW_MS + 1)).change.unwrap();
     assert_eq!(again.first_dispatched_ms, Some(NOW_MS), "the window runs from the first dispatch");
     let refused = EffectEvent::Settle(again.claim(), DispatchEnd::NotExecuted("connection refused".to_owned()));
-    assert_eq!(follows(&again, &refused, &at(NOW_MS + 2)), (Unknown, "settled"), "what left before is still uncertain");
+    assert_eq!(
+        follows(&again, &refused, &at(NOW_MS + 2)),
+        (Unknown, "settled"),
+        "the earlier dispatch is still uncertain"
+    );
 }
 
 #[test]
-fn what_waits_for_input_goes_on_with_its_nonce_only() {
+fn an_effect_that_waits_for_input_continues_only_with_its_nonce() {
     let before = effect(N, Dispatching);
     let awaits = DispatchEnd::Awaits(EffectWaitReason::Input("n-1".to_owned()), HOUR_MS);
     let waiting = step(Some(&before), &EffectEvent::Settle(before.claim(), awaits), &at(NOW_MS)).change.unwrap();
@@ -337,7 +341,7 @@ fn what_waits_for_input_goes_on_with_its_nonce_only() {
 }
 
 #[test]
-fn a_person_settles_what_nobody_knows_and_nothing_else() {
+fn a_person_settles_an_unknown_outcome_and_nothing_else() {
     for state in EffectState::ALL {
         for (completed, then) in [(true, Completed), (false, FailedRetryable)] {
             let by_hand = ManualSettlement { completed, by: "ada".to_owned(), evidence: "bank statement".to_owned() };
@@ -349,7 +353,7 @@ fn a_person_settles_what_nobody_knows_and_nothing_else() {
 }
 
 #[test]
-fn what_is_over_becomes_a_tombstone_even_for_whoever_comes_first() {
+fn an_expired_effect_becomes_a_tombstone_even_before_pruning() {
     let over = at(NOW_MS + HOUR_MS);
     for state in [Completed, FailedFinal, FailedRetryable] {
         let before = effect(N, state);
@@ -365,7 +369,7 @@ fn what_is_over_becomes_a_tombstone_even_for_whoever_comes_first() {
 }
 
 #[test]
-fn a_blind_retry_of_what_nobody_knows_is_stopped() {
+fn a_blind_retry_of_an_unknown_outcome_is_stopped() {
     let twin = EffectId::from("eff_0".to_owned());
     let around = EffectContext { twin: Some(twin.clone()), ..at(NOW_MS) };
     let after = step(None, &began(N), &around);

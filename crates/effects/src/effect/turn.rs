@@ -1,24 +1,26 @@
-//! Which effects are in each other's way: those of one tenant that change the same thing, by the names of their manifests, are
-//! never under way at once, whichever gateway performs them. Pure; a store looks them up inside the transaction that begins one.
+//! Which effects block each other: effects of one tenant that change the same resource, by the names in their
+//! manifests, are never under way at once, whichever gateway performs them. Pure; a store looks them up inside
+//! the transaction that begins one.
 //!
-//! Deliberately not here: waiting, and the order in which those that wait come.
+//! Deliberately not here: waiting, and the order of the waiting calls.
 
 use super::{BeginRequest, DispatchOrder, Effect, EffectState, EffectWaitReason};
 use crate::overlap;
 
-/// What an effect that is under way keeps others from changing.
+/// The resources that an effect under way keeps others from changing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExclusiveResources<'a> {
-    /// By name.
+    /// The names of the resources.
     pub resources: &'a [String],
-    /// Until when, in ledger time, unless its end comes first; none if only its end counts.
+    /// The ledger time until which it blocks, unless it ends before; none if only its end counts.
     pub until_ms: Option<u64>,
 }
 
 impl Effect {
-    /// What it keeps others from changing, if it does. What was sent holds until its end is known; a claim while its lease
-    /// lasts; and what is unknown because its owner vanished holds until its time is over, because the upstream may still be at
-    /// work on it. What waits for input does nothing meanwhile.
+    /// The resources that it keeps others from changing, if any. A sent effect blocks until its end is known, a
+    /// claim while its lease lasts. An effect that is unknown because its owner vanished blocks until its time
+    /// is over, because the upstream may still be working on it. An effect that waits for input does not block,
+    /// because it does nothing meanwhile.
     pub fn exclusive_resources(&self) -> Option<ExclusiveResources<'_>> {
         let until_ms = match (self.state, &self.awaits) {
             (EffectState::Claimed, _) => Some(self.lease_until_ms),
@@ -31,13 +33,13 @@ impl Effect {
 }
 
 impl DispatchOrder {
-    /// Whether it waits for others that change the same, and they for it.
+    /// Whether it waits for effects that change the same resources, and they for it.
     pub fn takes_turns(&self) -> bool {
         !self.overlaps && !self.resources.is_empty()
     }
 }
 
-/// Whether what is held is what a call wants to change.
+/// Whether the held resources overlap those that a call wants to change.
 pub fn is_blocking(held: ExclusiveResources<'_>, begin: &BeginRequest, ledger_ms: u64) -> bool {
     let is_held = held.until_ms.is_none_or(|until_ms| ledger_ms < until_ms);
     let wanted = &begin.order.resources;

@@ -1,5 +1,5 @@
-//! Which accounts a call draws on: what it is, against what was allowed. A call that no allowance is about draws on nothing, and
-//! nothing is asked of any store for it; but what nobody allowed to be critical is refused.
+//! Which accounts a call draws on, according to the operator's allowances. A call without an allowance draws on
+//! nothing, and no store is asked for it; but a critical call without an allowance is refused.
 
 use std::collections::BTreeMap;
 
@@ -10,27 +10,27 @@ use servanda_contract::{
 };
 use servanda_effects::budget::{Account, BudgetDimension, BudgetScope, Draw, ExhaustedAccount, Period};
 
-/// That somebody may draw so much in a period.
+/// The permission to draw an amount in a period.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allowance {
-    /// For each of whom.
+    /// What each account of it is for.
     pub per: AllowanceScope,
-    /// Only for those.
+    /// Which calls it applies to.
     pub only: AllowanceFilter,
-    /// Of what.
+    /// What it counts.
     pub dimension: BudgetDimension,
-    /// Financial: in which currency; there is none for what is counted.
+    /// The currency, if it counts money.
     pub currency: Option<String>,
-    /// How much: calls, or millionths of the currency's unit.
+    /// The limit: calls, or millionths of the currency's unit.
     pub amount: u64,
-    /// In which period.
+    /// The period of the limit.
     pub period: Period,
 }
 
-/// For each of whom an allowance is.
+/// What each account of an allowance is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AllowanceScope {
-    /// Each run. A call that belongs to none is not limited by it.
+    /// Each run. A call without a run is not limited by it.
     Run,
     /// Each caller.
     Caller,
@@ -40,48 +40,49 @@ pub enum AllowanceScope {
     Tool,
 }
 
-/// Whom an allowance is about: everybody but for what is named.
+/// Which calls an allowance applies to: all, except as far as a field is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowanceFilter {
-    /// This tenant.
+    /// Only this tenant.
     pub tenant: Option<String>,
-    /// This party.
+    /// Only this principal.
     pub principal: Option<String>,
-    /// This tool, by its contract's name.
+    /// Only this tool, by its contract's name.
     pub tool: Option<String>,
 }
 
-/// A call, as far as budgets are concerned.
+/// The parts of a call that matter for budgets.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BudgetedCall<'a> {
     /// The tenant.
     pub(super) tenant: &'a str,
-    /// The authenticated party.
+    /// The authenticated principal.
     pub(super) principal: &'a str,
     /// The contract's name.
     pub(super) tool: &'a str,
-    /// The run it belongs to, if it does.
+    /// The run it belongs to, if any.
     pub(super) run: Option<&'a str>,
-    /// What the credential it is made with, and those that comes from, may draw.
+    /// The budgets of its credential, and of the credentials that one is derived from.
     pub(super) credentials: &'a [CredentialBudget],
-    /// How grave it is.
+    /// Its class.
     pub(super) class: SideEffectClass,
-    /// What it may cost.
+    /// Its price.
     pub(super) price: &'a Price,
 }
 
 /// Why a call cannot draw at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DrawError {
-    /// There is no such budget: nobody allowed it.
+    /// The operator allowed no such budget.
     #[error("nothing is left of {}", .0.account)]
     Exhausted(Box<ExhaustedAccount>),
-    /// The budget is in one currency and the contract's cost in another. Nothing is converted; the operator has to say what is meant.
+    /// The budget and the contract's cost have different currencies. Nothing is converted; the operator has to
+    /// use one currency.
     #[error("the contract's cost is in {cost} and the budget in {budget}: name one in the same currency")]
     Currency {
-        /// Of the contract.
+        /// The currency of the contract's cost.
         cost: String,
-        /// Of the budget.
+        /// The currency of the budget.
         budget: String,
     },
     /// The cost cannot be counted.
@@ -89,7 +90,7 @@ pub enum DrawError {
     Cost(#[from] CostError),
 }
 
-/// What a call draws, each account once, in the order of their digests.
+/// The draws of a call, each account once, in the order of their digests.
 pub(super) fn draws(call: &BudgetedCall<'_>, allowances: &[Allowance]) -> Result<Vec<Draw>, DrawError> {
     let counted = BudgetDimension::for_class(call.class);
     let micros = call.price.cost.total_micros()?;
@@ -101,7 +102,7 @@ pub(super) fn draws(call: &BudgetedCall<'_>, allowances: &[Allowance]) -> Result
         let amount = match allowance.dimension {
             BudgetDimension::Financial if micros == 0 => continue,
             BudgetDimension::Financial if allowance.is_in(call.price) => micros,
-            // A budget in another currency is about other calls, unless there is none in this one.
+            // A budget in another currency is for other calls, if there is one in this currency.
             BudgetDimension::Financial if has_own => continue,
             BudgetDimension::Financial => return Err(other_currency(allowance, call.price)),
             dimension if dimension.counts(call.class) => 1,
@@ -111,7 +112,7 @@ pub(super) fn draws(call: &BudgetedCall<'_>, allowances: &[Allowance]) -> Result
         let currency = currency.clone().filter(|_| *dimension == BudgetDimension::Financial);
         let (tool, principal) = allowance.filters();
         let account = Account { scope, dimension: *dimension, currency, period: *period, tool, principal };
-        // Who is allowed the same twice is allowed the less of it.
+        // If two allowances have the same account, the lower limit counts.
         let draw = draws.entry(account.digest()).or_insert(Draw { account, limit: allowance.amount, amount });
         draw.limit = draw.limit.min(allowance.amount);
     }
@@ -126,8 +127,9 @@ pub(super) fn draws(call: &BudgetedCall<'_>, allowances: &[Allowance]) -> Result
     Ok(draws.into_values().collect())
 }
 
-/// What a call draws under one credential. A credential only ever takes away: what nobody allowed to be critical it does not allow
-/// either. Of money it has a number and no currency, so that what is spent in any is counted together.
+/// The draws of a call on one credential's budget. A credential only restricts: a critical call that the
+/// operator did not allow stays forbidden. Its money budget has no currency, so spending in all currencies
+/// counts together.
 fn credential_draws(budget: &CredentialBudget, call: &BudgetedCall<'_>, micros: u64) -> impl Iterator<Item = Draw> {
     let drawn = move |(dimension, limit): (&rights::RightsDimension, &u64)| {
         let dimension = account_dimension(*dimension);
@@ -146,7 +148,7 @@ fn credential_draws(budget: &CredentialBudget, call: &BudgetedCall<'_>, micros: 
     budget.limits.iter().filter_map(drawn)
 }
 
-/// What the budget of a credential counts, in the words of accounts.
+/// The account dimension of a credential's budget dimension.
 pub(super) const fn account_dimension(dimension: rights::RightsDimension) -> BudgetDimension {
     match dimension {
         rights::RightsDimension::Read => BudgetDimension::Read,
@@ -163,7 +165,7 @@ fn other_currency(allowance: &Allowance, price: &Price) -> DrawError {
 }
 
 impl Allowance {
-    /// Whether it is of money in that currency.
+    /// Whether it counts money in that currency.
     fn is_in(&self, price: &Price) -> bool {
         self.dimension == BudgetDimension::Financial && self.currency.as_deref() == Some(&*price.currency)
     }
@@ -175,7 +177,8 @@ impl Allowance {
             .all(|(only, name)| only.as_deref().is_none_or(|only| only == name))
     }
 
-    /// Which calls of its scope it is about, where that is not all: budgets about others are other accounts.
+    /// The filters of its account, if it does not apply to all calls of its scope: allowances with other
+    /// filters are other accounts.
     fn filters(&self) -> (Option<String>, Option<String>) {
         let AllowanceFilter { tool, principal, .. } = &self.only;
         let tool = tool.clone().filter(|_| self.per != AllowanceScope::Tool);

@@ -1,11 +1,13 @@
-//! Gate 11, budget: the call does not come too often, and there is enough left of everything it draws on. Rates first, because they
-//! cost nothing to ask; then what is leased; what is exact is kept back in the store, last.
+//! Gate 11, budget: the call does not come too often, and there is enough left of everything it draws on. Rates
+//! are checked first, because that costs nothing; then units are leased; exact amounts are reserved in the
+//! store, last.
 //!
-//! A permit goes in, a [`Cleared`] comes out, and only that can be fenced. What changes something and draws exactly is claimed
-//! before it is kept back and fenced after: the reservation names the effect, so that each can be found from the other. What
-//! changes nothing leaves no effect that would say what it cost, so that its reservation stands alone.
+//! A permit goes in, a [`Cleared`] call comes out, and only that can be fenced. A call that changes something
+//! and draws exact amounts is claimed before the reservation and fenced after it: the reservation names the
+//! effect, so that each can be found from the other. A call that changes nothing leaves no effect that would
+//! say what it cost, so its reservation stands alone.
 //!
-//! Deliberately not here: the store, the clock, and what is done about a reservation when the call has ended.
+//! Deliberately not here: the store, the clock, and closing a reservation when the call has ended.
 
 mod allowance;
 mod rate;
@@ -29,18 +31,18 @@ use allowance::{BudgetedCall, account_dimension, draws};
 pub use allowance::{Allowance, AllowanceFilter, AllowanceScope, DrawError};
 pub use rate::{Rate, ToolRateExceeded, ToolRateLimiter};
 
-/// Out of what a call is paid.
+/// What a call is paid from.
 #[derive(Debug, Clone, Copy)]
 pub struct BudgetSources<'a> {
-    /// What the operator allows.
+    /// The operator's allowances.
     pub allowances: &'a [Allowance],
-    /// Who calls, and what the credential may draw.
+    /// The caller, and the budgets of its credential.
     pub authenticated: &'a AuthenticatedCaller,
-    /// The run the call belongs to, if it does.
+    /// The run the call belongs to, if any.
     pub run: Option<&'a str>,
 }
 
-/// A permitted call, and what it has to pay.
+/// A permitted call, and what it draws.
 #[derive(Debug)]
 pub struct PricedCall {
     permit: Permit,
@@ -57,20 +59,20 @@ pub struct RateCheckedCall {
     exact: Vec<Draw>,
 }
 
-/// How far leasing came.
+/// The progress of leasing.
 #[derive(Debug)]
 pub enum UnitLeaseProgress {
-    /// The units are the call's. The ticket is for putting them back if it is never sent.
+    /// The call got the units. The ticket puts them back if the call is never sent.
     Cleared(Box<Cleared>, UnitTicket),
-    /// First make these entries, hand in what each came to, and come again.
+    /// First make these entries, record each reply, and try again.
     First(Box<RateCheckedCall>, Vec<AccountEntry>),
-    /// Another call is asking the store for the same chunk; try again when it is answered.
+    /// Another call is asking the store for the same chunk; try again when the store has answered.
     Wait(Box<RateCheckedCall>),
     /// One of the accounts has nothing left.
     Exhausted(Box<NotCleared>),
 }
 
-/// A call that gate 11 did not let pass. Its permit is back: nothing was done with it.
+/// A call that gate 11 did not pass, with its unused permit.
 #[derive(Debug)]
 pub struct NotCleared {
     /// The permit.
@@ -79,7 +81,7 @@ pub struct NotCleared {
     pub why: NotClearedReason,
 }
 
-/// Why gate 11 does not let a call pass.
+/// Why gate 11 did not pass a call.
 #[derive(Debug, Clone)]
 pub enum NotClearedReason {
     /// It cannot draw at all.
@@ -90,24 +92,24 @@ pub enum NotClearedReason {
     Unfunded(FundingError),
 }
 
-/// Evidence that gate 11 has spoken: the call may be begun. Where something is due, it is kept back between claim and fence.
+/// Evidence that gate 11 passed the call: it may be begun. An exact amount is reserved between claim and fence.
 #[derive(Debug)]
 pub struct Cleared {
     permit: Permit,
     due: Vec<Draw>,
 }
 
-/// Why nothing is kept back.
+/// Why nothing was reserved.
 #[derive(Debug, Clone)]
 pub enum FundingError {
     /// There is not enough.
     Exhausted(Box<ExhaustedAccount>),
-    /// The store did not do it, or it is not known whether it did.
+    /// The store did not reserve, or it is unknown whether it did.
     InDoubt(JournalError),
 }
 
 impl PricedCall {
-    /// What a permitted call has to pay. Nothing is made for one that no allowance is about.
+    /// Computes what a permitted call draws. A call without an allowance draws nothing.
     pub fn new(permit: Permit, sources: &BudgetSources<'_>) -> Result<Self, Box<NotCleared>> {
         let draws = match drawn(&permit, sources) {
             Ok(draws) => draws,
@@ -144,7 +146,7 @@ fn drawn(permit: &Permit, sources: &BudgetSources<'_>) -> Result<Vec<Draw>, Draw
     };
     match contract.price() {
         Ok(price) => draws(&BudgetedCall { price, ..call }, sources.allowances),
-        // A draw that cannot be counted matters only where an account counts it.
+        // A cost that cannot be counted matters only if an account counts money.
         Err(error) if counts_money(&call, sources.allowances) => Err(error.into()),
         Err(CostError::NotACost | CostError::TooMuch) => draws(&call, sources.allowances),
     }
@@ -167,14 +169,14 @@ impl RateCheckedCall {
         }
     }
 
-    /// The store could not be asked for units.
+    /// Ends the attempt because the store could not be asked for units.
     pub fn store_unavailable(self, error: JournalError) -> Box<NotCleared> {
         let why = NotClearedReason::Unfunded(FundingError::InDoubt(error));
         Box::new(NotCleared { permit: self.permit, why })
     }
 
-    /// Takes a unit of every account that is leased. Where there are too many accounts to hold units of, they are kept back in the
-    /// store like what is exact.
+    /// Takes a unit of every account that is leased. If there are too many accounts to hold units of, they are
+    /// reserved in the store like exact amounts.
     pub fn lease(self, chunks: &mut Chunks, now_ms: u64) -> UnitLeaseProgress {
         match chunks.take(&self.leased, now_ms) {
             TakeOutcome::Taken(ticket) => {
@@ -207,12 +209,13 @@ impl Cleared {
         &self.permit
     }
 
-    /// Whether something has to be kept back before it may be sent.
+    /// Whether something has to be reserved before it may be sent.
     pub fn is_due(&self) -> bool {
         !self.due.is_empty()
     }
 
-    /// Keeps back what is due of a call that changes nothing, before it is begun. Any other is claimed first.
+    /// Reserves the amount due of a call that changes nothing, before it is begun. Any other call is claimed
+    /// first.
     pub async fn reserve_alone(self, budgets: &dyn BudgetStore) -> Result<Self, Box<NotCleared>> {
         let Self { permit, due } = self;
         if due.is_empty() || permit.effect_class().mutates() {
@@ -224,7 +227,7 @@ impl Cleared {
         }
     }
 
-    /// Keeps back what is due of a call that was claimed.
+    /// Reserves the amount due of a claimed call.
     pub(crate) async fn reserve_for(
         self,
         effect: Option<EffectId>,
@@ -248,8 +251,8 @@ async fn reserve(
     match budgets.apply_entry(AccountEntry::Reserve(reservation)).await {
         Ok(EntryReply::Reserved) => Ok(()),
         Ok(EntryReply::Exhausted(exhausted)) => Err(FundingError::Exhausted(Box::new(exhausted))),
-        // A call reserves once: anything else was not this reservation.
-        Ok(_) => Err(FundingError::InDoubt(JournalError::new("the reservation is closed, or another's"))),
+        // A call reserves once, so any other reply is not about this reservation.
+        Ok(_) => Err(FundingError::InDoubt(JournalError::new("the reservation is closed, or belongs to another call"))),
         Err(error) => Err(FundingError::InDoubt(error)),
     }
 }

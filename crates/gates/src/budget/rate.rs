@@ -1,27 +1,28 @@
-//! How often a tool may be called: a bucket of tokens for each tenant and tool, filled evenly as its contract says. Whole numbers
-//! and time as a parameter, so that nothing is ever lost or won by rounding.
+//! How often a tool may be called: a token bucket for each tenant and tool, filled evenly at the rate of its
+//! contract. All numbers are whole and time is a parameter, so that rounding never loses or gains anything.
 //!
-//! Each process has its own: several gateways together let through as many times more. What has to be exact across them is a
-//! budget. There are at most so many buckets; one that is full again says nothing and is dropped for a new one, the longest unused
-//! first, and while all are in use a new tool is refused.
+//! Each process has its own buckets: several gateways together let through as many times more. Limits that have
+//! to be exact across gateways are budgets. The number of buckets is limited. A bucket that is full again
+//! carries no information and is dropped for a new one, the longest unused first; while all are in use, a new
+//! tool is refused.
 
 use std::{collections::HashMap, fmt};
 
 use servanda_contract::tool::RateLimits;
 
-/// So many calls in so much time.
+/// A number of calls in a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     calls_max: u64,
     window_ms: u64,
 }
 
-/// That a call comes too early.
+/// The error that a call comes too early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolRateExceeded {
     /// When there is a token again.
     pub retry_after_ms: u64,
-    /// How many there are; none, unless it is buckets that are missing.
+    /// How many tokens are left; zero, unless there was no free bucket.
     pub left: u64,
 }
 
@@ -34,7 +35,8 @@ pub struct ToolRateLimiter {
     buckets_max: usize,
 }
 
-/// One tool's tokens. They are counted in shares, of which each call takes `window_ms` and each millisecond brings `calls_max`.
+/// The tokens of one tool. They are counted in shares: each call takes `window_ms` shares and each millisecond
+/// adds `calls_max`.
 #[derive(Debug, Clone, Copy)]
 struct ToolRateBucket {
     rate: Rate,
@@ -42,7 +44,7 @@ struct ToolRateBucket {
     at_ms: u64,
 }
 
-/// As a contract says it.
+/// As a contract writes it.
 impl fmt::Display for Rate {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} calls in {} s", self.calls_max, self.window_ms / 1_000)
@@ -50,7 +52,7 @@ impl fmt::Display for Rate {
 }
 
 impl Rate {
-    /// What a contract says. None of its numbers is zero when it was admitted; here a zero is taken for one.
+    /// The rate of a contract. Admission ensures that none of its numbers is zero; here a zero counts as one.
     pub fn from_limits(limits: &RateLimits) -> Self {
         Self { calls_max: limits.max_requests.max(1), window_ms: limits.window_sec.saturating_mul(1_000).max(1) }
     }
@@ -61,12 +63,12 @@ impl Rate {
 }
 
 impl ToolRateLimiter {
-    /// None yet, and never more than that.
+    /// No buckets yet, and never more than `buckets_max`.
     pub fn new(buckets_max: usize) -> Self {
         Self { tenants: HashMap::new(), buckets: 0, buckets_max }
     }
 
-    /// Takes a token, and says how many are left.
+    /// Takes a token, and returns how many are left.
     pub fn take(&mut self, tenant: &str, tool: &str, rate: Rate, now_ms: u64) -> Result<u64, ToolRateExceeded> {
         if let Some(bucket) = self.tenants.get_mut(tenant).and_then(|tools| tools.get_mut(tool)) {
             bucket.change(rate);
@@ -83,7 +85,7 @@ impl ToolRateLimiter {
         taken
     }
 
-    /// Drops the longest unused of those that are full again; if there is none, says when there is.
+    /// Drops the longest unused bucket that is full again. If there is none, the error says when there will be.
     fn drop_one(&mut self, now_ms: u64) -> Result<(), ToolRateExceeded> {
         let all = || self.tenants.iter().flat_map(|(tenant, tools)| tools_of(tenant, tools));
         let full = all().filter(|(.., bucket)| bucket.full_in_ms(now_ms) == 0);
@@ -110,7 +112,7 @@ fn tools_of<'a>(
 }
 
 impl ToolRateBucket {
-    /// A contract may say something else than before: what was used of one is used of the other.
+    /// Changes the rate, if the contract changed. What was used of the old rate counts as used of the new one.
     fn change(&mut self, rate: Rate) {
         if rate == self.rate {
             return;
@@ -120,7 +122,7 @@ impl ToolRateBucket {
         (self.rate, self.shares) = (rate, rate.full().saturating_sub(used));
     }
 
-    /// A clock that goes back brings nothing.
+    /// Adds the tokens of the time that passed. A clock that goes back adds none.
     fn fill(&mut self, now_ms: u64) {
         let passed_ms = now_ms.saturating_sub(self.at_ms);
         let brought = u128::from(passed_ms) * u128::from(self.rate.calls_max);

@@ -1,5 +1,5 @@
-//! What is still begun while the store is running out of room: nothing that is new. A key that was used is answered as ever, and what is
-//! under way is settled, because that needs little and is what the reserve is for.
+//! What may begin while the store is running out of room: nothing new. A call with a used key is answered as
+//! usual, and calls under way are settled, because that needs little room and the reserve is for it.
 
 use servanda_contract::{GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge};
 use servanda_effects::effect::{BeginRequest, EffectStore, EffectTarget};
@@ -7,8 +7,8 @@ use servanda_effects::effect::{BeginRequest, EffectStore, EffectTarget};
 use super::not_fenced::{FailedMark, NotFenced, NotFencedReason, mark_failure_reason};
 use crate::budget::Cleared;
 
-/// Lets a call on to the store whose key was used before; refuses one that would be new. That nothing was done under the key is looked
-/// up first, because the refusal says so.
+/// Passes a call whose key was used before on to the store; refuses a new one. The key is looked up first,
+/// because the refusal says that nothing was done under it.
 pub(super) async fn check(
     cleared: Cleared,
     begin: &BeginRequest,

@@ -1,7 +1,8 @@
-//! The two-commit way to the fence, for calls whose contract wants to know something first or whose cost has to be kept back:
-//! claimed, asked about, paid for, fenced. A claim lets nobody else begin while the state is looked at, and it lets nothing out.
+//! The way to the fence with two commits, for calls with preconditions or with a cost that has to be reserved:
+//! claim, check, reserve, fence. A claim keeps other calls from beginning the effect while the preconditions
+//! are checked, and it lets no byte out.
 //!
-//! Deliberately not here: the asking, and giving a claim up, which is settling it as not executed.
+//! Deliberately not here: asking the tools, and giving up a claim, which is settling it as not executed.
 
 use std::sync::Arc;
 
@@ -27,16 +28,16 @@ use crate::{
     preconditions::PreconditionQuery,
 };
 
-/// How far a permitted call came at once.
+/// How far a permitted call came right away.
 #[derive(Debug)]
 pub enum FenceProgress {
     /// It may be sent.
     Fenced(Box<Fenced>),
-    /// Its contract wants to know something first, or its cost has to be kept back.
+    /// Its preconditions have to be checked, or its cost has to be reserved.
     Claimed(Box<Claimed>),
 }
 
-/// A call that is this process's to ask about; where it would be an effect, nobody else begins it meanwhile.
+/// A call that this process may check. If it is an effect, no other call begins it meanwhile.
 #[derive(Debug)]
 pub struct Claimed {
     cleared: Cleared,
@@ -46,11 +47,11 @@ pub struct Claimed {
     owner: OwnerId,
 }
 
-/// Evidence: the world is as the contract wants it, or was a moment ago.
+/// Evidence: the preconditions hold, or held a moment ago.
 #[derive(Debug)]
 pub struct PreconditionsMet(Claimed);
 
-/// Evidence: what the call draws exactly is kept back, for the effect it is, where it is one.
+/// Evidence: the exact amounts that the call draws are reserved, for its effect if it has one.
 #[derive(Debug)]
 pub struct Funded {
     permit: Permit,
@@ -59,8 +60,9 @@ pub struct Funded {
     owner: OwnerId,
 }
 
-/// Begins a call that every gate let pass: fences it in one commit, or claims it for `lease_ms` where something is to be asked or
-/// kept back first. What was sent before is not paid for again: its first reservation is for all of it.
+/// Begins a call that passed every gate: fences it in one commit, or claims it for `lease_ms` if something has
+/// to be checked or reserved first. A call that was sent before is not paid for again: its first reservation
+/// covers all dispatches.
 pub async fn begin(
     cleared: Cleared,
     intent: FenceRequest,
@@ -70,7 +72,7 @@ pub async fn begin(
     if !cleared.permit().asks_first() && !cleared.is_due() {
         return fence(cleared, intent, effects).await.map(|fenced| FenceProgress::Fenced(Box::new(fenced)));
     }
-    // Only those that need the longer way make room for it.
+    // Boxed, so that only calls that take the longer way pay for its future.
     Box::pin(claim(cleared, intent, lease_ms, effects)).await
 }
 
@@ -89,7 +91,7 @@ async fn claim(
         cleared = capacity::check(cleared, &begin, &why, effects).await?;
     }
     let request = begin.request;
-    // What is claimed was not sent, so that a crash leaves nothing behind that a record would have to explain.
+    // A claimed call was not sent, so a crash leaves nothing behind that a record would have to explain.
     let change = EffectChange {
         target: target.clone(),
         event: EffectEvent::Begin(Box::new(begin)),
@@ -102,7 +104,7 @@ async fn claim(
         Ok(AppliedChange { reply, effect }) => {
             return Err(Box::new(NotFenced { cleared, why: NotFencedReason::Reply { reply, effect } }));
         }
-        // Whether it was applied is not known: only what is read afterwards is evidence.
+        // It is unknown whether the change was applied: only a read afterwards is evidence.
         Err(error) => match effects.find(target).await {
             Ok(Some(effect)) if is_own(&effect, &owner, cleared.permit()) => Arc::new(effect),
             found => {
@@ -116,20 +118,21 @@ async fn claim(
         EffectState::Claimed => {
             FenceProgress::Claimed(Box::new(Claimed::new(cleared, key, Some(found.claim()), owner)))
         }
-        // It was sent before and is sent again, or goes on with what it was asked for: how the state was, was asked then.
+        // The effect was sent before and is sent again, or continues after input: its preconditions were
+        // checked then.
         _ => FenceProgress::Fenced(Box::new(Fenced::marked(cleared.permit().call_id().clone(), &found))),
     })
 }
 
-/// Keeps back what a call draws exactly, for the effect that is claimed. After an error the claim is still the caller's to give up.
+/// Reserves the exact amounts that a call draws, for the claimed effect. After an error the caller still has to
+/// give up the claim.
 pub async fn fund(current: PreconditionsMet, budgets: &dyn BudgetStore) -> Result<Funded, FundingError> {
     let Claimed { cleared, key, claim, owner, .. } = current.0;
     let permit = cleared.reserve_for(claim.as_ref().map(|claim| claim.id.clone()), budgets).await?;
     Ok(Funded { permit, key, claim, owner })
 }
 
-/// Lets a call out of which everything is known that its contract wants to know, and that is paid for. The record is what a crash
-/// leaves behind.
+/// Fences a call whose preconditions hold and that is paid for. The record is what a crash leaves behind.
 pub async fn fence_funded(
     funded: Funded,
     mut record: CallRecord,
@@ -171,12 +174,12 @@ impl PreconditionsMet {
         self.0.permit().effect_class()
     }
 
-    /// Who calls, and what.
+    /// The permit of the call.
     pub fn permit(&self) -> &Permit {
         self.0.permit()
     }
 
-    /// Whether something has to be kept back before it may be sent.
+    /// Whether something has to be reserved before it may be sent.
     pub fn is_due(&self) -> bool {
         self.0.cleared.is_due()
     }
@@ -188,22 +191,22 @@ impl Claimed {
         Self { cleared, key, arguments, claim, owner }
     }
 
-    /// The evidence of the claim; none if the call is no effect.
+    /// The claim; none if the call has no effect.
     pub fn claim(&self) -> Option<&Claim> {
         self.claim.as_ref()
     }
 
-    /// Who calls, and what.
+    /// The permit of the call.
     pub fn permit(&self) -> &Permit {
         self.cleared.permit()
     }
 
-    /// What to ask, in this order.
+    /// The queries to ask, in this order.
     pub fn questions(&self) -> Vec<PreconditionQuery> {
         self.permit().contract().preconditions().questions(&self.arguments)
     }
 
-    /// Judges the answers, which are in the order of the questions: a structured result, or why there is none.
+    /// Judges the answers, in the order of the queries: a structured result, or why there is none.
     pub fn judge(self, answers: &[Result<Value, String>]) -> Result<PreconditionsMet, Box<Refusal>> {
         let permit = self.permit();
         permit.contract().preconditions().judge(permit.call_id(), &self.arguments, answers)?;

@@ -1,5 +1,5 @@
-//! What an upstream performs: a call that passed the gates and, where it may change something, has its mark on record. Only the fence
-//! makes one.
+//! The only thing that an upstream performs: a call that passed the gates and, if it may change something, is
+//! recorded as an effect. Only the fence makes one.
 
 use bytes::Bytes;
 use servanda_contract::{CallId, tool::EffectClass};
@@ -7,7 +7,8 @@ use servanda_effects::effect::{Claim, Effect, EffectKey};
 
 use crate::Permit;
 
-/// A call that is durably this process's to send, where it has to be. The only thing an upstream performs.
+/// A call that this process may send. If it may change something, that is durably recorded. The only thing an
+/// upstream performs.
 #[derive(Debug)]
 pub struct Fenced {
     call_id: CallId,
@@ -18,7 +19,7 @@ pub struct Fenced {
     mark: Option<DispatchMark>,
 }
 
-/// The effect of a fenced call, and the evidence that it is this process's to dispatch.
+/// The effect of a fenced call, and the claim that lets this process dispatch it.
 #[derive(Debug)]
 struct DispatchMark {
     claim: Claim,
@@ -40,7 +41,7 @@ impl Fenced {
         }
     }
 
-    /// What is sent is what the effect says, which for one that was sent before is what was sent before.
+    /// Makes a fenced call from its effect. An effect that was sent before is sent again in the same bytes.
     pub(super) fn marked(call_id: CallId, effect: &Effect) -> Self {
         let order = &effect.order;
         Self {
@@ -83,22 +84,23 @@ impl Fenced {
         self.effect_class
     }
 
-    /// Whether an earlier dispatch of its key may have done it: then this one proves nothing by having done nothing.
+    /// Whether an earlier dispatch of its key may have done it. Then it proves nothing if this dispatch did
+    /// nothing.
     pub fn was_sent_before(&self) -> bool {
         self.mark.as_ref().is_some_and(|mark| mark.was_sent_before)
     }
 
-    /// The evidence by which its end is settled; none if it is no effect.
+    /// The claim by which its end is settled; none if it has no effect.
     pub fn claim(&self) -> Option<&Claim> {
         self.mark.as_ref().map(|mark| &mark.claim)
     }
 
-    /// What its effect is looked up by; none if it is no effect.
+    /// The key that its effect is looked up by; none if it has no effect.
     pub fn key(&self) -> Option<&EffectKey> {
         self.mark.as_ref().map(|mark| &mark.key)
     }
 
-    /// The key that an upstream which dedupes or can be asked is given; none if it is no effect.
+    /// The key that is sent to an upstream that deduplicates or can be asked; none if it has no effect.
     pub fn upstream_key(&self) -> Option<&str> {
         self.mark.as_ref().map(|mark| mark.upstream_key.as_str())
     }

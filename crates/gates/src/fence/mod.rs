@@ -1,7 +1,8 @@
-//! The fence: the durable mark between deciding and doing. A call that may change something is an effect on record before
-//! its first byte leaves; without the mark there is no [`Fenced`], and without a [`Fenced`] no upstream moves.
+//! The fence: the durable mark between deciding and doing. A call that may change something is recorded as an
+//! effect before its first byte leaves. Without the mark there is no [`Fenced`] call, and an upstream performs
+//! nothing else.
 //!
-//! The mark is one commit: the effect becomes this call's to dispatch, and the call's record is written beside it.
+//! The mark is one commit: the call gets the right to dispatch the effect, and its record is written with it.
 
 mod capacity;
 mod claim;
@@ -23,27 +24,27 @@ pub use fenced::Fenced;
 pub use not_fenced::{NotFenced, NotFencedReason};
 pub use recovery::{Recovery, recover};
 
-/// On what a permitted call is fenced.
+/// The terms on which a permitted call is fenced.
 #[derive(Debug)]
 pub struct FenceRequest {
-    /// Which operation it is.
+    /// The key of its operation.
     pub key: ClientKey,
     /// This process.
     pub owner: OwnerId,
     /// How long a dispatch may take.
     pub timeout_ms: u64,
-    /// The nonce of the state that the call goes on from.
+    /// The nonce of the request state that the call continues from.
     pub continues: Option<String>,
-    /// Whether its end can be asked for later: then it is an effect even if it changes nothing.
+    /// Whether a client can ask for its end later: then it is an effect even if it changes nothing.
     pub outlasts: bool,
-    /// What a crash leaves behind.
+    /// The record that a crash leaves behind.
     pub record: CallRecord,
-    /// Whether the operator said that a store which may lose what it acknowledged is good enough for everything.
+    /// Whether the operator accepts, for every call, a store that may lose acknowledged commits.
     pub accepts_lost_commits: bool,
 }
 
-/// Lets a read through that needs no effect on record: it changes nothing, is no operation with a key, no client asks for its end later, and
-/// its contract asks nothing first. Every other call comes back unchanged, to be fenced.
+/// Passes a read that needs no recorded effect: it changes nothing, has no operation key, no client asks for
+/// its end later, and its contract has no preconditions. Every other call comes back unchanged, to be fenced.
 pub fn pass_read(cleared: Cleared, key: &ClientKey, outlasts: bool) -> Result<Fenced, Box<Cleared>> {
     let permit = cleared.permit();
     let is_effect = permit.effect_class().mutates() || key.can_come_again() || outlasts;
@@ -53,19 +54,19 @@ pub fn pass_read(cleared: Cleared, key: &ClientKey, outlasts: bool) -> Result<Fe
     Ok(Fenced::unmarked(permit))
 }
 
-/// Fences a call that every gate let pass. One of class R that is nobody's operation, and whose end nobody asks for later, changes nothing
-/// and needs no mark; every other waits for it.
+/// Fences a call that passed every gate. A call of class R without an operation key, whose end no client asks
+/// for later, changes nothing and needs no mark; every other call waits for its mark.
 pub async fn fence(
     cleared: Cleared,
     intent: FenceRequest,
     effects: &dyn EffectStore,
 ) -> Result<Fenced, Box<NotFenced>> {
-    // What has to be asked first is claimed first: there is no way around it here.
+    // A call with preconditions has to be claimed first; it cannot be fenced here.
     if cleared.permit().asks_first() {
-        return Err(not_on_record(cleared, "its contract wants to know something first, and nobody asked"));
+        return Err(not_on_record(cleared, "the preconditions of its contract were not checked"));
     }
     if cleared.is_due() {
-        return Err(not_on_record(cleared, "what it costs has to be kept back first, and nobody did"));
+        return Err(not_on_record(cleared, "its cost was not reserved first"));
     }
     let (mut cleared, started) = start(cleared, &intent, BeginMode::Dispatch, effects)?;
     if let (Some(started), Some(why)) = (&started, effects.out_of_room()) {
@@ -76,7 +77,7 @@ pub async fn fence(
     let request = begin.request;
     let mut record = intent.record;
     if !begin.key.client_key.can_come_again() {
-        // Of a key that was used before, the handle is another one.
+        // If the key was used before, the handle is another one.
         record.effect_id = Some(begin.id.to_string());
     }
     let event = EffectEvent::Begin(Box::new(begin));
@@ -94,7 +95,7 @@ pub async fn fence(
         Ok(AppliedChange { reply, effect }) => {
             Err(Box::new(NotFenced { cleared, why: NotFencedReason::Reply { reply, effect } }))
         }
-        // Whether it was applied is not known: only what is read afterwards is evidence.
+        // It is unknown whether the change was applied: only a read afterwards is evidence.
         Err(error) => match effects.find(target).await {
             Ok(Some(effect)) if is_own(&effect, &intent.owner, permit.call_id()) => {
                 Ok(Fenced::marked(permit.call_id().clone(), &effect))
@@ -107,13 +108,13 @@ pub async fn fence(
     }
 }
 
-/// A call as an effect, about to be begun.
+/// A call as an effect that is about to begin.
 struct EffectStart {
     target: EffectTarget,
     begin: BeginRequest,
 }
 
-/// What it takes to begin a call, which is nothing where it is no effect.
+/// What is needed to begin a call; none if it has no effect.
 fn start(
     cleared: Cleared,
     intent: &FenceRequest,
@@ -124,7 +125,7 @@ fn start(
     if !permit.effect_class().mutates() && !intent.key.can_come_again() && !intent.outlasts {
         return Ok((cleared, None));
     }
-    // After a failover the ledger would not know that it was sent, and it would be sent again.
+    // After a failover the ledger would not know that the call was sent, and it would be sent again.
     if permit.effect_class() == EffectClass::N
         && !intent.accepts_lost_commits
         && let Some(why) = effects.loses_commits()
@@ -154,7 +155,7 @@ fn is_dispatched(effect: &Effect, claim: &Claim) -> bool {
     effect.state == EffectState::Dispatching && effect.claim() == *claim
 }
 
-/// Whether a dispatch is this very call's.
+/// Whether a dispatch belongs to this very call.
 fn is_own(effect: &Effect, owner: &OwnerId, call_id: &CallId) -> bool {
     effect.state == EffectState::Dispatching && effect.owner == *owner && effect.call_id == *call_id
 }

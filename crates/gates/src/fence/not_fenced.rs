@@ -1,4 +1,4 @@
-//! Why a call is not to be sent, and the refusals of the fence in words.
+//! Why a call is not sent, and the wording of the fence's refusals.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use servanda_effects::{
 
 use crate::{Permit, budget::Cleared};
 
-/// A call that is not to be sent. It is back as it was: nothing was done with it.
+/// A call that is not sent, unchanged: nothing was done with it.
 #[derive(Debug)]
 pub struct NotFenced {
     /// The call.
@@ -19,21 +19,21 @@ pub struct NotFenced {
     pub why: NotFencedReason,
 }
 
-/// Why a call is not to be sent.
+/// Why a call is not sent.
 #[derive(Debug)]
 pub enum NotFencedReason {
-    /// It could not be put on record.
+    /// It could not be recorded.
     NotOnRecord(Box<Refusal>),
-    /// Its effect is not this call's to dispatch: what the store says about it.
+    /// This call may not dispatch the effect; the store's reply says why.
     Reply {
-        /// What it came to.
+        /// The store's reply.
         reply: EffectReply,
         /// The effect; none if there is none.
         effect: Option<Arc<Effect>>,
     },
 }
 
-/// A mark that was not made for all one knows, and what the store says about the key.
+/// A mark that was not made as far as the gateway knows, and what the store says about the key.
 pub(super) struct FailedMark<'a> {
     pub(super) key: &'a ClientKey,
     pub(super) request: Digest,
@@ -41,8 +41,9 @@ pub(super) struct FailedMark<'a> {
     pub(super) found: Result<Option<Effect>, JournalError>,
 }
 
-/// Why a call is not sent whose mark could not be made. A store that cannot write may still be read: a key that is done is
-/// answered. Otherwise the refusal claims no less than what earlier calls with the key may have done.
+/// Why a call whose mark could not be made is not sent. A store that cannot write may still be readable: a key
+/// whose effect is done is answered. Otherwise the refusal claims no less than what earlier calls with the key
+/// may have done.
 pub(super) fn mark_failure_reason(permit: &Permit, unmarked: FailedMark<'_>) -> NotFencedReason {
     let FailedMark { key, request, error, found } = unmarked;
     if let Ok(Some(found)) = &found
@@ -81,13 +82,13 @@ fn off_record(permit: &Permit, why: &str) -> Box<Refusal> {
     Box::new(refusal.with_effect(EffectKnowledge::None))
 }
 
-/// Refuses a call that cannot be repeated, where the store may lose what it acknowledged.
+/// Refuses a call that cannot be repeated if the store may lose acknowledged commits.
 pub(super) fn refuse_lossy_store(cleared: Cleared, why: &str) -> Box<NotFenced> {
     let refusal = Refusal::new(
         cleared.permit().call_id().clone(),
         GateName::Fence,
         TaxonomyClass::DependencyUnavailable,
-        format!("the store may lose what it acknowledged, and this call cannot be repeated, so it was not sent: {why}"),
+        format!("the store may lose acknowledged commits, and this call cannot be repeated, so it was not sent: {why}"),
         "tell the user: only an operator can change this".to_owned(),
     )
     .for_operators("make the standby synchronous, or accept the risk with `accepts_lost_commits: true`")

@@ -1,4 +1,5 @@
-//! What becomes of an effect that its owner left behind: the same bytes again, a question, or nothing.
+//! What happens to an effect that its owner left behind: the same bytes are sent again, a status tool is asked,
+//! or nothing.
 
 use std::sync::Arc;
 
@@ -13,19 +14,19 @@ use servanda_effects::{
 
 use super::{Fenced, is_dispatched};
 
-/// What becomes of an effect without an owner.
+/// How an effect without an owner is recovered.
 #[derive(Debug)]
 pub enum Recovery {
-    /// The upstream dedupes: the same bytes are to be sent again.
+    /// The upstream deduplicates: the same bytes have to be sent again.
     Resend(Box<Fenced>, Arc<Effect>),
-    /// A status tool is to be asked, and the effect settled by what it says.
+    /// A status tool has to be asked, and its answer settles the effect.
     Ask(Claim, Arc<Effect>),
     /// Nothing is left to do.
     Done(EffectReply, Option<Arc<Effect>>),
 }
 
-/// Takes over what can be taken of an effect without an owner. The record is written if that changes it, a notice if that
-/// ends it so.
+/// Takes over an effect without an owner, as far as possible. The record is written if the effect changes, a
+/// notice if the effect ends as the notice says.
 pub async fn recover(
     id: &EffectId,
     owner: &OwnerId,

@@ -1,10 +1,10 @@
-//! Where an argument is among the arguments of a call: by members, and in every item of an array.
+//! Where an argument is among the arguments of a call: by member names, and in every item of an array.
 
 use serde_json::Value;
 
 use super::keyword;
 
-/// A place, from the outermost member inwards.
+/// A path, from the outermost member inwards.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ArgumentPath(Vec<ArgumentPathSegment>);
 
@@ -16,7 +16,7 @@ pub(super) enum ArgumentPathSegment {
 }
 
 impl ArgumentPath {
-    /// How many steps it is inside of the arguments.
+    /// How many steps it goes into the arguments.
     pub(super) fn depth(&self) -> usize {
         self.0.len()
     }
@@ -33,8 +33,9 @@ impl ArgumentPath {
         self.0.pop();
     }
 
-    /// Shows every value at this place, with its JSON Pointer; none if the value, or the object or array around it, is missing or empty. If
-    /// the value around it has another type, that value is shown instead.
+    /// Calls `see` for every value at this path, with its JSON Pointer; with none if the value, or the object
+    /// or array around it, is missing or empty. If the value around it has another type, `see` gets that value
+    /// instead.
     pub(super) fn visit(&self, arguments: &Value, see: &mut dyn FnMut(&str, Option<&Value>)) {
         visit(&self.0, Some(arguments), &mut String::new(), see);
     }
@@ -52,7 +53,7 @@ impl ArgumentPath {
         name
     }
 
-    /// Its JSON Pointer, as far as that does not depend on the value.
+    /// Its JSON Pointer, as far as it does not depend on the value.
     pub(super) fn pointer(&self) -> String {
         let members = self.0.iter().map_while(|step| match step {
             ArgumentPathSegment::Member(name) => Some(format!("/{}", name.replace('~', "~0").replace('/', "~1"))),
@@ -61,7 +62,7 @@ impl ArgumentPath {
         members.collect()
     }
 
-    /// Where its schema stands in the input schema: `.properties.steps.items`.
+    /// The place of its schema in the input schema: `.properties.steps.items`.
     pub(super) fn dotted(&self) -> String {
         let name = |step: &ArgumentPathSegment| match step {
             ArgumentPathSegment::Member(name) => format!(".properties.{}", keyword::step_name(name)),

@@ -1,4 +1,4 @@
-//! What is wrong with one argument, in words: what was expected, what is there instead.
+//! What is wrong with one argument, in words: what was expected, and what is there instead.
 
 use servanda_contract::FieldError;
 
@@ -21,9 +21,9 @@ impl ProgramFault {
 
     pub(super) fn overridden() -> Self {
         Self {
-            expected: "a request that is taken for what it is sent as".to_owned(),
+            expected: "a request without a method override".to_owned(),
             actual: "a header or a parameter that asks for another method".to_owned(),
-            message: "the arguments ask the server to take the request for another method, and this tool only reads"
+            message: "the arguments ask the server to treat the request as another method, and this tool only reads"
                 .to_owned(),
         }
     }
@@ -32,7 +32,7 @@ impl ProgramFault {
         Self {
             expected: "a text".to_owned(),
             actual: "something else".to_owned(),
-            message: "what this would do can only be read from a text".to_owned(),
+            message: "this must be a text: the gateway cannot tell what another value would do".to_owned(),
         }
     }
 

@@ -1,22 +1,22 @@
-//! Where a keyword stands in a JSON Schema, wherever a schema can hold another one. Values, such as those of `enum` and `default`, are no
-//! schemas, and a property of the keyword's name is a property.
+//! Finds a keyword in a JSON Schema, wherever a schema can contain another one. Values, such as those of `enum`
+//! and `default`, are not schemas, and a property with the keyword's name is a property.
 
 use serde_json::{Map, Value};
 
-/// What the schema says an argument is: the keyword of an input schema.
+/// The keyword of an input schema that says what an argument is.
 pub const KEYWORD: &str = "x-effect";
 
-/// Members whose values are schemas by name.
+/// Members whose values map names to schemas.
 const NAMED: [&str; 7] =
     ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies", "extends"];
-/// Members whose values are no schemas.
+/// Members whose values are not schemas.
 const VALUES: [&str; 8] = ["enum", "const", "default", "examples", "example", "required", "type", "dependentRequired"];
-/// Members that lead to another schema.
+/// Members that refer to another schema.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 /// Deeper schemas are refused elsewhere.
 const DEPTH_MAX: usize = 128;
 
-/// The places of a keyword, as they are written in reasons: `.properties.query`, `.anyOf.1`.
+/// The places of a keyword, as error messages write them: `.properties.query`, `.anyOf.1`.
 pub(super) fn places(schema: &Map<String, Value>, keyword: &str) -> Vec<String> {
     let mut found = Vec::new();
     each(schema, |place, schema| {
@@ -28,7 +28,7 @@ pub(super) fn places(schema: &Map<String, Value>, keyword: &str) -> Vec<String> 
     found
 }
 
-/// Shows every schema in a schema, and its place.
+/// Calls `see` for every schema inside a schema, with its place.
 fn each(schema: &Map<String, Value>, mut see: impl FnMut(&str, &Map<String, Value>)) {
     let mut waiting = vec![(String::new(), schema, 0_usize)];
     while let Some((place, schema, depth)) = waiting.pop() {
@@ -37,7 +37,7 @@ fn each(schema: &Map<String, Value>, mut see: impl FnMut(&str, &Map<String, Valu
             continue;
         }
         for (member, value) in schema {
-            // The keyword's own value is no schema.
+            // The keyword's own value is not a schema.
             if member == KEYWORD || VALUES.contains(&member.as_str()) {
                 continue;
             }
@@ -48,7 +48,7 @@ fn each(schema: &Map<String, Value>, mut see: impl FnMut(&str, &Map<String, Valu
     }
 }
 
-/// Places of references that lead elsewhere than to definitions: to a property, to the whole, to an anchor.
+/// Places of references to anything but definitions: to a property, to the whole schema, to an anchor.
 pub(super) fn wandering_references(schema: &Map<String, Value>) -> Vec<String> {
     let mut found = Vec::new();
     each(schema, |place, schema| {
@@ -67,7 +67,7 @@ pub(super) fn wandering_references(schema: &Map<String, Value>) -> Vec<String> {
     found
 }
 
-/// Members whose name is almost the keyword, with their places. No code would read them.
+/// Members whose name is almost the keyword, with their places. Nothing would read them.
 pub(super) fn misspelt(schema: &Map<String, Value>, keyword: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     each(schema, |place, schema| {
@@ -112,7 +112,7 @@ fn forget(schema: &mut Map<String, Value>, depth: usize) {
     }
 }
 
-/// The schemas that a member of a schema holds, and how each is reached.
+/// The schemas inside a member of a schema, and the path to each.
 fn inside<'a>(member: &str, value: &'a Value) -> Vec<(String, &'a Map<String, Value>)> {
     match value {
         Value::Object(named) if NAMED.contains(&member) => named

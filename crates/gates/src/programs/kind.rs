@@ -1,4 +1,4 @@
-//! What the keyword can say that an argument is, how that is written, and what such a text may not do.
+//! The kinds of arguments that the keyword can name, how they are written, and what such a text may not do.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -13,7 +13,7 @@ const KINDS: &str = "`sql`, `postgresql`, `sqlite`, `mysql`, `shell`, `http_meth
 #[derive(Debug)]
 pub(super) enum ProgramKind {
     Text(ProgramLanguage),
-    /// The method of a request, and whether a request without a method is sent with a method that only reads.
+    /// The method of a request, and whether a request without a method is sent with a reading method.
     Method {
         is_safe_by_default: bool,
     },
@@ -21,7 +21,7 @@ pub(super) enum ProgramKind {
     Url(UrlRules),
 }
 
-/// As it is written: a word, or an object with more.
+/// How the keyword is written: a word, or an object with more.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum ProgramNotation {
@@ -53,7 +53,7 @@ impl ProgramSpec {
 }
 
 impl ProgramKind {
-    /// What it is, and whether it decides the class of a call.
+    /// Reads the kind of the argument, and whether it decides the class of a call.
     pub(super) fn read(written: &Value, schema: &Map<String, Value>) -> Result<(Self, bool), String> {
         if !is_text(schema) {
             return Err("only a text can be read: the property needs `type: string`".to_owned());
@@ -65,7 +65,7 @@ impl ProgramKind {
         let decides = full.decides_class;
         let kind = Self::from_spec(full, schema)?;
         if decides && !matches!(kind, Self::Text(_) | Self::Method { .. }) {
-            return Err("`decides_class` is of a program or a method: a place decides nothing".to_owned());
+            return Err("`decides_class` is only for a program or a method: a path or a URL decides nothing".to_owned());
         }
         Ok((kind, decides))
     }
@@ -76,7 +76,7 @@ impl ProgramKind {
             return UrlRules::new(&schemes, &hosts).map(Self::Url);
         }
         if !schemes.is_empty() || !hosts.is_empty() {
-            return Err(format!("`schemes` and `hosts` are of a `url`; {}", shape()));
+            return Err(format!("`schemes` and `hosts` are only for a `url`; {}", shape()));
         }
         match (kind.as_str(), dialect, roots.is_empty()) {
             ("path", None, false) => {
@@ -97,7 +97,7 @@ impl ProgramKind {
         }
     }
 
-    /// The class of what a text would do; nothing where it is not proved to be less than the worst.
+    /// The class of what a text would do; none if it is not proved to be milder than the worst.
     pub(super) fn class(&self, text: &str, arguments: &Value) -> Option<SideEffectClass> {
         match self {
             Self::Text(language) => class::proved_class(*language, text),
@@ -130,7 +130,7 @@ impl ProgramKind {
                         None => verdict.effect.to_string(),
                     },
                     message: match verdict.effect {
-                        ProgramEffect::Unknown => format!("it cannot be told that this only reads: {}", verdict.why),
+                        ProgramEffect::Unknown => format!("it is not certain that this only reads: {}", verdict.why),
                         _ => format!("this would change something: {}", verdict.why),
                     },
                 })
@@ -142,7 +142,7 @@ impl ProgramKind {
                     .to_owned(),
             }),
             Self::Path(roots) => roots.admit(text).err().map(|reason| ProgramFault {
-                expected: "a path inside of the folders that the contract names".to_owned(),
+                expected: "a path inside the folders that the contract names".to_owned(),
                 actual: "another path".to_owned(),
                 message: reason.to_string(),
             }),
@@ -167,7 +167,7 @@ impl ProgramKind {
     }
 }
 
-/// Whether a schema takes values of one type, or that and null, and nothing else.
+/// Whether a schema accepts values of one type, or that type and null, and nothing else.
 pub(super) fn takes_only(schema: &Map<String, Value>, kind: &str) -> bool {
     match schema.get("type") {
         Some(Value::String(written)) => written == kind,
@@ -183,7 +183,7 @@ fn shape() -> String {
     format!("say {KINDS}, or an object with `kind`, and `dialect`, `roots`, `hosts` or `schemes`")
 }
 
-/// Whether a schema takes texts, or texts and null, and nothing else.
+/// Whether a schema accepts texts, or texts and null, and nothing else.
 fn is_text(schema: &Map<String, Value>) -> bool {
     let is_null = |schema: &Value| schema.get("type").is_some_and(|kind| kind == "null");
     let is_string = |schema: &Value| schema.get("type").is_some_and(|kind| kind == "string");

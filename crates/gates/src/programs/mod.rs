@@ -1,6 +1,6 @@
-//! Arguments that are programs, requests, paths or URLs: which ones a contract says there are (`x-effect` in its input schema), and
-//! whether the tool may do what they would do. `servanda-identity` decides what a text means. A keyword in a place where it cannot be
-//! enforced is an error of the contract.
+//! Arguments that are programs, requests, paths or URLs: which ones a contract declares (`x-effect` in its
+//! input schema), and whether the tool may do what they would do. `servanda-identity` decides what a text
+//! means. A keyword in a place where it cannot be enforced is an error in the contract.
 
 mod argument_path;
 mod class;
@@ -23,10 +23,10 @@ use fault::ProgramFault;
 use keyword::KEYWORD;
 use kind::{ProgramKind, takes_only};
 
-/// How deep inside of the arguments one can be.
+/// How deep inside the arguments such an argument can be.
 const DEPTH_MAX: usize = 8;
 
-/// Why the keyword cannot be enforced as an input schema says it; empty if it can.
+/// Why the keyword cannot be enforced where an input schema has it; empty if it can.
 pub fn unenforced_programs(schema: &Map<String, Value>) -> Vec<String> {
     Programs::compile(schema).err().unwrap_or_default()
 }
@@ -35,12 +35,12 @@ pub fn unenforced_programs(schema: &Map<String, Value>) -> Vec<String> {
 #[derive(Debug, Default)]
 pub(crate) struct Programs(Vec<CompiledProgram>);
 
-/// An argument that is more than data, for people.
+/// An argument that is more than data, described for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramArgument {
-    /// Where: `query`, `steps[].sql`.
+    /// Its place: `query`, `steps[].sql`.
     pub place: String,
-    /// What it is: `sqlite`, `shell`, `http_method`, `path`, `url`.
+    /// Its kind: `sqlite`, `shell`, `http_method`, `path`, `url`.
     pub kind: &'static str,
 }
 
@@ -53,7 +53,7 @@ struct CompiledProgram {
 }
 
 impl Programs {
-    /// Finds them in an input schema; the error has a reason for each that is not understood.
+    /// Finds them in an input schema. The error has a reason for each that is not understood.
     pub(crate) fn compile(schema: &Map<String, Value>) -> Result<Self, Vec<String>> {
         let (mut programs, mut reasons) = (Self::default(), Vec::new());
         programs.walk(schema, &mut ArgumentPath::default(), &mut reasons);
@@ -82,12 +82,12 @@ impl Programs {
         if reasons.is_empty() { Ok(programs) } else { Err(reasons) }
     }
 
-    /// Which there are.
+    /// All such arguments.
     pub(crate) fn named(&self) -> impl Iterator<Item = ProgramArgument> {
         self.0.iter().map(|program| ProgramArgument { place: program.place.named(), kind: program.kind.name() })
     }
 
-    /// The one argument that takes SQL, and its dialect; the error says why there is not exactly one.
+    /// The one argument that takes SQL, and its dialect. The error says why there is not exactly one.
     pub(crate) fn sql_argument(&self) -> Result<(&str, ProgramLanguage), String> {
         let mut takes = self.0.iter().filter_map(|program| match (&program.kind, program.place.steps()) {
             (ProgramKind::Text(language @ ProgramLanguage::Sql(_)), [ArgumentPathSegment::Member(name)]) => {
@@ -102,12 +102,12 @@ impl Programs {
         }
     }
 
-    /// What a tool with this contract may not be asked.
+    /// The arguments that a tool with this contract may not be called with.
     pub(crate) fn violations(&self, contract: &ToolContract, arguments: &CanonicalBytes) -> Vec<FieldError> {
         if self.0.is_empty() {
             return Vec::new();
         }
-        // They are JSON of our own making.
+        // Canonical arguments are always JSON.
         let Ok(arguments) = serde_json::from_slice::<Value>(arguments.bytes()) else { return Vec::new() };
         let reads_only = contract.mutability() == Mutability::Pure;
         let mut errors = Vec::new();
@@ -116,7 +116,7 @@ impl Programs {
                 let fault = match (value, &program.kind) {
                     (Some(Value::String(text)), kind) => kind.fault(text, reads_only),
                     (None | Some(Value::Null), kind) => kind.fault_of_none(reads_only),
-                    // The schema requires a text, so another value is a fault.
+                    // The schema requires a text, so any other value is a fault.
                     (Some(_), _) => Some(ProgramFault::not_a_text()),
                 };
                 errors.extend(fault.map(|fault| fault.at(pointer)));
@@ -134,13 +134,14 @@ impl Programs {
         errors
     }
 
-    /// Whether the program that a call brings decides how grave the call is.
+    /// Whether the program in a call's arguments decides the class of the call.
     pub(crate) fn decide_class(&self) -> bool {
         self.0.iter().any(|program| program.decides_class)
     }
 
-    /// The class of a call with these arguments, where the contract says that its program decides: the gravest that is proved of every
-    /// such program. Nothing where that is not milder than the contract's, as for a program that is missing or not fully understood.
+    /// The class of a call with these arguments, if the contract says that its program decides: the gravest
+    /// class that is proved among all such programs. None if that is not milder than the contract's class, or
+    /// if a program is missing or not fully understood.
     pub(crate) fn class(&self, contract: &ToolContract, arguments: &[u8]) -> Option<SideEffectClass> {
         if !self.decide_class() {
             return None;
@@ -164,7 +165,8 @@ impl Programs {
         self.0.iter().any(|program| matches!(program.kind, ProgramKind::Url(_)))
     }
 
-    /// Where the URLs among the arguments lead, with the JSON Pointer of each. URLs whose text is refused are left out.
+    /// The destinations of the URLs in the arguments, with the JSON Pointer of each. URLs whose text is refused
+    /// are left out.
     pub(crate) fn destinations(&self, arguments: &CanonicalBytes) -> Vec<(String, UrlDestination)> {
         let urls = self.0.iter().filter_map(|program| match &program.kind {
             ProgramKind::Url(rules) => Some((&program.place, rules)),
@@ -198,7 +200,8 @@ impl Programs {
         if place.depth() >= DEPTH_MAX {
             return;
         }
-        // Only objects and arrays are looked into, so the keyword inside is enforced only if the schema says the type.
+        // Only objects and arrays are searched, so the keyword inside is enforced only if the schema states the
+        // type.
         let holds = |kind: &str| place.depth() == 0 || takes_only(schema, kind);
         let (is_object, is_array) = (holds("object"), holds("array"));
         let mut inside = |step: ArgumentPathSegment, schema: &Value| {

@@ -1,5 +1,5 @@
-//! One expression over one result, and where it says so over the call's arguments too, with the same bounds as the rules over
-//! arguments alone.
+//! One expression over a result, and optionally over the call's arguments too, with the same bounds as the
+//! rules over arguments alone.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use super::{ARGUMENTS, COST_MAX, compile, cost, to_cel};
 
-/// What every one is over.
+/// The variable that every condition can use.
 const RESULT: &str = "result";
 
-/// An expression, ready to be looked at.
+/// A compiled expression.
 pub(crate) struct ResultCondition {
     environment: Arc<Env>,
     program: Program,
-    /// The arguments that are named.
+    /// The arguments that it names.
     named: BTreeSet<String>,
 }
 
@@ -41,7 +41,7 @@ impl ResultCondition {
         &self.named
     }
 
-    /// Whether it holds. What cannot be decided neither holds nor does not.
+    /// Whether it holds. The error says why it cannot be decided.
     pub(crate) fn holds(&self, result: &Value) -> Result<bool, &'static str> {
         self.holds_for(&Value::Null, result)
     }
@@ -54,7 +54,7 @@ impl ResultCondition {
         }
     }
 
-    /// Whether what it says about a result is this value.
+    /// Whether its value for a result equals `expected`.
     pub(crate) fn says(&self, expected: &Value, result: &Value) -> Result<bool, &'static str> {
         Ok(self.evaluate(&Value::Null, result)? == to_cel(expected))
     }
@@ -66,7 +66,7 @@ impl ResultCondition {
         let mut context = Context::with_env(Arc::clone(&self.environment));
         context.add_variable_from_value(ARGUMENTS, to_cel(arguments));
         context.add_variable_from_value(RESULT, to_cel(result));
-        // The library's own words repeat values.
+        // The library's own message repeats values, so it is not used.
         self.program.execute(&context).map_err(|_| UNDECIDED)
     }
 }

@@ -1,15 +1,16 @@
-//! An upper bound on what evaluating an expression takes, worked out without evaluating it.
+//! An upper bound on the cost of evaluating an expression, computed without evaluating it.
 //!
-//! Every value an expression can make is followed by its size: how long it is, how heavy its heaviest element is, and how
-//! heavy it is as a whole. A loop takes its turns times its body, and what it builds is as heavy as its turns allow, so
-//! that a value doubled again and again, or a list of lists, shows in the bound before it shows in memory.
+//! Every value that an expression can make is tracked by its size: its length, the weight of its heaviest
+//! element, and its total weight. A loop costs its turns times its body, and what it builds is as heavy as its
+//! turns allow. So a value that is doubled again and again, or a list of lists, shows in the bound before it
+//! shows in memory.
 
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
 use serde_json::Value;
 
-/// A pattern is compiled anew whenever it is used.
+/// A pattern is compiled again whenever it is used.
 const PATTERN_COST: u64 = 10_000;
-/// More than any number, time or duration takes as text.
+/// More characters than any number, time or duration has as text.
 const SCALAR_CHARS: u64 = 64;
 
 /// An upper bound on the steps `expression` takes over the values of these variables.
@@ -24,12 +25,12 @@ fn bound_in(expression: &IdedExpr, variables: &[(&str, &Value)], outer: Option<&
             bound_in(expression, rest, Some(&scope))
         }
         ([], Some(scope)) => cost(expression, scope).steps,
-        // There is always one.
+        // There is always one variable.
         ([], None) => u64::MAX,
     }
 }
 
-/// What is known of a value without having it.
+/// What is known about a value without evaluating it.
 #[derive(Clone, Copy)]
 enum ValueBound<'v> {
     Exactly(&'v Value),
@@ -38,11 +39,11 @@ enum ValueBound<'v> {
 
 #[derive(Clone, Copy)]
 struct ValueSize {
-    /// Items, members or characters.
+    /// The number of items, members or characters.
     len: u64,
-    /// The weight of the heaviest of them.
+    /// The weight of the heaviest one.
     each: u64,
-    /// The weight of the whole.
+    /// The weight of the whole value.
     total: u64,
 }
 
@@ -52,7 +53,7 @@ struct ExpressionCost<'v> {
     value: ValueBound<'v>,
 }
 
-/// The variables that can be seen, innermost first.
+/// The visible variables, innermost first.
 #[derive(Clone, Copy)]
 struct VariableScope<'s, 'v> {
     name: &'s str,
@@ -78,7 +79,7 @@ fn cost<'v>(expression: &IdedExpr, scope: &VariableScope<'_, 'v>) -> ExpressionC
     }
 }
 
-/// A list or map written out.
+/// A list or map literal.
 fn built<'e, 'v>(elements: impl Iterator<Item = &'e IdedExpr>, scope: &VariableScope<'_, 'v>) -> ExpressionCost<'v> {
     let mut steps: u64 = 1;
     let mut size = ValueSize { len: 0, each: 0, total: 1 };
@@ -105,7 +106,7 @@ fn call_cost<'v>(call: &CallExpr, scope: &VariableScope<'_, 'v>) -> ExpressionCo
     let evaluated = operands.iter().fold(1, |sum: u64, operand| sum.saturating_add(operand.steps));
     let value = |position: usize| operands.get(position).map_or(ValueBound::AtMost(SCALAR), |operand| operand.value);
     let name = call.func_name.as_str();
-    // Everything that is not named here looks at its operands once and gives a scalar.
+    // Every function that is not named here reads its operands once and returns a scalar.
     let (work, result) = match name {
         operators::LOGICAL_AND | operators::LOGICAL_OR | operators::LOGICAL_NOT | operators::NOT_STRICTLY_FALSE => {
             (0, ValueBound::AtMost(SCALAR))
@@ -143,7 +144,8 @@ fn loop_cost<'v>(loops: &ComprehensionExpr, scope: &VariableScope<'_, 'v>) -> Ex
     let item = VariableScope { name: second, value: ValueBound::AtMost(element), outer: Some(&item) };
     let accumulating = VariableScope { name: &loops.accu_var, value: start.value, outer: Some(&item) };
     let (goes_on, step) = (cost(&loops.loop_cond, &accumulating), cost(&loops.loop_step, &accumulating));
-    // Only macros make loops, and theirs add the same to the accumulator on every turn, or replace it.
+    // Only macros make loops, and they either add the same amount to the accumulator on every turn, or replace
+    // it.
     let accumulated = start.value.size().grown(step.value.size(), turns);
     let after = VariableScope { name: &loops.accu_var, value: ValueBound::AtMost(accumulated), outer: Some(&item) };
     let result = cost(&loops.result, &after);
@@ -186,7 +188,7 @@ impl ValueSize {
         Self { len: self.len.max(other.len), each: self.each.max(other.each), total: self.total.max(other.total) }
     }
 
-    /// What becomes of an accumulator that one turn takes from `self` to `after`.
+    /// The size of an accumulator that one turn grows from `self` to `after`, after all turns.
     fn grown(self, after: Self, turns: u64) -> Self {
         let grow = |from: u64, to: u64| from.saturating_add(to.saturating_sub(from).saturating_mul(turns)).max(to);
         Self { len: grow(self.len, after.len), each: self.each.max(after.each), total: grow(self.total, after.total) }
@@ -214,7 +216,7 @@ impl<'v> VariableScope<'_, 'v> {
         if self.name == name {
             return self.value;
         }
-        // The name of a type, which is the only thing that is not in scope.
+        // The name of a type: nothing else is out of scope.
         self.outer.map_or(ValueBound::AtMost(SCALAR), |outer| outer.find(name))
     }
 }

@@ -1,7 +1,7 @@
 //! Semantic rules: CEL expressions over `args`, vetted and compiled when a contract is admitted, bounded in cost when
 //! evaluated.
 //!
-//! The bound is worked out before a rule runs, from the expression and the arguments, so that a rule can never be a way to
+//! The bound is computed before a rule runs, from the expression and the arguments, so that a rule can never
 //! stop the gateway. A rule that cannot be decided does not pass.
 
 mod condition;
@@ -19,19 +19,19 @@ use cel::{Context, Env, ExecutionError, Program, Value as CelValue};
 use serde_json::Value;
 use servanda_contract::{FieldError, schema::CompiledSchema, tool::SemanticRule};
 
-/// Steps one rule may take on one call.
+/// The most steps that one rule may take on one call.
 const COST_MAX: u64 = 1_000_000;
-/// Characters of one expression. The parser takes up to 10 µs for each (measured with optimisation), so twice as many would keep a thread
-/// for longer than anything else that is admitted.
+/// The most characters of one expression. The parser takes up to 10 µs for each (measured with optimisation),
+/// so twice as many would occupy a thread for longer than anything else that is admitted.
 const EXPRESSION_CHARS_MAX: usize = 2_048;
-/// Brackets inside brackets. Measured: in a build without optimisation the parser takes 180 KB of stack for each, and
-/// aborts the process at twelve on a thread of 2 MB.
+/// The deepest nesting of brackets. Measured: in a build without optimisation the parser takes 180 KB of stack
+/// for each level, and aborts the process at twelve levels on a thread of 2 MB.
 const BRACKETS_DEPTH_MAX: usize = 6;
 /// The stack that an expression is compiled on. The parser recurses along chains too (`args.a.a.a`, `1+1+1`), and so does the code that
 /// drops its tree: measured without optimisation, 4,096 characters of the worst chain take less than half of it.
 const COMPILE_STACK_BYTES: usize = 32 << 20;
 
-/// What rules are over.
+/// The variable that rules can use.
 const ARGUMENTS: &str = "args";
 
 /// A contract's rules, ready to run.
@@ -43,7 +43,7 @@ struct CompiledRule {
     environment: Arc<Env>,
     rule: Program,
     when: Option<Program>,
-    /// The arguments named in either.
+    /// The arguments that either expression names.
     named: BTreeSet<String>,
 }
 
@@ -54,7 +54,7 @@ impl std::fmt::Debug for CompiledRule {
 }
 
 impl CompiledRules {
-    /// Compiles every rule; the error has a reason for each that does not.
+    /// Compiles every rule. The error has a reason for each that does not compile.
     pub(crate) fn compile(rules: &[SemanticRule]) -> Result<Self, Vec<String>> {
         if rules.is_empty() {
             return Ok(Self(Vec::new()));
@@ -71,7 +71,7 @@ impl CompiledRules {
         if reasons.is_empty() { Ok(Self(compiled)) } else { Err(reasons) }
     }
 
-    /// Every rule over an argument that can never be there: never decidable, or never looked at.
+    /// Every rule over an argument that can never be there: such a rule is never decidable, or never evaluated.
     pub(crate) fn undeclared(&self, input: &CompiledSchema) -> Vec<String> {
         let reasons = self.0.iter().flat_map(|rule| {
             let unknown = rule.named.iter().filter(|name| !input.may_have(name));
@@ -135,14 +135,14 @@ impl CompiledRule {
         }
     }
 
-    /// Why a rule could not be decided. The library's own words repeat values, so they are never used.
+    /// Why a rule could not be decided. The library's own messages repeat values, so they are never used.
     fn reason(&self, error: &ExecutionError) -> String {
         let written = |name: &str| {
             let mentions = |source: &str| source.contains(name);
             mentions(&self.source.rule) || self.source.when.as_deref().is_some_and(mentions)
         };
         match error {
-            // A key may also have been a value; one that stands in the rule is no secret.
+            // A key may also have been a value; one that is written in the rule is no secret.
             ExecutionError::NoSuchKey(name) if written(name) => format!("`{name}` is absent"),
             ExecutionError::NoSuchKey(_) | ExecutionError::IndexOutOfBounds(_) => {
                 "something it needs is absent".to_owned()
@@ -155,7 +155,8 @@ impl CompiledRule {
     }
 }
 
-/// Compiles an expression over these variables, vetted; and the members of the first of them that it names.
+/// Compiles and vets an expression over these variables. Also returns the members of the first variable that it
+/// names.
 fn compile(
     expression: &str,
     variables: &'static [&'static str],

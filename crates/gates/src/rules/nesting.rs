@@ -1,5 +1,6 @@
-//! How deeply the brackets of an expression are nested, told from its text. The parser behind us is recursive and uses a
-//! large part of a worker's stack for every level, so this has to be known before it sees the text.
+//! How deeply the brackets of an expression are nested, computed from its text. The parser is recursive and
+//! uses a large part of a worker's stack for every level, so the depth has to be known before the parser gets
+//! the text.
 
 /// The deepest nesting of `(`, `[` and `{`, strings and comments left out.
 pub(super) fn bracket_depth(expression: &str) -> usize {
@@ -29,12 +30,12 @@ fn is_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-/// Whether the word before a quote makes the string one without escapes.
+/// Whether the word before a quote makes the string a raw string.
 fn is_raw(word: &str) -> bool {
     ["r", "br", "rb"].contains(&word.to_ascii_lowercase().as_str())
 }
 
-/// The length of the string literal at the start, quotes included; an open one takes the rest.
+/// The length of the string literal at the start, quotes included. An unclosed one takes the rest.
 fn string_len(text: &str, quote: char, raw: bool) -> usize {
     let triple: String = std::iter::repeat_n(quote, 3).collect();
     let quotes = if text.starts_with(&triple) { triple } else { quote.to_string() };

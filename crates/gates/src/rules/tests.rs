@@ -13,7 +13,7 @@ fn compile(text: &str) -> Result<CompiledRules, String> {
     CompiledRules::compile(&[rule(text)]).map_err(|reasons| reasons.join("; "))
 }
 
-/// Why a rule does not pass: empty if it does.
+/// Why a rule does not pass; empty if it does.
 fn verdict(text: &str, arguments: &Value) -> String {
     let violations = compile(text).unwrap().violations(arguments);
     violations.first().map(|error| error.actual.clone()).unwrap_or_default()
@@ -72,7 +72,7 @@ fn what_rules_are_for() {
 }
 
 #[test]
-fn what_cannot_be_decided_does_not_pass() {
+fn a_rule_that_cannot_be_decided_does_not_pass() {
     let cases = [
         ("args.note != ''", json!({}), "not decidable: `note` is absent"),
         ("args.inner.note != ''", json!({ "inner": {} }), "not decidable: `note` is absent"),
@@ -155,7 +155,7 @@ fn what_is_refused_at_admission() {
     assert!(compile("args.list.all(x, args.list.exists(y, x == y))").is_ok());
 }
 
-/// Asserted through the bound itself, not through a clock.
+/// Checked by the bound itself, not by a clock.
 #[test]
 fn loops_inside_loops_are_refused_instead_of_run() {
     let nested = "args.list.all(a, args.list.all(b, args.list.exists(c, a == b || b == c)))";
@@ -187,7 +187,7 @@ fn what_a_rule_builds_counts() {
         bound_inside = format!("[{}].all(v{level}, {bound_inside})", vec![outer; 10].join(" + "));
     }
     assert!(bound(&bound_inside, &json!({ "a": "x".repeat(10_000) })) > COST_MAX);
-    // Lists of whole arguments, gone through again.
+    // Lists of whole arguments, iterated again.
     let copies = "args.list.map(a, args).map(b, b.list).all(c, c.all(d, d > 0))";
     assert!(bound(copies, &json!({ "list": vec![1; 10] })) < COST_MAX);
     assert!(bound(copies, &json!({ "list": vec![1; 3_000] })) > COST_MAX);
@@ -196,7 +196,7 @@ fn what_a_rule_builds_counts() {
 #[test]
 fn the_bound_follows_the_arguments() {
     let heavy = json!({ "list": vec!["x".repeat(1_000); 100], "text": "y".repeat(50_000), "one": 1 });
-    // A rule does not pay for what it does not look at.
+    // A rule does not pay for arguments that it does not use.
     assert!(bound("args.one > 0", &heavy) < 100);
     assert!(bound("args.list.all(x, x != '')", &heavy) > 100_000);
     assert!(bound("args.text.contains('z')", &heavy) > 50_000);
@@ -214,7 +214,7 @@ fn brackets_are_counted_where_the_parser_would_see_them() {
         (r"'\'(((' + '\\'", 0),
         (r"r'\' + ((1))", 2),
         (r"bR'\' + ((1))", 2),
-        // Not a prefix but the end of a name, so that the backslash escapes.
+        // Not a prefix but the end of a name, so the backslash escapes.
         (r"ar'\'((1))'", 0),
         ("(1 // )))\n + (2)", 2),
         ("// (((", 0),

@@ -1,5 +1,5 @@
-//! What a rule may be made of. Everything a rule can do is listed here, so that its cost is known and a mistake in it is
-//! found when the contract is admitted, not when the first call meets it.
+//! What a rule may consist of. Everything a rule can do is listed here, so that its cost is known, and a
+//! mistake in it is found when the contract is admitted, not at the first call.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -10,7 +10,8 @@ use cel::{
 use serde_json::{Map, Value};
 use servanda_contract::schema::{CompiledSchema, SchemaProfile};
 
-/// Calls inside calls. Evaluation is recursive too; measured without optimisation it takes 40 KB of stack for each.
+/// The deepest nesting of calls. Evaluation is recursive too; measured without optimisation it takes 40 KB of
+/// stack for each level.
 const DEPTH_MAX: usize = 24;
 
 const OPERATORS: [&str; 19] = [
@@ -34,7 +35,7 @@ const OPERATORS: [&str; 19] = [
     operators::NEGATE,
     operators::INDEX,
 ];
-/// The standard functions but for those on types a JSON value does not have.
+/// The standard functions, except those on types that a JSON value does not have.
 const FUNCTIONS: [&str; 25] = [
     "bool",
     "bytes",
@@ -62,11 +63,11 @@ const FUNCTIONS: [&str; 25] = [
     "type",
     "uint",
 ];
-/// What `type(x)` may be compared with.
+/// The types that `type(x)` may be compared with.
 const TYPES: [&str; 10] = ["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "timestamp", "uint"];
 
-/// Refuses an expression that uses anything else; `given` are the only variables there are. Returns the members of the first
-/// that are named.
+/// Refuses an expression that uses anything else; `given` lists the only variables. Returns the members of the
+/// first variable that the expression names.
 pub(super) fn vet(
     expression: &IdedExpr,
     environment: &Arc<Env>,
@@ -81,7 +82,7 @@ struct ExpressionVetter<'a> {
     environment: &'a Arc<Env>,
     given: &'static [&'static str],
     variables: Vec<&'a str>,
-    /// What is selected from the first of the given variables itself.
+    /// The members that are selected from the first given variable itself.
     named: BTreeSet<String>,
 }
 
@@ -122,7 +123,7 @@ impl<'a> ExpressionVetter<'a> {
         }
     }
 
-    /// A loop's variable may have the same name and hides it.
+    /// Whether an expression is the first given variable. A loop variable of the same name hides it.
     fn is_variable(&self, expression: &IdedExpr) -> bool {
         let Some(first) = self.given.first() else { return false };
         matches!(&expression.expr, Expr::Ident(name) if name == first)
@@ -141,7 +142,8 @@ impl<'a> ExpressionVetter<'a> {
         call.args.iter().try_for_each(|argument| self.vet(argument, depth))
     }
 
-    /// A pattern is the author's own, never one that a caller sends along, and as bounded as the patterns of schemas.
+    /// A pattern comes from the contract's author, never from a caller, and is bounded like the patterns of
+    /// schemas.
     fn pattern(&self, pattern: Option<&IdedExpr>) -> Result<(), String> {
         let Some(Expr::Literal(LiteralValue::String(pattern))) = pattern.map(|pattern| &pattern.expr) else {
             return Err("`matches` takes its pattern as literal text only".to_owned());

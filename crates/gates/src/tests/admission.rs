@@ -1,4 +1,4 @@
-//! A contract is admitted whole or not at all, and every conjunct that fails is named.
+//! A contract is admitted completely or not at all, and every conjunct that fails is named.
 
 use serde_json::{Value, json};
 use servanda_contract::admission::Conjunct;
@@ -53,7 +53,7 @@ fn examples_are_the_contract_s_own_tests() {
     assert_eq!(reason(backwards), "example `x`: a meeting ends after it starts (rule `ends_after_it_starts`)");
 }
 
-/// Examples that cannot be tried have not passed.
+/// Examples that cannot be tried count as failed.
 #[test]
 fn examples_without_a_schema_to_try_them_do_not_pass() {
     let changes = [("/affordance/input_schema", json!({ "type": "array" }))];
@@ -99,9 +99,9 @@ fn rules_over_arguments_that_can_never_be_there_are_refused() {
             rejected(&[changes, none.clone()]).failures.into_iter().map(|it| it.reason).collect();
         assert_eq!(reasons, ["rule `r`: the input schema declares no `endd`"]);
     }
-    // A member of a member, and a loop's own variable, are none of its business.
+    // A member of a member, and a loop variable of the same name, are not checked against the schema.
     admitted(&[rules("args.guests.all(args, args.endd != '')", None), none.clone()]);
-    // Where others may come, they may come.
+    // If the schema allows additional properties, any argument may be there.
     let open = ("/affordance/input_schema/additionalProperties", json!(true));
     admitted(&[rules("args.endd != ''", None), open, none.clone()]);
     let pattern = ("/affordance/input_schema/patternProperties", json!({ "^end": {} }));

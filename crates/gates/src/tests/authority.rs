@@ -1,4 +1,4 @@
-//! Gates 7 and 8 on a contract's call: what a credential has to cover, and what policies say.
+//! Gates 7 and 8 on a call: what a credential has to cover, and what policies say.
 
 use std::{
     collections::BTreeSet,
@@ -77,7 +77,7 @@ fn a_credential_that_covers_the_call_and_no_policy_against_it_let_it_through() {
     assert!(judged(&admitted(&[]), &holder(|_| {}), "", NOW).is_ok());
 }
 
-/// Each member of the rights taken away alone, and what the refusal says.
+/// Each part of the rights taken away alone, and what the refusal says.
 #[test]
 fn every_part_of_the_rights_holds_a_call_back() {
     type Taken = fn(&mut Rights);
@@ -94,7 +94,7 @@ fn every_part_of_the_rights_holds_a_call_back() {
         let refusal = refused(&holder(taken), "", NOW);
         assert_eq!((refusal.gate, refusal.error_code), (GateName::Scope, TaxonomyClass::PermissionDenied));
         assert!(refusal.message.contains(words), "{}", refusal.message);
-        // Only who could be helped by more scopes is told to get them.
+        // Only a caller that more scopes would help is told to get them.
         let only_scopes = words.contains("scopes");
         assert_eq!(!refusal.scopes_needed.is_empty(), only_scopes, "{words}");
     }
@@ -102,7 +102,7 @@ fn every_part_of_the_rights_holds_a_call_back() {
     assert!(late.message.contains("expired"), "{}", late.message);
 }
 
-/// What a payload touches decides, not the tool alone; a contract that names nothing may touch anything.
+/// The resources of a payload decide, not the tool alone; a contract that names none may touch anything.
 #[test]
 fn resources_are_those_of_this_payload() {
     let one_room = holder(|rights| rights.resources = ResourcePatterns::read(&["room/room_1"]).unwrap());
@@ -117,7 +117,7 @@ fn resources_are_those_of_this_payload() {
     assert_eq!(refusal.gate, GateName::Scope);
 }
 
-/// A tool that could drop tables is critical; a ceiling and a policy look at what this call brings.
+/// A tool that could drop tables is critical; a ceiling and a policy judge the program of this call.
 #[test]
 fn a_ceiling_and_a_policy_see_the_class_of_the_program() {
     let effect = json!({ "kind": "sqlite", "decides_class": true });
@@ -165,7 +165,7 @@ fn a_policy_that_forbids_is_named_with_its_reason() {
     assert!(refusal.message.contains("`no-rooms`: rooms are booked by the desk"), "{}", refusal.message);
 }
 
-/// Policies see the user of the credential, whatever the proposal says of itself.
+/// Policies see the user of the credential, whatever the proposal says about its caller.
 #[test]
 fn a_call_in_another_tenants_name_is_refused() {
     let contract = admitted(&[]);
@@ -184,9 +184,9 @@ fn a_call_in_another_tenants_name_is_refused() {
     assert_eq!(refusal.gate, GateName::Policy);
 }
 
-/// What others would have done is on record under words of its own, and changes nothing.
+/// What shadow policies would have decided is recorded separately, and changes nothing.
 #[test]
-fn policies_that_are_tried_out_are_heard_by_the_record_alone() {
+fn shadow_policies_only_reach_the_record() {
     let contract = admitted(&[]);
     let authenticated = holder(|_| {});
     let vocabulary = Arc::new(Vocabulary::from_tools([ToolFacts::from(contract.contract())]).unwrap());

@@ -1,4 +1,4 @@
-//! Gate 6: what kind of tool was meant, and what its arguments would do.
+//! Gate 6: the expected kind of tool, and what its arguments would do.
 
 use std::sync::{Arc, atomic::AtomicU64};
 
@@ -12,7 +12,7 @@ use servanda_contract::{
 use super::{LIMITS, Ticks, admitted, proposal, rejected};
 use crate::{CompiledContract, Permit, ResolvedCall, ToolExpectation, Trail, mandate::CallOrigin, sequence::pass};
 
-/// A tool that takes a query; whether it changes something, and what it declares.
+/// A tool that takes a query, with these declarations about changes and effects.
 fn querying(pure: bool, effect: &Value, behaviour: &Value) -> Vec<(&'static str, Value)> {
     let schema = json!({
         "type": "object", "additionalProperties": false, "required": ["query"],
@@ -90,7 +90,7 @@ fn a_tool_of_another_kind_than_was_meant_is_refused_with_both_identities() {
 }
 
 #[test]
-fn an_expectation_is_met_by_any_of_its_patterns_and_all_expectations_have_to_be() {
+fn any_pattern_meets_an_expectation_and_all_expectations_have_to_be_met() {
     let pattern = |json: Value| task(&json!([json]));
     let table = [
         (json!({}), true),
@@ -130,7 +130,7 @@ fn an_intent_is_checked_in_both_directions() {
 }
 
 #[test]
-fn of_a_tool_that_declares_nothing_only_its_mutability_is_known() {
+fn a_tool_that_declares_nothing_is_known_only_by_its_mutability() {
     let plain = admitted(&querying(true, &json!("sqlite"), &Value::Null));
     let select = json!({ "query": "select 1" });
     assert!(judged(&plain, &select, vec![ToolExpectation::Known(Intent::Read.expectation())]).is_ok());
@@ -139,7 +139,7 @@ fn of_a_tool_that_declares_nothing_only_its_mutability_is_known() {
 }
 
 #[test]
-fn what_cannot_be_compared_does_not_fit() {
+fn an_unclear_expectation_is_not_met() {
     let unclear = ToolExpectation::Unclear { message: "no such task".to_owned(), hint: "leave it out".to_owned() };
     let refusal = refused(&read_query(), &json!({ "query": "select 1" }), vec![unclear]);
     assert_eq!(
@@ -161,10 +161,10 @@ fn a_tool_that_only_reads_is_not_asked_to_change_anything() {
     assert_eq!((error.pointer.as_str(), error.actual.as_str()), ("/query", "DELETE (write)"));
     assert!(refusal.message.starts_with("`query`: this would change something: "), "{}", refusal.message);
     assert!(!refusal.message.contains("users"), "a refusal never carries a value");
-    // What cannot be read counts as a change.
+    // A text that cannot be parsed counts as a change.
     let refusal = refused(&contract, &json!({ "query": "frobnicate the users" }), Vec::new());
-    assert!(refusal.message.contains("it cannot be told that this only reads"), "{}", refusal.message);
-    // Every place that the schema says is a program is looked at.
+    assert!(refusal.message.contains("it is not certain that this only reads"), "{}", refusal.message);
+    // Every argument that the schema declares as a program is checked.
     let nested = json!({ "query": "select 1", "more": [{ "sql": "select 2" }, { "sql": "drop table users" }] });
     assert_eq!(refused(&contract, &nested, Vec::new()).field_errors[0].pointer, "/more/1/sql");
     // A tool that is made for changes may make them.
@@ -186,7 +186,7 @@ fn a_contract_says_what_its_arguments_are_in_words_that_are_known() {
     }
 }
 
-/// A keyword in a place where it is not enforced is an error, wherever it stands.
+/// A keyword in a place where it cannot be enforced is an error, wherever it is.
 #[test]
 fn a_keyword_that_is_not_reached_is_an_error() {
     let text = json!({ "type": "string", "x-effect": "sqlite" });
@@ -220,12 +220,12 @@ fn a_keyword_that_is_not_reached_is_an_error() {
         let rejection = rejected(&with_schema(beside)).to_string();
         assert!(rejection.contains("properties.other"), "{reference}: {rejection}");
     }
-    // A name may look like the way to another place.
+    // A name may look like the path to another place.
     let disguised = json!({ "type": "object",
         "properties": { "x.anyOf.1": text, "x": { "anyOf": [{ "type": "null" }, text] } } });
     let rejection = rejected(&with_schema(disguised)).to_string();
     assert!(rejection.contains(".properties.x.anyOf.1: x-effect is not enforced here"), "{rejection}");
-    // A property of that name, and values, are no keywords.
+    // A property of that name, and values, are not keywords.
     let named = json!({ "type": "object", "properties": { "x-effect": { "type": "string", "default": "x-effect" },
         "query": { "type": ["string", "null"], "x-effect": "sqlite" } } });
     let contract = admitted(&with_schema(named));
@@ -284,7 +284,7 @@ fn a_request_is_judged_with_its_method_and_what_overrides_it() {
 }
 
 #[test]
-fn a_url_leads_where_the_contract_says() {
+fn a_url_leads_only_where_the_contract_allows() {
     let rules = json!({ "kind": "url", "hosts": ["api.test", "10.0.0.5"], "schemes": ["https", "http"] });
     let schema =
         |effect: &Value| json!({ "type": "object", "properties": { "url": { "type": "string", "x-effect": effect } } });
@@ -327,7 +327,7 @@ fn a_path_stays_inside_of_its_roots_and_a_method_reads() {
     }
 }
 
-/// What the contract says of the worst program, a program, and the class of that call.
+/// The contract's class for the worst program, a program, and the class of that call.
 #[test]
 fn a_call_is_as_grave_as_the_program_that_it_brings_where_that_is_proved() {
     use SideEffectClass::{CriticalMutation, MediumRiskWrite, ReadOnly};
@@ -358,7 +358,7 @@ fn a_call_is_as_grave_as_the_program_that_it_brings_where_that_is_proved() {
     for (query, expected) in rows {
         assert_eq!(class(&decides, query), expected, "{query}");
     }
-    // Where the contract does not say that the program decides, the tool may do more than the program says.
+    // If the contract does not say that the program decides, the tool may do more than the program says.
     assert_eq!(class(&tool(&json!("sqlite")), "select 1"), CriticalMutation);
     let shell = tool(&json!({ "kind": "shell", "decides_class": true }));
     assert_eq!((class(&shell, "ls -l"), class(&shell, "rm -r x")), (ReadOnly, CriticalMutation));
@@ -366,7 +366,7 @@ fn a_call_is_as_grave_as_the_program_that_it_brings_where_that_is_proved() {
     assert_eq!((class(&method, "GET"), class(&method, "DELETE")), (ReadOnly, CriticalMutation));
 }
 
-/// The contract's class is the worst there is: a program makes a call no graver than that.
+/// The contract's class is the gravest possible: no program makes a call graver than that.
 #[test]
 fn a_program_makes_no_call_graver_than_its_contract() {
     let behaviour = json!({ "mutability": "MUTATES", "action": "OVERWRITE", "output_domain": "DATA" });

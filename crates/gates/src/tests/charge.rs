@@ -1,4 +1,5 @@
-//! Gate 11 as types: nothing is fenced that it has not cleared, nothing that draws exactly is fenced before it is kept back.
+//! Gate 11 as types: a call that it has not cleared cannot be fenced, and exact amounts are reserved before the
+//! fence.
 
 use std::sync::Arc;
 
@@ -62,7 +63,7 @@ fn cleared(authenticated: &AuthenticatedCaller, changes: &[(&str, Value)], allow
     paced(permit(authenticated, changes), authenticated, allowances).clear().unwrap()
 }
 
-/// Books and effects that know each other.
+/// Budgets and effects that refer to each other.
 fn stores() -> (Arc<InMemoryEffects>, InMemoryBudgets) {
     let effects = Arc::new(effects());
     (effects.clone(), InMemoryBudgets::new(Arc::new(super::fence::Still::default()), effects))
@@ -74,7 +75,7 @@ fn reserved(budgets: &InMemoryBudgets) -> Vec<u64> {
 }
 
 #[test]
-fn what_no_allowance_is_about_is_cleared_and_fenced_at_once() {
+fn a_call_without_an_allowance_is_cleared_and_fenced_at_once() {
     let ada = holder(|_| {});
     let cleared =
         cleared(&ada, &costly(), &[allowance(BudgetDimension::Critical, 1), allowance(BudgetDimension::Read, 1)]);
@@ -84,17 +85,17 @@ fn what_no_allowance_is_about_is_cleared_and_fenced_at_once() {
 }
 
 #[test]
-fn what_is_due_is_claimed_kept_back_for_its_effect_and_then_fenced() {
+fn a_call_with_an_amount_due_is_claimed_reserved_for_and_then_fenced() {
     let ada = holder(|_| {});
     let (effects, budgets) = stores();
     let one = cleared(&ada, &costly(), &[allowance(BudgetDimension::Financial, 4_000_000)]);
-    // There is no way around it.
+    // It cannot be fenced without a reservation.
     let refused = {
         let intent = intent(one.permit(), ClientKey::Given("k".to_owned()));
         now(fence(one, intent, effects.as_ref())).unwrap_err()
     };
     let NotFencedReason::NotOnRecord(refusal) = refused.why else { panic!("it was begun") };
-    assert!(refusal.message.contains("kept back first") && refusal.gate == GateName::Fence, "{refusal:?}");
+    assert!(refusal.message.contains("its cost was not reserved") && refusal.gate == GateName::Fence, "{refusal:?}");
     let begun = |cleared: Cleared, key: &str| {
         let intent = intent(cleared.permit(), ClientKey::Given(key.to_owned()));
         match now(begin(cleared, intent, LEASE_MS, effects.as_ref())).unwrap() {
@@ -109,14 +110,14 @@ fn what_is_due_is_claimed_kept_back_for_its_effect_and_then_fenced() {
     let funded = now(fund(claimed.judge(&[]).unwrap(), &budgets)).unwrap();
     assert_eq!(reserved(&budgets), [2_500_000]);
     let held = now(budgets.open_reservations(0, 9)).unwrap();
-    assert_eq!(held[0].effect.as_ref(), Some(&id), "whoever finds it knows what it is for");
+    assert_eq!(held[0].effect.as_ref(), Some(&id), "the reservation names its effect");
     let fenced = now(fence_funded(funded, record, effects.as_ref())).unwrap();
     assert_eq!(fenced.claim().unwrap().id, id);
     assert_eq!(now(effects.find(EffectTarget::Id(id))).unwrap().unwrap().state, EffectState::Dispatching);
 }
 
 #[test]
-fn what_is_not_enough_lets_nothing_out() {
+fn an_exhausted_budget_lets_nothing_out() {
     let ada = holder(|_| {});
     let (effects, budgets) = stores();
     let cleared = cleared(&ada, &costly(), &[allowance(BudgetDimension::Financial, 2_000_000)]);
@@ -131,7 +132,7 @@ fn what_is_not_enough_lets_nothing_out() {
     assert!(reserved(&budgets).is_empty());
 }
 
-/// What makes the contract one of a tool that only reads.
+/// Changes that make the contract one of a tool that only reads.
 fn only_reads() -> [(&'static str, Value); 6] {
     [
         ("/transactional/side_effect_class", json!("READ_ONLY")),
@@ -144,7 +145,7 @@ fn only_reads() -> [(&'static str, Value); 6] {
 }
 
 #[test]
-fn what_changes_nothing_is_kept_back_alone_and_then_fenced_in_one() {
+fn a_read_is_reserved_alone_and_then_fenced_in_one_commit() {
     let ada = holder(|_| {});
     let (effects, budgets) = stores();
     let mut changes = vec![("/runtime/cost_profile/cost_per_call", json!(2.5))];
@@ -175,7 +176,7 @@ fn the_gateways_own_questions_are_free_and_change_nothing() {
 }
 
 #[test]
-fn it_is_the_tools_rate_and_units_are_taken_or_asked_for() {
+fn the_rate_is_the_tools_and_units_are_taken_or_asked_for() {
     let ada = holder(|_| {});
     let rate = [("/runtime/rate_limits/max_requests", json!(1))];
     let (mut rates, mut chunks) = (ToolRateLimiter::new(8), Chunks::default());
@@ -199,9 +200,9 @@ fn it_is_the_tools_rate_and_units_are_taken_or_asked_for() {
     assert_ne!(ticket, servanda_effects::budget::UnitTicket::default());
 }
 
-/// Critical is zero unless the operator allowed it; a credential only takes away.
+/// Critical is zero unless the operator allowed it; a credential only restricts.
 #[test]
-fn what_nobody_allowed_to_be_critical_is_refused_whatever_the_credential_says() {
+fn a_critical_call_without_an_allowance_is_refused_whatever_the_credential_says() {
     let critical = [("/transactional/side_effect_class", json!("CRITICAL_MUTATION"))];
     let ada = holder(|rights| rights.budget = [(rights::RightsDimension::Critical, 3)].into());
     let refused = charge(permit(&ada, &critical), &ada, &[]).unwrap_err();

@@ -1,4 +1,4 @@
-//! Nothing that may change the world goes on without its mark.
+//! No call that may change the world is sent without its mark.
 
 use std::{
     future::Future,
@@ -26,7 +26,7 @@ use servanda_effects::{
     },
 };
 
-/// Time that stands where it is put.
+/// A clock that stands still until it is set.
 #[derive(Debug, Default)]
 pub(super) struct Still(Mutex<u64>);
 
@@ -78,7 +78,7 @@ impl EffectStore for Flaky {
     }
 }
 
-/// The store of these tests never waits.
+/// Polls once: the store of these tests never waits.
 pub(super) fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
@@ -179,13 +179,13 @@ fn without_the_mark_nothing_is_sent() {
 }
 
 #[test]
-fn a_lost_acknowledgement_is_made_good_by_reading() {
+fn a_lost_acknowledgement_is_replaced_by_a_read() {
     let effects = flaky(true);
     let fenced = keyless(permit(&[]), &effects).unwrap();
     assert_eq!(fenced.claim().unwrap().epoch, 1);
     let unreadable = flaky(true);
     unreadable.unreadable.store(true, Ordering::Relaxed);
-    assert!(keyless(permit(&[]), &unreadable).is_err(), "what cannot be read is no evidence");
+    assert!(keyless(permit(&[]), &unreadable).is_err(), "an effect that cannot be read is no evidence");
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn the_same_key_is_not_this_calls_to_send() {
 }
 
 #[test]
-fn what_was_sent_before_under_a_key_is_sent_again_in_the_same_bytes_by_whoever_finds_it() {
+fn an_effect_that_was_sent_before_is_sent_again_in_the_same_bytes() {
     let clock = Arc::new(Still::default());
     let effects = InMemoryEffects::new(clock.clone());
     let first = keyed(of_class_k(), &effects).unwrap();
@@ -255,7 +255,7 @@ fn what_was_sent_before_under_a_key_is_sent_again_in_the_same_bytes_by_whoever_f
     ));
     *clock.0.lock().unwrap() = 60_000;
     let Recovery::Resend(again, _) = now(recover(&claim.id, &owner(), None, Vec::new(), &effects)).unwrap() else {
-        panic!("nobody else looks after it");
+        panic!("recovery did not take it");
     };
     assert_eq!((again.arguments(), again.upstream_key()), (first.arguments(), first.upstream_key()));
     assert_eq!(again.claim().unwrap().epoch, claim.epoch + 1);

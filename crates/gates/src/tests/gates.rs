@@ -1,4 +1,4 @@
-//! What passes, what is refused where, and in which words.
+//! What passes, what is refused at which gate, and with which words.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ const ALL: [GateName; 10] = [
 ];
 
 #[test]
-fn what_keeps_the_contract_passes_with_defaults_as_canonical_bytes() {
+fn arguments_that_keep_the_contract_pass_with_defaults_as_canonical_bytes() {
     let contract = admitted(&[]);
     let permit = passed(&contract, &booking(&json!({ "guests": [{ "email": "a@example.test" }], "price": 1.50 })));
     assert_eq!(
@@ -50,7 +50,7 @@ fn absent_arguments_are_an_empty_object() {
     assert_eq!((refusal.gate, refusal.field_errors.len()), (GateName::Structure, 3));
 }
 
-/// One row a way to be refused: the gate, what it is about, the arguments.
+/// One row for each way to be refused: the gate, what it is about, the arguments.
 fn rows() -> Vec<(GateName, &'static str, String)> {
     let with = |changes: Value| booking(&changes).to_string();
     vec![
@@ -121,7 +121,7 @@ fn each_gate_has_its_class() {
     }
 }
 
-/// Every error of the gate that refuses is listed, and nothing that a later gate would have said.
+/// Every error of the refusing gate is listed, and none of a later gate.
 #[test]
 fn all_of_one_gate_and_nothing_of_a_later_one() {
     let contract = admitted(&[]);
@@ -167,14 +167,14 @@ fn the_trail_has_a_verdict_of_each_gate_that_was_reached_and_of_no_other() {
 }
 
 #[test]
-fn confirmation_is_refused_while_nobody_can_give_it() {
+fn confirmation_is_refused_while_it_cannot_be_given() {
     let contract = admitted(&[("/transactional/confirmation_required", json!(true))]);
     let (result, verdicts) = call(&contract, booking(&json!({})).to_string());
     let refusal = *result.unwrap_err();
     assert_eq!((refusal.gate, refusal.error_code), (GateName::Confirmation, TaxonomyClass::ConfirmationMissing));
     assert!(refusal.requires_approval && refusal.fail_closed && !refusal.repairable && !refusal.retryable);
     assert_eq!(verdicts.len(), 10);
-    // The gates before it still speak first.
+    // The gates before it still refuse first.
     assert_eq!(refused(&contract, "{}").gate, GateName::Structure);
 }
 
@@ -209,7 +209,7 @@ impl Stopwatch for Still {
     }
 }
 
-/// What an approval signs: the same for the same meaning, another for another tenant, contract or value.
+/// What an approval signs: the same for the same meaning, different for another tenant, contract or value.
 #[test]
 fn the_proposal_digest_binds_tenant_contract_and_meaning() {
     let contract = admitted(&[]);
@@ -233,7 +233,7 @@ fn the_proposal_digest_binds_tenant_contract_and_meaning() {
     assert_ne!(digest(&contract, plain), permit.proposal_digest());
 }
 
-/// The value that breaks a gate is in none of the words about it.
+/// No refusal contains the value that broke the gate.
 #[test]
 fn no_refusal_repeats_a_value() {
     const CANARY: &str = "canary-5f1e9";
@@ -262,9 +262,9 @@ fn no_refusal_repeats_a_value() {
     assert_eq!(refused(&contract, canary("note")).field_errors.len(), 7);
 }
 
-/// Two hundred bytes that would keep a worker busy for longer than anybody waits.
+/// Two hundred bytes that would keep a worker busy for longer than any client waits.
 #[test]
-fn structure_refuses_what_would_take_exponentially_long() {
+fn structure_refuses_arguments_that_would_take_exponentially_long() {
     let branch = json!({ "properties": { "c": { "$ref": "#/$defs/node" }, "leaf": { "type": "integer" } } });
     let contract = admitted(&[
         ("/affordance/input_schema/properties/tree", json!({ "$ref": "#/$defs/node" })),
@@ -279,7 +279,7 @@ fn structure_refuses_what_would_take_exponentially_long() {
     let refusal = crate::sequence::pass(resolved, &CallOrigin::Gateway, limits, &mut trail).unwrap_err();
     assert_eq!(refusal.gate, GateName::Structure);
     assert!(refusal.message.starts_with("nested deeper than "), "{}", refusal.message);
-    // Not so deep, it is told what is wrong.
+    // Less deep arguments get a refusal that says what is wrong.
     let refusal = refused(&contract, booking(&json!({ "tree": nested(4) })).to_string());
     assert!(!refusal.message.starts_with("nested deeper than "), "{}", refusal.message);
 }

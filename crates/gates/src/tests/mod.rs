@@ -33,7 +33,7 @@ use crate::{
 
 const LIMITS: GateLimits = GateLimits { arguments_bytes_max: 4_096, arguments_depth_max: 8 };
 
-/// The fixture with the members at these pointers replaced; `null` takes an optional section away.
+/// The fixture with the members at these pointers replaced; `null` removes an optional section.
 fn contract(changes: &[(&str, Value)]) -> ToolContract {
     let fixture = include_str!("../../tests/fixtures/book_room.yaml");
     let mut contract: Value = json!(document::read::<ToolContract>("book_room.yaml", fixture).unwrap());
@@ -67,7 +67,7 @@ fn proposal(arguments: impl Into<Bytes>) -> Proposal {
     }
 }
 
-/// Time that passes by one microsecond whenever somebody looks.
+/// A clock that advances by one microsecond whenever it is read.
 struct Ticks(AtomicU64);
 
 impl Stopwatch for Ticks {
@@ -92,7 +92,7 @@ fn passed(contract: &Arc<CompiledContract>, arguments: &Value) -> Permit {
     call(contract, arguments.to_string()).0.unwrap()
 }
 
-/// What is asked here draws nothing.
+/// Clears a call that draws nothing.
 fn cleared(permit: Permit) -> Cleared {
     Cleared::for_question(permit)
 }

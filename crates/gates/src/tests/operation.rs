@@ -1,4 +1,4 @@
-//! What a client says about its operation: taken, agreed, limited, and never sent on.
+//! What a client says about its operation: accepted, consistent, limited, and never sent on.
 
 use serde_json::{Value, json};
 use servanda_contract::{GateName, OperationKeys, Proposal, Refusal, TaxonomyClass};
@@ -12,12 +12,12 @@ const READ_ONLY: [(&str, &str); 3] = [
     ("/transactional/semantics", r#""read_only""#),
 ];
 
-#[expect(clippy::unnecessary_wraps, reason = "what a client may say or not")]
+#[expect(clippy::unnecessary_wraps, reason = "a client may leave it out")]
 fn text(text: &str) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// Where something can be said.
+/// A place where a client can say something.
 type Place = (fn(&mut OperationKeys, &str), &'static str);
 
 fn saying(keys: OperationKeys, arguments: &Value) -> Proposal {
@@ -59,7 +59,7 @@ fn a_key_wins_over_an_operation_and_that_over_a_step() {
     for (keys, said) in table {
         assert_eq!(operation(keys.clone(), &booking(&json!({}))).identity(), said.as_ref(), "{keys:?}");
     }
-    assert_eq!(operation(all, &booking(&json!({}))).operation_id(), Some("o"), "it is passed on all the same");
+    assert_eq!(operation(all, &booking(&json!({}))).operation_id(), Some("o"), "it is still passed on");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What is kept about an effect so that it can be sent again tomorrow.
+//! What is stored about an effect so that it can be sent again tomorrow.
 
 use serde_json::{Value, json};
 use servanda_contract::CallId;
@@ -32,7 +32,7 @@ fn resources_are_named_by_the_arguments() {
 }
 
 #[test]
-fn the_key_of_an_upstream_is_the_effects_and_nobody_elses() {
+fn the_upstream_key_belongs_to_one_effect_only() {
     let one = ordered(&[], given("k")).upstream_key;
     assert_eq!(one, ordered(&[], given("k")).upstream_key);
     assert_eq!(one.len(), 64);
@@ -60,7 +60,7 @@ fn effects_are_remembered_as_long_as_the_contract_says_and_an_hour_at_the_least(
 }
 
 #[test]
-fn an_answer_is_kept_where_somebody_can_ask_for_it_again() {
+fn an_answer_is_kept_if_a_client_can_ask_for_it_again() {
     let call = || ClientKey::Call(CallId::from("call_1".to_owned()));
     assert!(ordered(&[], given("k")).keeps_answer);
     assert!(!ordered(&[], call()).keeps_answer);

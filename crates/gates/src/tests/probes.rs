@@ -1,4 +1,4 @@
-//! What a contract wants to have looked at: which calls are chosen, and what read-only tools are asked.
+//! Probes of a contract: which calls are sampled, and what read-only tools are asked.
 
 use std::sync::{Arc, LazyLock};
 
@@ -30,7 +30,7 @@ fn reader(properties: &Value) -> Arc<CompiledContract> {
     ])
 }
 
-/// Contracts that have ever more of their calls looked at.
+/// Contracts with increasing sample rates.
 static SAMPLED: LazyLock<Vec<Arc<CompiledContract>>> = LazyLock::new(|| {
     let of = |percent: u8| {
         admitted(&[("/probes", json!({ "sample_percent": percent, "list": [{ "name": "x", "path": "/x" }] }))])
@@ -39,7 +39,8 @@ static SAMPLED: LazyLock<Vec<Arc<CompiledContract>>> = LazyLock::new(|| {
 });
 
 proptest! {
-    /// The same call is always chosen alike, and whoever is chosen is chosen too where more are.
+    /// The same call is always sampled alike, and a call that is sampled at one rate is sampled at every higher
+    /// rate.
     #[test]
     fn which_calls_are_chosen_follows_from_their_ids(id in "\\PC{0,40}") {
         let id = CallId::from(id);
@@ -51,7 +52,7 @@ proptest! {
 }
 
 #[test]
-fn so_many_of_a_hundred_are_chosen() {
+fn the_sample_rate_is_kept() {
     let contract = admitted(&[("/probes", json!({ "sample_percent": 25, "list": [{ "name": "x", "path": "/x" }] }))]);
     let chosen =
         (0..10_000).filter(|number| contract.probes().is_sampled(&CallId::from(format!("call_{number}")))).count();
@@ -72,7 +73,7 @@ fn a_tool_is_asked_with_what_the_call_is_about() {
     );
 }
 
-/// Nothing of a call comes into a query: what looks like a placeholder there is text.
+/// Nothing of a call gets into a query: what looks like a placeholder there is text.
 #[test]
 fn a_query_is_sent_as_it_is_written_to_the_one_argument_that_takes_it() {
     let sql = |kind: &str| json!({ "type": "string", "x-effect": kind });

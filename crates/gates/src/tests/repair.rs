@@ -30,7 +30,7 @@ fn arguments(text: &str) -> Digest {
     Digest::compute(DigestDomain::Arguments, &[text.as_bytes()])
 }
 
-/// Plays refusals as (arguments, failing field) and tells why each was stopped.
+/// Plays refusals as (arguments, failing field), and returns why each was stopped.
 fn play(attempts: &[(&str, &str)]) -> Vec<Option<RepairStop>> {
     let mut chain = RepairChain::default();
     let played = attempts.iter().map(|(text, field)| {
@@ -55,7 +55,7 @@ fn the_same_arguments_twice() {
 #[test]
 fn the_same_errors_again_and_again() {
     assert_eq!(play(&[("1", "a"), ("2", "a"), ("3", "a")]), [None, None, Some(RepairStop::SameErrors)]);
-    // Another error in between is progress of a kind; the attempts still end.
+    // A different error in between counts as progress; the attempts still end.
     let expected = [None, None, None, None, Some(RepairStop::AttemptsExhausted)];
     assert_eq!(play(&[("1", "a"), ("2", "a"), ("3", "b"), ("4", "a"), ("5", "a")]), expected);
 }
@@ -75,10 +75,10 @@ fn the_answer_says_so() {
         second.hint,
         "stop repairing: these very arguments were refused before; ask the user for the missing facts, or leave this tool alone"
     );
-    assert_eq!(second.message, "m", "what is wrong is still said");
+    assert_eq!(second.message, "m", "the message still says what is wrong");
 }
 
-/// The engine forgets a chain when a call passes: a new one begins at one.
+/// The engine drops a chain when a call passes: the next chain starts at one.
 #[test]
 fn a_new_chain_begins_anew() {
     let mut chain = RepairChain::default();
@@ -110,7 +110,7 @@ proptest! {
                 prop_assert!(progress.stopped.is_some(), "attempt {} of {}", number, attempts_max);
             }
         }
-        // Memory is bounded by the limit, not by the caller's patience.
+        // The limit bounds the memory, however often a caller repeats.
         let remembered = format!("{chain:?}").matches("sha256:").count();
         prop_assert!(remembered <= usize::try_from(attempts_max.max(1)).unwrap() + 1, "{}", remembered);
     }

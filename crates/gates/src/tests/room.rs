@@ -1,4 +1,5 @@
-//! While the store is running out of room nothing new is begun, by either way to the fence; what was begun goes on.
+//! While the store is running out of room nothing new begins, by either way to the fence; calls under way go
+//! on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,7 +22,7 @@ use servanda_effects::{
 
 const LEASE_MS: u64 = 1_000;
 
-/// A store that says when it has no room.
+/// A store that reports whether it has room.
 #[derive(Debug)]
 struct Full {
     effects: InMemoryEffects,
@@ -62,14 +63,14 @@ impl EffectStore for Full {
     }
 }
 
-/// Whether it was begun, or why not.
+/// Begins a call. The error says why it was not begun.
 fn begun(store: &Full, changes: &[(&str, Value)], key: &str) -> Result<(), Box<NotFenced>> {
     let permit = passed(&admitted(changes), &booking(&json!({})));
     let intent = intent(&permit, ClientKey::Given(key.to_owned()));
     now(begin(cleared(permit), intent, LEASE_MS, store)).map(drop)
 }
 
-/// One that is fenced at once, and one that asks something first.
+/// One contract that is fenced at once, and one with a precondition.
 fn ways() -> [Vec<(&'static str, Value)>; 2] {
     let asks = json!([{
         "id": "free", "tool": "office.room", "arguments": { "id": "{room}" },
@@ -111,7 +112,7 @@ fn a_key_that_was_used_is_answered_as_ever() {
     let target = EffectTarget::Id(effect.id.clone());
     now(store.apply(EffectChange { target, event, record: None, quarantine: None, notices: Vec::new() })).unwrap();
     assert_eq!(reply().0, EffectReply::Replay(answer));
-    // What cannot be looked up is not said to be new.
+    // A key that cannot be looked up is not reported as new.
     store.unreadable.store(true, Ordering::Relaxed);
     let NotFencedReason::NotOnRecord(refusal) = begun(&store, &[], "k").unwrap_err().why else {
         panic!("it is not on record")

@@ -1,4 +1,5 @@
-//! The state gate: a tool in its time, questions as the contract asks them, and no way to the upstream without answers.
+//! The state gate: a tool that is still served, queries as the contract states them, and no way to the upstream
+//! without answers.
 
 use serde_json::{Value, json};
 use servanda_contract::{GateName, Proposal, TaxonomyClass, Timestamp, refusal::EffectKnowledge, taxonomy::NextAction};
@@ -45,7 +46,7 @@ fn claimed(permit: Permit, effects: &InMemoryEffects) -> Claimed {
     }
 }
 
-/// Everything it wants to know is as it should be, and it costs nothing.
+/// A claimed call whose preconditions hold and that costs nothing.
 fn funded(claimed: Claimed) -> Funded {
     now(fund(claimed.judge(&[Ok(yes())]).unwrap(), &budgets())).unwrap()
 }
@@ -99,7 +100,7 @@ fn questions_are_the_contract_s_with_the_arguments_of_the_call() {
 }
 
 #[test]
-fn what_is_absent_is_left_out_of_the_question() {
+fn an_absent_argument_is_left_out_of_the_question() {
     let questions = claimed(permit(), &effects()).questions();
     let arguments: Value = serde_json::from_slice(&questions[0].arguments).unwrap();
     assert_eq!(arguments.get("seats"), None);
@@ -121,7 +122,7 @@ fn a_claim_becomes_a_dispatch_when_everything_holds() {
 }
 
 #[test]
-fn what_does_not_hold_or_was_not_answered_is_refused() {
+fn a_precondition_that_does_not_hold_or_has_no_answer_is_refused() {
     let table = [
         (
             vec![Ok(json!({ "free": false, "room": "room_1" }))],
@@ -131,7 +132,7 @@ fn what_does_not_hold_or_was_not_answered_is_refused() {
         (vec![Ok(json!({ "free": true, "room": "room_2" }))], TaxonomyClass::StaleState, "the room is taken"),
         (vec![Ok(json!({}))], TaxonomyClass::DependencyUnavailable, "cannot be decided"),
         (vec![Err("it is down".to_owned())], TaxonomyClass::DependencyUnavailable, "it is down"),
-        (Vec::new(), TaxonomyClass::DependencyUnavailable, "nobody asked"),
+        (Vec::new(), TaxonomyClass::DependencyUnavailable, "no tool was asked"),
     ];
     for (answers, class, message) in table {
         let refusal = claimed(permit(), &effects()).judge(&answers).unwrap_err();
@@ -174,7 +175,7 @@ fn there_is_no_way_around_the_questions() {
     );
 }
 
-/// A zombie: the claim was taken over, and what was judged before is worth nothing.
+/// A zombie: the claim was taken over, and the earlier judgement is worth nothing.
 #[test]
 fn a_claim_that_was_taken_over_lets_nothing_out() {
     let effects = effects();

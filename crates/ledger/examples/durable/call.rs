@@ -18,7 +18,7 @@ use servanda_ledger::Ledger;
 const ANSWER: &[u8] =
     br#"{"content":[{"type":"text","text":"paid"}],"structuredContent":{"payment":"p-1","state":"paid"}}"#;
 
-/// What of a call is written at its beginning.
+/// The parts of a call that are written when it begins, already encoded.
 #[derive(Debug, Clone)]
 pub(crate) struct Encoded {
     pub(crate) body: String,
@@ -26,7 +26,7 @@ pub(crate) struct Encoded {
     pub(crate) record: Vec<u8>,
 }
 
-/// When a call is made, and for how long its key is remembered with its answer.
+/// When a call is made, and how long its key and its answer are remembered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terms {
     pub(crate) received_ms: u64,
@@ -35,7 +35,8 @@ pub(crate) struct Terms {
 
 const USUAL: Terms = Terms { received_ms: 1_800_000_000_000, dedup_window_ms: 3_600_000 };
 
-/// What of a call is written at its beginning. The record is read from a ledger that has made such a call.
+/// Encodes the parts of a call that are written when it begins. The record is read from a ledger that has made
+/// such a call.
 pub(crate) async fn encoded(folder: &Path) -> Encoded {
     let path = folder.join("one.db");
     let ledger = Arc::new(Ledger::open(&path).unwrap());
@@ -49,12 +50,13 @@ pub(crate) async fn encoded(folder: &Path) -> Encoded {
     Encoded { body: serde_json::to_string(&effect).unwrap(), arguments: effect.order.arguments, record }
 }
 
-/// Its intent is durable before bytes would leave, its end before it would be answered.
+/// Makes one call: its intent is durable before bytes would leave, and its end is durable before it would be
+/// answered.
 pub(crate) async fn call(ledger: Arc<Ledger>) {
     call_on(ledger, USUAL).await;
 }
 
-/// The same on other terms.
+/// Makes one call with the given times.
 pub(crate) async fn call_on(ledger: Arc<Ledger>, terms: Terms) {
     let call_id = CallId::new();
     let first = begin(&call_id, terms);

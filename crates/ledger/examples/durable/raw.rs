@@ -1,5 +1,5 @@
-//! An effect and a record, put into tables like the ledger's: already encoded, and without anything being read, decided or
-//! compared. As many writers as the ledger has take what has queued up.
+//! Inserts an effect and a record into tables like the ledger's. Both are already encoded, and nothing is read,
+//! decided or compared. There are as many writers as the ledger has, and each takes what has queued up.
 
 use std::{
     path::Path,
@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::call::Encoded;
 
-/// As in the ledger.
+/// The same value as in the ledger.
 const BATCH_MAX: usize = 512;
 const QUEUE_MAX: usize = 8_192;
 const POSTGRES_WRITERS: usize = 2;
@@ -31,7 +31,7 @@ pub(crate) struct Raw {
 }
 
 impl Raw {
-    /// Inserts an effect's row and a record's, and waits until they are durable.
+    /// Inserts an effect row and a record row, and waits until they are durable.
     pub(crate) fn insert(&self) -> impl Future<Output = ()> + Send + 'static {
         let shard = self.next.fetch_add(1, Ordering::Relaxed) % self.queues.len();
         let queue = self.queues.get(shard).cloned().unwrap();
@@ -42,7 +42,7 @@ impl Raw {
         }
     }
 
-    /// Into a file that a ledger has made its tables in.
+    /// Inserts into a file in which a ledger has made its tables.
     pub(crate) async fn file(path: &Path, encoded: Encoded) -> Self {
         Ledger::open_guarded(path, &LedgerGuard::default()).unwrap().close().await;
         let mut connection = rusqlite::Connection::open(path).unwrap();
@@ -69,7 +69,7 @@ impl Raw {
         Self { queues: vec![queue], next: AtomicUsize::new(0) }
     }
 
-    /// Into copies of the tables and indexes that a ledger has made on that server.
+    /// Inserts into copies of the tables and indexes that a ledger has made on that server.
     pub(crate) async fn server(url: &str, encoded: Encoded) -> Self {
         let encoded = Arc::new(encoded);
         let mut queues = Vec::new();

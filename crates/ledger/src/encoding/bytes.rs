@@ -1,11 +1,13 @@
-//! The smallest parts of the stored encoding: numbers, texts and fields. What the fields mean is not known here.
+//! The smallest parts of the stored encoding: numbers, texts and fields. This module does not know what the
+//! fields mean.
 //!
-//! A number is a LEB128 varint in its shortest form. A text says its form: as it is, or as the bytes of its hex digits, because most
-//! identifiers are hex and take half the room so. A field is its tag, its length and its content.
+//! A number is a LEB128 varint in its shortest form. A text says its form: plain, or packed as the bytes of its
+//! hex digits, because most identifiers are hex and packing halves their size. A field is its tag, its length
+//! and its content.
 
 use servanda_contract::{Digest, digest::hex};
 
-/// Hex digits from which packing a text is worth it.
+/// A text with at least this many hex digits is worth packing.
 const PACKED_DIGITS_MIN: usize = 16;
 /// Digits of each group of a UUID.
 const UUID_GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
@@ -16,7 +18,7 @@ const HEX: u64 = 1;
 const PREFIXED_HEX: u64 = 2;
 const UUID: u64 = 3;
 
-/// Bytes that are not what they should be.
+/// Bytes that cannot be decoded, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MalformedBytes(pub(super) &'static str);
 
@@ -45,7 +47,7 @@ impl Encoder {
         self.bytes.push(low_bits(number));
     }
 
-    /// The distance of a number from another, in either direction.
+    /// Writes the signed distance of a number from another.
     pub(super) fn distance(&mut self, number: u64, from: u64) {
         let distance = number.wrapping_sub(from).cast_signed();
         self.number(((distance << 1) ^ (distance >> 63)).cast_unsigned());
@@ -80,11 +82,11 @@ impl Encoder {
         texts.for_each(|text| self.text(text));
     }
 
-    /// A field: its content is whatever `write` appends.
+    /// Writes a field. Its content is whatever `write` appends.
     pub(super) fn field(&mut self, tag: u8, write: impl FnOnce(&mut Self)) {
         self.byte(tag);
         let start = self.bytes.len();
-        // Room for the length of nearly every field, so that its content need not be moved.
+        // One byte is enough for the length of nearly every field, so that its content need not be moved.
         self.byte(0);
         write(self);
         let length = (self.bytes.len() - start - 1) as u64;
@@ -98,7 +100,7 @@ impl Encoder {
         }
     }
 
-    /// The bytes of hex digits, two by two.
+    /// Writes hex digits as bytes, two digits each.
     fn packed(&mut self, digits: &str) {
         let (pairs, _) = digits.as_bytes().as_chunks::<2>();
         self.bytes.extend(pairs.iter().map(|[high, low]| digit_value(*high) << 4 | digit_value(*low)));
@@ -123,7 +125,7 @@ impl<'a> Decoder<'a> {
         std::mem::take(&mut self.rest)
     }
 
-    /// Nothing may be left.
+    /// Fails if bytes are left.
     pub(super) fn end(&self) -> Result<(), MalformedBytes> {
         if self.is_at_end() { Ok(()) } else { Err(MalformedBytes("a field is longer than its content")) }
     }
@@ -144,7 +146,7 @@ impl<'a> Decoder<'a> {
             }
             number |= bits << shift;
             if byte & 0x80 == 0 {
-                // One number has one form, so that equal records are equal bytes.
+                // A number has only one form, so that equal records are equal bytes.
                 let is_shortest = byte != 0 || shift == 0;
                 return is_shortest.then_some(number).ok_or(MalformedBytes("a number is longer than it has to be"));
             }
@@ -152,7 +154,7 @@ impl<'a> Decoder<'a> {
         Err(MalformedBytes("a number is too long"))
     }
 
-    /// A number by its distance from another.
+    /// Reads a number by its distance from another.
     pub(super) fn distance(&mut self, from: u64) -> Result<u64, MalformedBytes> {
         let folded = self.number()?;
         let distance = (folded >> 1) ^ (folded & 1).wrapping_neg();
@@ -190,7 +192,7 @@ impl<'a> Decoder<'a> {
                 Ok(format!("{prefix}_{}", hex(self.take(length)?)))
             }
             _ if length == 16 => Ok(hyphenated(&hex(self.take(length)?))),
-            _ => Err(MalformedBytes("a UUID has another length")),
+            _ => Err(MalformedBytes("a UUID has the wrong length")),
         }
     }
 
@@ -199,7 +201,7 @@ impl<'a> Decoder<'a> {
         (0..count).map(|_| self.text()).collect()
     }
 
-    /// The next field: its tag and its content.
+    /// Reads the next field: its tag and its content.
     pub(super) fn field(&mut self) -> Result<(u8, Self), MalformedBytes> {
         let tag = self.byte()?;
         let length = self.number()?;
@@ -207,7 +209,8 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// FNV-1a over all bytes: it tells every change of one byte, and that something is cut off, and is no help against malice.
+/// FNV-1a over all bytes. It detects every change of one byte and every truncation, but does not protect
+/// against malice.
 pub(super) fn check_sum(bytes: &[u8]) -> [u8; 4] {
     let mix = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
     bytes.iter().fold(0x811c_9dc5, mix).to_le_bytes()
@@ -221,7 +224,7 @@ fn low_bits(number: u64) -> u8 {
     number.to_le_bytes().first().map_or(0, |byte| byte & 0x7f)
 }
 
-/// Whether a text is enough lower-case hex digits, two by two.
+/// Whether a text is an even number of lower-case hex digits, and enough of them.
 fn is_packable(text: &str) -> bool {
     text.len() >= PACKED_DIGITS_MIN && text.len().is_multiple_of(2) && text.bytes().all(is_digit)
 }
@@ -235,7 +238,7 @@ fn digit_value(digit: u8) -> u8 {
     if digit.is_ascii_digit() { digit - b'0' } else { digit - b'a' + 10 }
 }
 
-/// Whether a text is a UUID as it is usually written.
+/// Whether a text is a UUID in its usual form.
 fn is_uuid(text: &str) -> bool {
     const LENGTH: usize = 36;
     text.len() == LENGTH

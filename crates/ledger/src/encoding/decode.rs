@@ -1,4 +1,5 @@
-//! Records from their stored form. Bytes that are cut off or changed give an error that says why, and never a part of a record.
+//! Decodes stored records. Truncated or changed bytes give an error that says why, and never a part of a
+//! record.
 
 use servanda_contract::{
     CallId, CallRecord, Digest, Refusal, TaxonomyClass, Timestamp,
@@ -17,7 +18,8 @@ use crate::LedgerError;
 
 const NOT_RECEIVED: MalformedBytes = MalformedBytes("it has no time of receipt");
 
-/// The entries that a stored record refers to. A record that cannot be read refers to none: decoding it says why.
+/// The dictionary entries that a stored record refers to. A record that cannot be read refers to none: decoding
+/// it says why.
 pub(crate) fn entries_of(stored: &[u8]) -> Vec<DictionaryEntryId> {
     let mut found = Vec::new();
     let mut fields = Decoder::new(stored.split_last_chunk::<4>().map_or(&[][..], |(fields, _)| fields));
@@ -32,7 +34,7 @@ pub(crate) fn entries_of(stored: &[u8]) -> Vec<DictionaryEntryId> {
     found
 }
 
-/// The record of a call from its stored form.
+/// Decodes the record of a call.
 pub(crate) fn decode(call_id: &str, stored: &[u8], entries: &DictionaryEntries) -> Result<CallRecord, LedgerError> {
     read(call_id, stored, entries).map_err(|unreadable| {
         let call_id = call_id.to_owned();
@@ -49,7 +51,7 @@ pub(crate) fn decode(call_id: &str, stored: &[u8], entries: &DictionaryEntries) 
 /// Why a stored record cannot be read.
 #[derive(Debug)]
 enum RecordDecodeError {
-    /// It has a version that is not known here.
+    /// It has a version that this servanda does not know.
     Newer(u8),
     Malformed(MalformedBytes),
     Reason(String),
@@ -75,7 +77,7 @@ fn read(call_id: &str, stored: &[u8], entries: &DictionaryEntries) -> Result<Cal
     }
     let (stored, check) = stored.split_last_chunk().ok_or(MalformedBytes("it ends too early"))?;
     if *check != check_sum(stored) {
-        return Err(MalformedBytes("it is not as it was written").into());
+        return Err(MalformedBytes("its check sum does not match").into());
     }
     let mut fields = Decoder::new(stored);
     fields.byte()?;
@@ -89,7 +91,7 @@ fn read(call_id: &str, stored: &[u8], entries: &DictionaryEntries) -> Result<Cal
     while !fields.is_at_end() {
         let (tag, mut content) = fields.field()?;
         if tag <= before {
-            return Err(MalformedBytes("its fields are not in their order").into());
+            return Err(MalformedBytes("its fields are out of order").into());
         }
         before = tag;
         read.take(tag, &mut content, entries)?;
@@ -98,7 +100,7 @@ fn read(call_id: &str, stored: &[u8], entries: &DictionaryEntries) -> Result<Cal
     read.finish()
 }
 
-/// A record as far as it was read: what every record has may still be missing.
+/// A record while it is being read. Required fields may still be missing.
 #[derive(Debug, Default)]
 struct PartialRecord {
     call_id: String,
@@ -110,7 +112,7 @@ struct PartialRecord {
     received_ms: Option<u64>,
     outcome: Option<Outcome>,
     policy: Option<PolicyRecord>,
-    /// What a record may be without.
+    /// The fields that a record may lack.
     rest: OptionalFields,
 }
 
@@ -166,7 +168,7 @@ impl PartialRecord {
             }
             tag::POLICY_DETAIL => self.policy = Some(parts::with_detail(self.policy.take(), json(from)?)?),
             tag::QUESTIONS => rest.questions = json(from)?,
-            _ => return Err(MalformedBytes("it has a field that is not known").into()),
+            _ => return Err(MalformedBytes("it has an unknown field").into()),
         }
         Ok(())
     }
@@ -204,11 +206,11 @@ impl PartialRecord {
     }
 }
 
-/// The content of the entry that a field refers to.
+/// The content of the dictionary entry that a field refers to.
 fn entry<'a>(from: &mut Decoder<'_>, entries: &'a DictionaryEntries) -> Result<&'a [u8], MalformedBytes> {
     entries
         .get(DictionaryEntryId(from.array()?))
-        .ok_or(MalformedBytes("it refers to an entry of the dictionary that is not there"))
+        .ok_or(MalformedBytes("it refers to a dictionary entry that is missing"))
 }
 
 fn json<T: serde::de::DeserializeOwned>(from: &mut Decoder<'_>) -> Result<T, serde_json::Error> {

@@ -1,24 +1,26 @@
-//! The dictionary of records: what many records have in common is stored once, and a record refers to it.
+//! The dictionary of records: content that many records share is stored once, and records refer to it.
 //!
-//! An entry is known by the digest of its content, so that no store has to hand out numbers, several gateways never disagree, and an entry
-//! that a database lost is missed and never mistaken for another. Only what operators and issuers of credentials decide becomes an entry
-//! (contracts, and the policies, scopes and groups of a decision), never a text of a client's choice. An entry is never changed and never
-//! removed, so there is a maximum; beyond it records carry the same content themselves.
+//! An entry is identified by the digest of its content. So no store has to hand out numbers, several gateways
+//! never disagree, and an entry that a database lost is reported as missing and never mistaken for another.
+//! Only content that operators and issuers of credentials decide becomes an entry (contracts, and the policies,
+//! scopes and groups of a decision), never a text that a client chose. Entries are never changed and never
+//! removed, so their number is limited; beyond the limit, records carry the content themselves.
 
 use std::collections::{HashMap, HashSet};
 
 use servanda_contract::{Digest, digest::DigestDomain};
 
-/// Entries that a store has at most, by what one process can tell.
+/// The most entries that a store has, as far as one process can tell.
 pub(crate) const ENTRIES_MAX: u64 = 50_000;
-/// Bytes of an entry; what is longer stays in its record.
+/// The most bytes of an entry; longer content stays in its record.
 const ENTRY_BYTES_MAX: usize = 4 << 10;
 
-/// What an entry is known by: 128 bits, because upstreams have a say in some of the content.
+/// The id of an entry: 128 bits, because upstreams control some of the content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct DictionaryEntryId(pub(crate) [u8; 16]);
 
-/// The dictionary as a writer has it: which entries it knows to be stored, and which have to be stored with the next batch.
+/// The dictionary of a writer: which entries are known to be stored, and which have to be stored with the next
+/// batch.
 #[derive(Debug, Default)]
 pub(crate) struct Dictionary {
     known: HashMap<Box<[u8]>, DictionaryEntryId>,
@@ -26,7 +28,7 @@ pub(crate) struct Dictionary {
     room: u64,
 }
 
-/// Entries as a reader has them.
+/// The dictionary entries of a reader.
 #[derive(Debug, Default)]
 pub(crate) struct DictionaryEntries {
     found: HashMap<DictionaryEntryId, Vec<u8>>,
@@ -40,12 +42,12 @@ impl DictionaryEntryId {
 }
 
 impl Dictionary {
-    /// Of a store that has so many entries.
+    /// The dictionary of a store that has this many entries.
     pub(crate) fn with_stored(count: u64) -> Self {
         Self { room: ENTRIES_MAX.saturating_sub(count), ..Self::default() }
     }
 
-    /// The entry of this content; none if the content has to stay in its record.
+    /// The entry for this content; none if the content has to stay in its record.
     pub(crate) fn refer(&mut self, content: &[u8]) -> Option<DictionaryEntryId> {
         if let Some(known) = self.known.get(content) {
             return Some(*known);
@@ -60,19 +62,19 @@ impl Dictionary {
         Some(id)
     }
 
-    /// What has to be stored before, or together with, the records that were encoded so far.
+    /// Entries that have to be stored before, or together with, the records that were encoded so far.
     pub(crate) fn fresh(&self) -> &[(DictionaryEntryId, Box<[u8]>)] {
         &self.fresh
     }
 
-    /// What was fresh is stored.
+    /// Marks the fresh entries as stored.
     pub(crate) fn stored(&mut self) {
         self.fresh.clear();
     }
 }
 
 impl DictionaryEntries {
-    /// Those of some entries that are not here yet.
+    /// The wanted entries that have not been read yet.
     pub(crate) fn missing(&self, wanted: impl IntoIterator<Item = DictionaryEntryId>) -> Vec<DictionaryEntryId> {
         let missing: HashSet<DictionaryEntryId> =
             wanted.into_iter().filter(|id| !self.found.contains_key(id)).collect();
@@ -110,7 +112,7 @@ mod tests {
         assert!(full.refer(&vec![0; ENTRY_BYTES_MAX + 1]).is_none());
         let last = full.refer(b"last").unwrap();
         assert!(full.refer(b"one more").is_none());
-        assert_eq!(full.refer(b"last"), Some(last), "what is stored is still referred to");
+        assert_eq!(full.refer(b"last"), Some(last), "stored entries are still referred to");
     }
 
     #[test]

@@ -1,11 +1,13 @@
-//! How the record of a call is stored, for every store alike: a version, then fields in the order of their tags, then a check sum.
+//! The stored form of a call's record, for every store alike: a version, then fields in the order of their
+//! tags, then a check sum.
 //!
-//! The writer encodes, off the path of the call. An identifier is its bytes, a time its distance from the time of receipt, a name of ours
-//! its number, and what many records have in common is an entry of the [`dictionary`]. What few records have (a refusal, a price, questions)
-//! is JSON inside its field. What is absent takes no room. The id of the call is not part of it: the row has that.
+//! The writer encodes, so that no call waits for it. An identifier is stored as its bytes, a time as its
+//! distance from the time of receipt, one of our names as its number, and content that many records share as an
+//! entry of the [`dictionary`]. Parts that few records have (a refusal, a price, questions) are JSON inside
+//! their field. An absent field takes no room. The id of the call is not part of the encoding: the row has it.
 //!
-//! Records of earlier versions are JSON as a whole; they are read by `codec`. A field is never given another meaning: a change of the
-//! shape is a new version, and a version that is not known is refused.
+//! Records of earlier versions are JSON as a whole; `codec` reads them. A field never gets another meaning: a
+//! change of the form is a new version, and an unknown version is refused.
 
 mod bytes;
 mod decode;
@@ -57,7 +59,7 @@ mod tag {
     pub(super) const QUESTIONS: u8 = 29;
 }
 
-/// Encodes a record; what the dictionary takes is only referred to.
+/// Encodes a record. Content that goes to the dictionary is only referred to.
 pub(crate) fn encode(record: &CallRecord, dictionary: &mut Dictionary) -> Result<Vec<u8>, LedgerError> {
     let mut encoder = Encoder::default();
     encoder.byte(ENCODING_VERSION);
@@ -69,7 +71,7 @@ pub(crate) fn encode(record: &CallRecord, dictionary: &mut Dictionary) -> Result
     Ok(encoder.bytes)
 }
 
-/// Every field is named, so that one that the record gets cannot be forgotten.
+/// The pattern names every field, so that the compiler reports a new field that is not encoded.
 fn write(record: &CallRecord, to: &mut Encoder, dictionary: &mut Dictionary) -> Result<(), serde_json::Error> {
     let CallRecord {
         record_version: _,

@@ -1,5 +1,5 @@
-//! The numbers that stand for names in stored records. A number is never given to another name, and a name that the contract gets has to
-//! get one here, else this does not compile.
+//! The numbers that stand for names in stored records. A number is never reused for another name. A name that
+//! is added to the contract needs a number here, else this does not compile.
 
 use servanda_contract::{
     GateName, TaxonomyClass,
@@ -17,7 +17,7 @@ pub(super) trait StoredAsNumber: Sized {
 
 /// The name that the next byte stands for.
 pub(super) fn named<T: StoredAsNumber>(from: &mut Decoder<'_>) -> Result<T, MalformedBytes> {
-    T::from_stored(from.byte()?).ok_or(MalformedBytes("it has a name that is not known"))
+    T::from_stored(from.byte()?).ok_or(MalformedBytes("it has an unknown name"))
 }
 
 macro_rules! numbered {

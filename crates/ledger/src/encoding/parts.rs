@@ -1,4 +1,4 @@
-//! The parts of a record that have parts themselves: caller, tool and contract, verdicts, policy.
+//! The composite parts of a record: caller, tool and contract, verdicts, policy.
 
 use servanda_contract::{
     Caller,
@@ -13,13 +13,13 @@ use super::{
     tag, write_json, write_text,
 };
 
-/// What an entry of the dictionary is about, its first byte.
+/// The kind of a dictionary entry, its first byte.
 const CONTRACT_ENTRY: u8 = 1;
 const POLICY_ENTRY: u8 = 2;
-/// Bits that a gate has in the byte that it shares with its decision.
+/// Bits of the gate in the byte that it shares with its decision.
 const GATE_BITS: u8 = 5;
 
-/// A caller as far as it was read.
+/// A caller while it is being read.
 #[derive(Debug, Default)]
 pub(super) struct PartialCaller {
     names: Option<(String, String)>,
@@ -79,7 +79,8 @@ impl PartialCaller {
     }
 }
 
-/// The tool as called. With a contract it is a name of the catalog and goes to the dictionary; without one it is the client's text.
+/// Writes the tool as called. With a contract it is a name from the catalog and goes to the dictionary; without
+/// one it is the client's own text and stays in the record.
 pub(super) fn write_tool(
     tool: &str,
     contract: Option<&ContractReference>,
@@ -126,7 +127,7 @@ impl PartialTool {
     }
 }
 
-/// Each verdict is the gate and its decision in one byte, and how long it took.
+/// Writes each verdict as one byte for gate and decision, followed by its duration.
 pub(super) fn write_verdicts(verdicts: &[Verdict], to: &mut Encoder) {
     if verdicts.is_empty() {
         return;
@@ -143,7 +144,7 @@ pub(super) fn read_verdicts(from: &mut Decoder<'_>) -> Result<Vec<Verdict>, Malf
     let mut verdicts = Vec::new();
     while !from.is_at_end() {
         let both = from.byte()?;
-        let unknown = || MalformedBytes("it has a verdict that is not known");
+        let unknown = || MalformedBytes("it has an unknown verdict");
         verdicts.push(Verdict {
             gate: StoredAsNumber::from_stored(both & ((1 << GATE_BITS) - 1)).ok_or_else(unknown)?,
             decision: StoredAsNumber::from_stored(both >> GATE_BITS).ok_or_else(unknown)?,
@@ -153,8 +154,8 @@ pub(super) fn read_verdicts(from: &mut Decoder<'_>) -> Result<Vec<Verdict>, Malf
     Ok(verdicts)
 }
 
-/// What operators and issuers decide goes to the dictionary; what the client said of this one call, and what policies in shadow said, is
-/// beside it.
+/// Writes what operators and issuers decide to the dictionary. What the client said in this one call, and what
+/// shadow policies said, stays in the record.
 pub(super) fn write_policy(
     policy: &PolicyRecord,
     to: &mut Encoder,
@@ -202,10 +203,10 @@ pub(super) fn read_policy_entry(from: &mut Decoder<'_>) -> Result<PolicyRecord, 
     Ok(policy)
 }
 
-/// Both halves of what a record says about policies.
+/// Joins the two halves of a policy record.
 pub(super) fn with_detail(terms: Option<PolicyRecord>, detail: PolicyRecord) -> Result<PolicyRecord, MalformedBytes> {
     let PolicyRecord { by, scopes, groups, .. } =
-        terms.ok_or(MalformedBytes("it has no policies for what it says of them"))?;
+        terms.ok_or(MalformedBytes("it has policy details but no policies"))?;
     Ok(PolicyRecord { by, scopes, groups, ..detail })
 }
 
@@ -213,10 +214,10 @@ fn truth(from: &mut Decoder<'_>) -> Result<bool, MalformedBytes> {
     match from.byte()? {
         0 => Ok(false),
         1 => Ok(true),
-        _ => Err(MalformedBytes("it has a truth that is neither")),
+        _ => Err(MalformedBytes("it has a boolean that is neither true nor false")),
     }
 }
 
 fn expect_kind(from: &mut Decoder<'_>, kind: u8) -> Result<(), MalformedBytes> {
-    if from.byte()? == kind { Ok(()) } else { Err(MalformedBytes("it refers to another kind of entry")) }
+    if from.byte()? == kind { Ok(()) } else { Err(MalformedBytes("it refers to the wrong kind of dictionary entry")) }
 }

@@ -20,7 +20,7 @@ use crate::{
     tests::samples::{read_record, record},
 };
 
-/// The entries of a dictionary whose batch is stored.
+/// The entries of a dictionary after its batch was stored.
 fn stored(dictionary: &Dictionary) -> DictionaryEntries {
     let mut entries = DictionaryEntries::default();
     for (id, content) in dictionary.fresh() {
@@ -185,7 +185,7 @@ proptest! {
         prop_assert_eq!(decode(record.call_id.as_str(), &bytes, &entries).unwrap(), record);
     }
 
-    /// Whatever is stored instead, reading it ends, and never with a panic.
+    /// Whatever bytes are stored instead, reading them ends, and never with a panic.
     #[test]
     fn bytes_that_are_no_record_are_refused(mut bytes in vec(any::<u8>(), 0..400), valid_sum in any::<bool>()) {
         if let Some(first) = bytes.first_mut() {
@@ -199,7 +199,7 @@ proptest! {
         prop_assert!(decode("call_x", &bytes, &DictionaryEntries::default()).is_err());
     }
 
-    /// A changed record with a check sum that fits is read or refused, and never with a panic.
+    /// A changed record whose check sum matches is read or refused, and never causes a panic.
     #[test]
     fn a_record_that_was_changed_on_purpose_does_no_harm(place in 1..400_usize, byte in any::<u8>()) {
         let mut dictionary = Dictionary::default();
@@ -241,13 +241,13 @@ fn a_newer_encoding_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn an_entry_that_is_missing_is_told() {
+fn a_missing_entry_is_reported() {
     let bytes = encode(&read_record(1), &mut Dictionary::with_stored(0)).unwrap();
     let error = decode("call_x", &bytes, &DictionaryEntries::default()).unwrap_err();
     assert!(error.to_string().contains("dictionary"), "{error}");
 }
 
-/// What is stored stays readable for as long as it is kept: this may only change with the version.
+/// Stored records stay readable for as long as they are kept: this may only change together with the version.
 #[test]
 fn the_stored_record_is_golden() {
     let mut dictionary = Dictionary::with_stored(0);
@@ -275,7 +275,7 @@ fn names_keep_their_numbers() {
 }
 
 #[test]
-fn a_client_fills_the_dictionary_with_nothing() {
+fn a_client_cannot_add_to_the_dictionary() {
     let mut dictionary = Dictionary::with_stored(0);
     for number in 0..20 {
         let mut refused = record(&format!("call_{number}"), Outcome::Refused, number);

@@ -1,13 +1,14 @@
-//! That a person accepted a ledger which is not the one that was known: who, when, on what evidence, and which time may be lost.
+//! The record that a person accepted a ledger other than the known one: who, when, on what evidence, and which
+//! window may be lost.
 
 use servanda_effects::effect::LostWindow;
 
 use super::LedgerPosition;
 
-/// What a person says who accepts a ledger.
+/// What the person who accepts a ledger states.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdoptionRequest {
-    /// Who.
+    /// The person.
     pub by: String,
     /// What they know about the loss, and from where.
     pub evidence: String,
@@ -15,16 +16,16 @@ pub struct AdoptionRequest {
     pub in_force_ms: u64,
 }
 
-/// What a person says who has looked after the keys of a lost time.
+/// What the person who has dealt with the keys of a lost window states.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LossSettlement {
-    /// Who.
+    /// The person.
     pub by: String,
-    /// What they know it from.
+    /// How they know.
     pub evidence: String,
 }
 
-/// An acceptance as it is kept in the ledger.
+/// An acceptance as the ledger stores it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Adoption {
     /// When.
@@ -35,31 +36,31 @@ pub struct Adoption {
     pub evidence: String,
     /// What was wrong with the ledger.
     pub found: String,
-    /// The ledger that was known, and how far it had come; none if the position file could not be read.
+    /// The id of the known ledger; none if the position file could not be read.
     pub known_id: Option<String>,
-    /// How far it had come.
+    /// How far the known ledger had come.
     pub known_position: Option<u64>,
-    /// The ledger that was there, if there was one with an identity.
+    /// The id of the ledger that was found, if there was one with an identity.
     pub found_id: Option<String>,
-    /// How far that had come.
+    /// How far the found ledger had come.
     pub found_position: Option<u64>,
-    /// The identity it got by being accepted.
+    /// The new identity that the accepted ledger got.
     pub ledger_id: String,
-    /// When the last commit was made that is still there.
+    /// The time of the last commit that is still there.
     pub lost_from_ms: u64,
     /// When the loss was accepted.
     pub lost_until_ms: u64,
-    /// Until when unknown keys of that time are treated as possibly used.
+    /// How long unknown keys of that window are treated as possibly used.
     pub in_force_until_ms: u64,
-    /// When a person settled the lost time as a whole.
+    /// When a person settled the whole lost window.
     pub settled_ms: Option<u64>,
-    /// Who.
+    /// Who settled it.
     pub settled_by: Option<String>,
     /// On what evidence.
     pub settled_evidence: Option<String>,
 }
 
-/// A lost time that no person has settled, and until when it matters.
+/// A lost window that no person has settled, and how long it matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct UnsettledLoss {
     pub(crate) window: LostWindow,
@@ -67,9 +68,9 @@ pub(crate) struct UnsettledLoss {
 }
 
 impl Adoption {
-    /// A ledger is accepted at `now_ms`. What was committed after the last commit that is there is lost; if nothing is there,
-    /// everything since the known ledger was made. `before` was accepted in the ledger whose place it takes: what was lost then and
-    /// is not settled is still lost.
+    /// Accepts a ledger at `now_ms`. Commits after the last one that is still there are lost; if none is there,
+    /// everything since the known ledger was made is lost. `before` lists the acceptances in the ledger that
+    /// this one replaces: a loss recorded there that is not settled stays lost.
     pub(crate) fn new(
         terms: &AdoptionRequest,
         found: String,
@@ -84,7 +85,8 @@ impl Adoption {
         };
         let lost_from_ms = match (known, there) {
             (_, Some(there)) if is_same(there) => there.written_ms,
-            // Of a foreign ledger's commits none says anything about the known one's; but the known one may have followed on it.
+            // The commits of a foreign ledger say nothing about the known one's; but the known ledger may have
+            // replaced the foreign one.
             (Some(known), Some(there)) => known.made_ms.min(there.written_ms),
             (Some(known), None) => known.made_ms,
             (None, _) => 0,
@@ -110,13 +112,13 @@ impl Adoption {
         }
     }
 
-    /// Whether the accepted ledger was, or took the place of, the one of that id.
+    /// Whether the accepted ledger was, or replaced, the one with this id.
     fn came_from(&self, id: &str) -> bool {
         [self.known_id.as_deref(), self.found_id.as_deref()].contains(&Some(id))
     }
 }
 
-/// The lost time that matters at `now_ms`: from the beginning of the first that does to the end of the last.
+/// The lost window that matters at `now_ms`: from the start of the first unsettled loss to the end of the last.
 pub(crate) fn lost_window(lost: &[UnsettledLoss], now_ms: u64) -> Option<LostWindow> {
     let in_force = lost.iter().filter(|lost| now_ms < lost.in_force_until_ms).map(|lost| lost.window);
     in_force.reduce(|all, one| LostWindow {

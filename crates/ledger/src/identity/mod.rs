@@ -1,6 +1,6 @@
-//! Which ledger it is and how far it has come, as the ledger says and as a small file outside it says; and whether the two may
-//! belong together. A ledger that is missing, empty, foreign or older than the file is refused: it would let keys run again
-//! whose calls were acknowledged.
+//! Which ledger it is and how far it has come, according to the ledger and to a small file outside it; and
+//! whether the two belong together. A ledger that is missing, empty, foreign or older than the file is refused,
+//! because it would let keys run again whose calls were acknowledged.
 //!
 //! Deliberately not here: reading or writing a store.
 
@@ -20,46 +20,46 @@ pub(crate) use position_file::{PositionFile, install};
 /// Which ledger it is and how far it has come.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct LedgerPosition {
-    /// Made at random with the ledger.
+    /// Random, made together with the ledger.
     pub ledger_id: String,
-    /// Only grows: with every transaction that writes in a file, with every beat of a gateway in a database.
+    /// Only grows: in a file with every writing transaction, in a database with every heartbeat of a gateway.
     pub position: u64,
-    /// When the last of them was made.
+    /// When it grew last.
     pub written_ms: u64,
     /// When the ledger was made.
     pub made_ms: u64,
 }
 
-/// What the file outside the ledger says.
+/// What the position file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PositionWitness {
     /// There is no such file.
     Nothing,
-    /// There was a ledger, and it had come so far.
+    /// There was a ledger, and it had come this far.
     Known {
         /// At least this far.
         position: LedgerPosition,
-        /// Whether the last process that wrote to it ended as it should.
+        /// Whether the last process that wrote to it ended cleanly.
         ended_cleanly: bool,
     },
     /// There is a file, and it cannot be read.
     Unreadable(String),
 }
 
-/// What is where the ledger should be.
+/// What was found in the ledger's place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FoundLedger {
     /// Nothing.
     Missing,
     /// A file or database without any table.
     Empty,
-    /// Something that is no database, or no sound one.
+    /// Something that is not a database, or a damaged one.
     Unreadable(String),
     /// A ledger.
     Ledger {
         /// Its identity; a ledger of an earlier version has none.
         position: Option<LedgerPosition>,
-        /// The identities whose place it took.
+        /// The ids of the ledgers that it replaced.
         former_ids: Vec<String>,
     },
 }
@@ -67,7 +67,8 @@ pub(crate) enum FoundLedger {
 /// How a ledger is opened.
 #[derive(Debug, Clone, Default)]
 pub struct LedgerGuard {
-    /// The file outside the ledger that says which ledger it is and how far it had come. Without one nothing is compared.
+    /// The file outside the ledger that says which ledger it is and how far it had come. Without it nothing is
+    /// compared.
     pub position_file: Option<PathBuf>,
     /// Whether a ledger of an earlier version is brought up to date.
     pub schema: LedgerSchemaPolicy,
@@ -94,28 +95,28 @@ pub enum LedgerDamage {
     Unreadable(String),
     /// It is another ledger; one of an earlier version has no identity.
     Foreign(Option<String>),
-    /// It is the ledger, as it was before.
+    /// It is the known ledger in an earlier state.
     Behind(u64),
     /// The position file cannot be read.
     Witness(String),
 }
 
-/// A ledger that is refused, with all that is known.
+/// A refused ledger, with everything that is known about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedLedger {
     /// Which ledger, without a password.
     pub place: String,
-    /// The file that knows better.
+    /// The position file that contradicts it.
     pub position_file: PathBuf,
     /// What is wrong.
     pub damage: LedgerDamage,
-    /// What the file says.
+    /// What the position file says.
     pub known: Option<LedgerPosition>,
-    /// What the write-ahead log of a file looks like.
+    /// The state of the file's write-ahead log.
     pub log: Option<String>,
 }
 
-/// Whether what was found may be the ledger that the file knows.
+/// Whether the found ledger may be the one that the position file knows.
 pub(crate) fn judge(witness: &PositionWitness, found: &FoundLedger) -> Result<(), LedgerDamage> {
     let known = match witness {
         PositionWitness::Unreadable(reason) => return Err(LedgerDamage::Witness(reason.clone())),
@@ -134,7 +135,8 @@ pub(crate) fn judge(witness: &PositionWitness, found: &FoundLedger) -> Result<()
                 Ok(())
             }
         }
-        // A person accepted it in place of that one, with the file of another gateway.
+        // A person accepted it in place of the known ledger, through another gateway with a position file of
+        // its own.
         (Some(known), FoundLedger::Ledger { former_ids, .. }) if former_ids.contains(&known.ledger_id) => Ok(()),
         (Some(_), FoundLedger::Ledger { position, .. }) => {
             Err(LedgerDamage::Foreign(position.as_ref().map(|found| found.ledger_id.clone())))
@@ -143,7 +145,7 @@ pub(crate) fn judge(witness: &PositionWitness, found: &FoundLedger) -> Result<()
 }
 
 impl PositionWitness {
-    /// How far the ledger had come, where the file says.
+    /// How far the ledger had come, if the position file says.
     pub fn position(&self) -> Option<&LedgerPosition> {
         match self {
             Self::Known { position, .. } => Some(position),
@@ -153,7 +155,7 @@ impl PositionWitness {
 }
 
 impl LedgerGuard {
-    /// What the file outside says.
+    /// What the position file says.
     pub(crate) fn witness(&self) -> PositionWitness {
         self.position_file.as_deref().map_or(PositionWitness::Nothing, position_file::read)
     }
@@ -167,8 +169,8 @@ impl fmt::Display for LedgerDamage {
             Self::Unreadable(reason) => write!(formatter, "cannot be read ({reason})"),
             Self::Foreign(Some(id)) => write!(formatter, "is another ledger (id {id})"),
             Self::Foreign(None) => formatter.write_str("is an older ledger without an identity"),
-            Self::Behind(position) => write!(formatter, "is older than it was: it is at position {position}"),
-            Self::Witness(_) => formatter.write_str("cannot be compared"),
+            Self::Behind(position) => write!(formatter, "is older than it was last: it is at position {position}"),
+            Self::Witness(_) => formatter.write_str("cannot be compared with its position file"),
         }
     }
 }

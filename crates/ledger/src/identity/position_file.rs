@@ -1,8 +1,9 @@
-//! The file outside the ledger: which ledger there was, and how far it had come. It is small and of a fixed size, so that one
-//! write replaces all of it; it is written after every commit without a sync, which a killed process survives, and synced when
-//! the ledger is checkpointed and when it is closed. After a power cut it may be behind the ledger, never ahead of it.
+//! The position file: which ledger there was, and how far it had come. It is small and has a fixed size, so
+//! that one write replaces all of it. It is written after every commit without a sync, which survives a killed
+//! process, and synced when the ledger is checkpointed and when it is closed. After a power cut it may be
+//! behind the ledger, never ahead of it.
 //!
-//! Several processes write it: each under a lock and only upwards.
+//! Several processes write it, each under a lock and only upwards.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -16,11 +17,11 @@ use std::{
 
 use super::{LedgerPosition, PositionWitness};
 
-/// How long to wait for another process that is writing. After that the write is left to the next commit: being behind is no
-/// alarm, and a process that was stopped in the middle must not stop the others.
+/// How long to wait for another process that is writing. After that, the next commit writes the position
+/// instead: being behind is harmless, and a process that was stopped in the middle must not stop the others.
 const LOCK_ATTEMPTS_MAX: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
-/// Bytes that are read of a file that may be anything.
+/// Bytes that are read from a file that may be anything.
 const FILE_BYTES_MAX: u64 = 4_096;
 const HEADING: &str = "servanda position 1";
 
@@ -33,7 +34,7 @@ pub(crate) struct PositionFile {
     file: Mutex<File>,
 }
 
-/// What a file says. One that another process is just writing is read again.
+/// Reads a position file. If another process is writing it at the moment, it is read again.
 pub(crate) fn read(path: &Path) -> PositionWitness {
     for _ in 0..LOCK_ATTEMPTS_MAX {
         match read_once(path) {
@@ -58,7 +59,8 @@ fn read_once(path: &Path) -> PositionWitness {
 }
 
 impl PositionFile {
-    /// Opens the file of this ledger, making it where there is none, or one of another ledger that a person gave up.
+    /// Opens the position file of this ledger. Makes it if there is none, and replaces one of another ledger
+    /// that a person gave up.
     pub(crate) fn open(path: &Path, position: &LedgerPosition) -> io::Result<Self> {
         let same = matches!(read(path), PositionWitness::Known { position: known, .. } if known.ledger_id == position.ledger_id);
         if !same {
@@ -72,14 +74,14 @@ impl PositionFile {
         Ok(opened)
     }
 
-    /// The ledger has come further.
+    /// Notes that the ledger has come further.
     pub(crate) fn advance(&self, position: u64, written_ms: u64) {
         if let Err(error) = self.write(position, written_ms, false) {
             tracing::error!(file = %self.path.display(), %error, "the ledger's position was not written; a lost commit may go unnoticed");
         }
     }
 
-    /// What was written is durable. A file that was deleted meanwhile is made again.
+    /// Makes what was written durable. A file that was deleted in the meantime is made again.
     pub(crate) fn sync(&self) -> io::Result<()> {
         let mut file = self.file();
         let (there, ours) = (fs::metadata(&self.path), file.metadata()?);
@@ -95,7 +97,7 @@ impl PositionFile {
         file.sync_data()
     }
 
-    /// The last process that wrote to the ledger ends as it should.
+    /// Notes that the last process that wrote to the ledger ends cleanly.
     pub(crate) fn end(&self) -> io::Result<()> {
         let said = self.said(&self.file());
         if let PositionWitness::Known { position, .. } = said {
@@ -151,7 +153,7 @@ pub(crate) fn install(path: &Path, position: &LedgerPosition) -> io::Result<()> 
     File::open(folder)?.sync_all()
 }
 
-/// Whether the lock was got in time.
+/// Waits for the lock. Returns whether it was acquired in time.
 fn lock(file: &File) -> io::Result<bool> {
     for _ in 0..LOCK_ATTEMPTS_MAX {
         match file.try_lock() {
@@ -163,7 +165,7 @@ fn lock(file: &File) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Always of the same length.
+/// The content of the file, always of the same length.
 fn text(position: &LedgerPosition, ended_cleanly: bool) -> String {
     let LedgerPosition { ledger_id, position, written_ms, made_ms } = position;
     let ended = if ended_cleanly { "cleanly" } else { "not yet" };
@@ -198,7 +200,7 @@ fn parsed(text: &str) -> Option<PositionWitness> {
     })
 }
 
-/// FNV-1a: against a torn write or a slip of an editor, not against malice.
+/// FNV-1a: protects against a torn write or an editing mistake, not against malice.
 fn checksum(bytes: &[u8]) -> u64 {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix)

@@ -1,4 +1,4 @@
-//! The rule as a table, and the file outside the ledger.
+//! The rule for refusing a ledger as a table, and the position file.
 
 use std::{fs, path::Path, sync::Arc, thread};
 
@@ -25,7 +25,7 @@ fn a_ledger_that_is_not_all_of_the_known_one_is_refused() {
     let unidentified = FoundLedger::Ledger { position: None, former_ids: Vec::new() };
     let broken = || FoundLedger::Unreadable("torn".to_owned());
     let table = [
-        // What is not known cannot be missed.
+        // Without a position file nothing can be missing.
         (PositionWitness::Nothing, FoundLedger::Missing, Ok(())),
         (PositionWitness::Nothing, FoundLedger::Empty, Ok(())),
         (PositionWitness::Nothing, unidentified.clone(), Ok(())),
@@ -38,9 +38,9 @@ fn a_ledger_that_is_not_all_of_the_known_one_is_refused() {
         (known(7), ledger("b", 9, &[]), Err(LedgerDamage::Foreign(Some("b".to_owned())))),
         (known(7), ledger("a", 6, &[]), Err(LedgerDamage::Behind(6))),
         (known(7), ledger("a", 7, &[]), Ok(())),
-        // After a power cut the file may be behind.
+        // After a power cut the position file may be behind.
         (known(7), ledger("a", 9, &[]), Ok(())),
-        // Another gateway's operator accepted it.
+        // The operator of another gateway accepted it.
         (known(7), ledger("b", 2, &["x", "a"]), Ok(())),
         (
             PositionWitness::Unreadable("torn".to_owned()),
@@ -69,10 +69,10 @@ fn the_file_only_goes_upwards_and_says_how_the_ledger_ended() {
     assert_eq!(read(&path), PositionWitness::Known { position: at("a", 9), ended_cleanly: false });
     file.end().unwrap();
     assert_eq!(read(&path), PositionWitness::Known { position: at("a", 9), ended_cleanly: true });
-    // A ledger that is ahead, or the same, is open again; one that is behind was refused before.
+    // A ledger that is ahead of the file, or level with it, is opened; one that is behind was refused before.
     drop(PositionFile::open(&path, &at("a", 9)).unwrap());
     assert_eq!(read(&path), PositionWitness::Known { position: at("a", 9), ended_cleanly: false });
-    // Another ledger's file is replaced as a whole: a person accepted that ledger.
+    // The file of another ledger is replaced as a whole: a person accepted the new ledger.
     drop(PositionFile::open(&path, &at("b", 2)).unwrap());
     assert_eq!(read(&path), PositionWitness::Known { position: at("b", 2), ended_cleanly: false });
 }
@@ -82,7 +82,7 @@ fn processes_that_share_the_file_never_take_it_back() {
     let folder = tempfile::tempdir().unwrap();
     let path = Arc::new(folder.path().join("servanda.position"));
     drop(PositionFile::open(&path, &at("a", 0)).unwrap());
-    // Each has the file open by itself, as processes do; they write the even and the odd positions.
+    // Each opens the file by itself, as processes do; one writes the even positions, the other the odd ones.
     let writers: Vec<_> = (0..2)
         .map(|odd| {
             let path = Arc::clone(&path);
@@ -122,7 +122,7 @@ fn a_file_that_was_deleted_is_made_again_and_one_that_was_changed_is_not_believe
     }
 }
 
-/// What is lost begins with the last commit that is there, whatever was accepted in between.
+/// The lost window begins at the last commit that is still there, whatever was accepted in between.
 #[test]
 fn the_lost_time_of_a_copy_begins_with_its_last_commit() {
     let terms = AdoptionRequest { by: "ada".to_owned(), evidence: "a trial".to_owned(), in_force_ms: 1_000_000 };
@@ -130,17 +130,18 @@ fn the_lost_time_of_a_copy_begins_with_its_last_commit() {
         Adoption::new(&terms, String::new(), positions, before, id.to_owned(), now_ms)
     };
     let (first, copy) = (at("a", 500), at("a", 100));
-    // It was deleted, and an empty one accepted.
+    // The first ledger was deleted, and an empty one accepted.
     let emptied = accept((Some(&first), None), &[], "b", 2_000);
     assert_eq!((emptied.lost_from_ms, emptied.lost_until_ms), (first.made_ms, 2_000));
-    // Then a copy of the first is found. The empty one knew of nothing that was lost before.
+    // Then a copy of the first is found. The empty one knew nothing of what was lost before.
     let empty = LedgerPosition { ledger_id: "b".to_owned(), position: 1, written_ms: 2_001, made_ms: 2_000 };
     let restored = accept((Some(&empty), Some(&copy)), std::slice::from_ref(&emptied), "c", 3_000);
     assert_eq!(restored.lost_from_ms, first.made_ms, "what was lost then is not settled");
     let settled = Adoption { settled_ms: Some(2_500), ..emptied };
     let restored = accept((Some(&empty), Some(&copy)), std::slice::from_ref(&settled), "c", 3_000);
     assert_eq!((restored.lost_from_ms, restored.lost_until_ms), (copy.written_ms, 3_000));
-    // The position of another ledger is no evidence of what this one did: everything since it was made counts as lost.
+    // The position of another ledger is no evidence of what this one did: everything since this one was made
+    // counts as lost.
     let foreign = LedgerPosition { ledger_id: "x".to_owned(), position: 9, written_ms: 2_900, made_ms: 2_800 };
     assert_eq!(accept((Some(&first), Some(&foreign)), &[], "d", 3_000).lost_from_ms, first.made_ms);
 }

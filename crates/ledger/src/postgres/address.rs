@@ -1,7 +1,8 @@
 //! Reads the text that says where PostgreSQL is: a URL, or libpq's `keyword=value` pairs.
 //!
-//! The driver understands neither `sslmode=verify-full` nor the names of certificate files, and refuses what it does not know.
-//! These parameters are taken out here, and the rest is the driver's to read. Deliberately not here: what TLS then checks.
+//! The driver understands neither `sslmode=verify-full` nor the names of certificate files, and refuses
+//! parameters that it does not know. This module takes out the TLS parameters and leaves the rest to the
+//! driver. Deliberately not here: what TLS then checks.
 
 use std::{
     borrow::Cow,
@@ -19,8 +20,8 @@ use tokio_postgres::{
 use super::tls::{CertificateChecks, ClientIdentity, TlsRequirements, TlsTrustedRoots};
 use crate::LedgerError;
 
-/// Parameters of libpq that protect a connection in a way that is not built here. To leave them out silently would protect less
-/// than the operator asked for.
+/// Parameters of libpq that protect a connection in a way that is not implemented here. Ignoring them would
+/// protect less than the operator asked for.
 const NOT_BUILT: [&str; 11] = [
     "gssencmode",
     "requiressl",
@@ -35,11 +36,11 @@ const NOT_BUILT: [&str; 11] = [
     "sslsni",
 ];
 
-/// Where a database is and how the way to it is protected.
+/// Where a database is, and how the connection to it is protected.
 #[derive(Debug)]
 pub(super) struct PostgresAddress {
     pub(super) config: Config,
-    /// None where the connection goes without TLS.
+    /// None if the connection uses no TLS.
     pub(super) tls: Option<TlsRequirements>,
 }
 
@@ -53,7 +54,7 @@ struct TlsParameters {
 }
 
 impl PostgresAddress {
-    /// Reads the text. No error repeats parts of it, because it may have a password.
+    /// Reads the text. No error repeats parts of it, because it may contain a password.
     pub(super) fn read(text: &str) -> Result<Self, LedgerError> {
         let mut parameters = TlsParameters::default();
         let rest = match split_url(text) {
@@ -67,7 +68,7 @@ impl PostgresAddress {
         let tls = tls_requirements(&parameters, &config)?;
         config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
         if tls.is_some() && config.get_hosts().is_empty() {
-            // The certificate is compared with the host; an address that stands alone is the host.
+            // The certificate is compared with the host. If only an address is given, the address is the host.
             for address in config.get_hostaddrs().to_vec() {
                 config.host(address.to_string());
             }
@@ -77,7 +78,7 @@ impl PostgresAddress {
 }
 
 impl TlsParameters {
-    /// Keeps a parameter if it is one of TLS. Says whether it was.
+    /// Keeps a parameter if it is a TLS parameter. Returns whether it was.
     fn take(&mut self, key: &str, value: Cow<'_, str>) -> Result<bool, LedgerError> {
         let place = match key {
             "sslmode" => &mut self.mode,
@@ -91,7 +92,7 @@ impl TlsParameters {
                 };
             }
         };
-        // As with libpq the last one counts, and an empty one is as good as none.
+        // As in libpq, the last one counts, and an empty one counts as absent.
         *place = Some(value.into_owned()).filter(|value| !value.is_empty());
         Ok(true)
     }
@@ -101,8 +102,8 @@ fn is_url(text: &str) -> bool {
     ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme))
 }
 
-/// A URL up to and with its `?`, and what follows. The driver takes everything up to the first `@` for the user and the
-/// password, so that a `?` before it belongs to them.
+/// A URL up to and including its `?`, and what follows. The driver takes everything up to the first `@` for
+/// user and password, so that a `?` before it belongs to them.
 fn split_url(text: &str) -> Option<(&str, &str)> {
     if !is_url(text) {
         return None;
@@ -137,7 +138,7 @@ fn take_from_query(head: &str, query: &str, parameters: &mut TlsParameters) -> R
 fn take_from_keywords(text: &str, parameters: &mut TlsParameters) -> Result<String, LedgerError> {
     let (mut others, mut rest) = (String::new(), text.trim_start());
     while !rest.is_empty() {
-        // What is not a pair is the driver's to refuse.
+        // The driver refuses what is not a pair.
         let Some((key, after)) = rest.split_once('=') else { return Ok(others + rest) };
         let Some((value, next)) = keyword_value(after.trim_start()) else { return Ok(others + rest) };
         if !parameters.take(key.trim(), Cow::Owned(value))? {
@@ -165,8 +166,8 @@ fn keyword_value(text: &str) -> Option<(String, &str)> {
     (!quoted).then_some((value, ""))
 }
 
-/// What is asked of TLS. Between machines it is used and checked unless the text says otherwise; on this machine only if the
-/// text says so.
+/// The TLS requirements. Between machines TLS is used and checked unless the text says otherwise; on this
+/// machine only if the text asks for it.
 fn tls_requirements(parameters: &TlsParameters, config: &Config) -> Result<Option<TlsRequirements>, LedgerError> {
     let refused = |why: &str| Err(LedgerError::Url(why.to_owned()));
     let away = leaves_this_machine(config);
@@ -209,7 +210,7 @@ fn tls_requirements(parameters: &TlsParameters, config: &Config) -> Result<Optio
     Ok(Some(TlsRequirements { checks, roots, identity }))
 }
 
-/// Files of certificates without TLS are a mistake: the operator expects protection that is not there.
+/// Certificate files without TLS are a mistake: the operator expects protection that is not there.
 fn without_tls(parameters: &TlsParameters) -> Result<Option<TlsRequirements>, LedgerError> {
     let TlsParameters { root_certificates, certificate, key, .. } = parameters;
     if root_certificates.is_some() || certificate.is_some() || key.is_some() {
@@ -222,7 +223,7 @@ fn without_tls(parameters: &TlsParameters) -> Result<Option<TlsRequirements>, Le
     Ok(None)
 }
 
-/// Commands run in whichever folder the operator is in, so that a relative path would mean another file each time.
+/// Commands run in any folder, so a relative path would mean another file each time.
 fn absolute(parameter: &str, path: &str) -> Result<PathBuf, LedgerError> {
     let path = Path::new(path);
     if path.is_absolute() {

@@ -1,5 +1,5 @@
-//! What a batch does to effects: the ones it is about, as they were read and as they become, event after event. Pure; what
-//! is read and written around it is the writer's business.
+//! What a batch does to its effects, event after event: as they were read, and as they become. Pure; the writer
+//! does the reading and writing around it.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -20,18 +20,18 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct EffectBatch<'a> {
     now: LedgerNow,
-    /// A time that the store has lost, while that matters.
+    /// A window that the store has lost, while that matters.
     lost_window: Option<LostWindow>,
     slots: Vec<EffectSlot<'a>>,
     by_key: BTreeMap<Digest, usize>,
     by_id: BTreeMap<EffectId, usize>,
     twins: Vec<TwinEffect>,
     holders: Vec<ResourceHolder>,
-    /// Records that were kept with an effect, and go to `calls`.
+    /// Records that were stored with an effect and move to `calls`.
     displaced: Vec<CallRecordWrite>,
 }
 
-/// What an effect was when it was read: what a compare-and-set compares with.
+/// An effect's revision when it was read, which a compare-and-set compares with.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EffectRevision {
     pub(super) epoch: u64,
@@ -42,21 +42,21 @@ pub(super) struct EffectRevision {
 /// One effect of a batch.
 #[derive(Debug, Default)]
 struct EffectSlot<'a> {
-    /// What it is looked up by, if that was asked for.
+    /// The digest it is looked up by, if it is looked up by key.
     digest: Option<Digest>,
-    /// As it was read; none if it was not there.
+    /// Its revision when it was read; none if it did not exist.
     before: Option<EffectRevision>,
-    /// As it is by now.
+    /// Its current state in this batch.
     now: Option<Arc<Effect>>,
     /// Whether it has to be written.
     changed: bool,
-    /// When the owner it was read with was last heard of, in ledger time.
+    /// The last heartbeat of the owner it was read with, in ledger time.
     beat_ms: Option<i64>,
-    /// The record that is kept with it.
+    /// The record that is stored with it.
     open: OpenRecord<'a>,
 }
 
-/// The record of the call of an effect that is under way.
+/// The record of the call of an effect under way.
 #[derive(Debug, Default)]
 enum OpenRecord<'a> {
     /// None, or one that will be replaced by one of the same call.
@@ -64,7 +64,7 @@ enum OpenRecord<'a> {
     Nothing,
     /// As it was read.
     Stored(Box<CallRecordWrite>),
-    /// It comes with this batch.
+    /// The record comes with this batch.
     Of(&'a CallRecordWrite),
 }
 
@@ -72,14 +72,14 @@ enum OpenRecord<'a> {
 #[derive(Debug)]
 pub(super) struct ChangedEffect<'a> {
     pub(super) effect: &'a Arc<Effect>,
-    /// What it was; none if it is new.
+    /// Its revision before; none if it is new.
     pub(super) before: Option<EffectRevision>,
     pub(super) digest: Digest,
-    /// The record that is kept with it.
+    /// The record that is stored with it.
     pub(super) record: Option<&'a [u8]>,
 }
 
-/// An effect whose outcome nobody knows, and whose it is.
+/// An effect with an unknown outcome, and the caller it belongs to.
 #[derive(Debug)]
 pub(super) struct TwinEffect {
     pub(super) id: EffectId,
@@ -88,7 +88,7 @@ pub(super) struct TwinEffect {
     pub(super) principal: Vec<u8>,
 }
 
-/// An effect that is under way and keeps others from changing something.
+/// An effect under way that keeps others from changing some resources.
 #[derive(Debug)]
 pub(super) struct ResourceHolder {
     pub(super) id: EffectId,
@@ -97,13 +97,13 @@ pub(super) struct ResourceHolder {
     pub(super) until_ms: Option<u64>,
 }
 
-/// What became of one event.
+/// The result of one event.
 #[derive(Debug)]
 pub(super) struct AppliedEvent {
     pub(super) applied: Box<AppliedChange>,
-    /// Which effect it stands and falls with.
+    /// The effect that the result depends on: it counts only if that effect is written.
     pub(super) slot: Option<usize>,
-    /// Whether it changed the effect, so that its record is to be written.
+    /// Whether it changed the effect, so that its record has to be written.
     pub(super) changed: bool,
 }
 
@@ -113,12 +113,12 @@ impl<'a> EffectBatch<'a> {
         Self { now, lost_window: None, slots: Vec::new(), by_key, by_id, twins, holders, displaced: Vec::new() }
     }
 
-    /// The same batch, where the store has lost a part of its past.
+    /// The same batch for a store that has lost this window.
     pub(super) fn with_lost_window(self, lost_window: Option<LostWindow>) -> Self {
         Self { lost_window, ..self }
     }
 
-    /// An effect that was read, and the record that is kept with it.
+    /// Adds an effect that was read, and the record that is stored with it.
     pub(super) fn add(
         &mut self,
         effect: Arc<Effect>,
@@ -136,26 +136,26 @@ impl<'a> EffectBatch<'a> {
         Ok(())
     }
 
-    /// An effect as we last wrote it.
+    /// Adds an effect as this process last wrote it.
     pub(super) fn remember(&mut self, effect: Arc<Effect>, before: EffectRevision) {
         let index = self.slots.len();
         self.by_id.insert(effect.id.clone(), index);
         self.slots.push(EffectSlot { before: Some(before), now: Some(effect), ..EffectSlot::default() });
     }
 
-    /// Whether an effect is here already.
+    /// Whether an effect has been added.
     pub(super) fn has(&self, id: &EffectId) -> bool {
         self.by_id.contains_key(id)
     }
 
-    /// Whether the record that is kept with an effect, if one is, need not be read for a change that comes with this record.
+    /// Whether a change with this record can be made without reading the record that is stored with the effect.
     pub(super) fn replaces_record(&self, id: &EffectId, recorded: Option<&CallRecordWrite>) -> bool {
         let slot = self.by_id.get(id).and_then(|index| self.slots.get(*index));
         let Some(effect) = slot.and_then(|slot| slot.now.as_ref()) else { return false };
         !keeps_record(effect) || recorded.is_some_and(|recorded| recorded.record.call_id == effect.call_id)
     }
 
-    /// Applies an event to what has become of its effect so far.
+    /// Applies an event to the current state of its effect.
     pub(super) fn apply(
         &mut self,
         target: &EffectTarget,
@@ -185,18 +185,19 @@ impl<'a> EffectBatch<'a> {
         changed.filter_map(|slot| slot.now.as_ref().map(|effect| slot.written(effect)))
     }
 
-    /// Whether a record is kept with the effect of a slot.
+    /// Whether this record is stored with the effect of a slot.
     pub(super) fn keeps(&self, slot: Option<usize>, recorded: &CallRecordWrite) -> bool {
         let slot = slot.and_then(|index| self.slots.get(index));
         slot.is_some_and(|slot| matches!(slot.open, OpenRecord::Of(kept) if std::ptr::eq(kept, recorded)))
     }
 
-    /// Records that were kept with effects and are not any more.
+    /// Records that were stored with effects and no longer are.
     pub(super) fn displaced(&self) -> &[CallRecordWrite] {
         &self.displaced
     }
 
-    /// The handle of a slot's effect, if that effect has to be written: what depends on it stands and falls with it.
+    /// The handle of a slot's effect, if that effect has to be written. What depends on it counts only if it is
+    /// written.
     pub(super) fn waits_for(&self, slot: Option<usize>) -> Option<&EffectId> {
         let slot = self.slots.get(slot?).filter(|slot| slot.changed)?;
         slot.now.as_ref().map(|effect| &effect.id)
@@ -230,7 +231,8 @@ impl<'a> EffectBatch<'a> {
         EffectContext { owner_is_gone, twin, blocked_by, lost_window, ..EffectContext::at(self.now) }
     }
 
-    /// Another effect that is under way and changes the same: as this batch has left it, or as it was read.
+    /// Another effect under way that changes the same resource, in its current state in this batch or as it was
+    /// read.
     fn in_the_way(&self, begin: &BeginRequest) -> Option<EffectId> {
         let here = self.slots.iter().find_map(|slot| {
             let effect = slot.now.as_ref().filter(|effect| effect.key != begin.key)?;
@@ -258,7 +260,7 @@ impl<'a> EffectBatch<'a> {
         });
         let stored = || {
             self.twins.iter().find(|twin| {
-                // What this batch has settled in the meantime is none any more.
+                // A twin that this batch has settled in the meantime is no longer one.
                 let now = self.by_id.get(&twin.id).and_then(|index| self.slots.get(*index));
                 now.and_then(|slot| slot.now.as_ref()).is_none_or(is_unknown)
                     && twin.request == begin.request.as_bytes()
@@ -271,7 +273,7 @@ impl<'a> EffectBatch<'a> {
 }
 
 impl<'a> EffectSlot<'a> {
-    /// It as it is written.
+    /// The slot's effect in the form in which it is written.
     fn written<'s>(&'s self, effect: &'s Arc<Effect>) -> Result<ChangedEffect<'s>, LedgerError> {
         let record = match &self.open {
             OpenRecord::Nothing => None,
@@ -282,7 +284,7 @@ impl<'a> EffectSlot<'a> {
         Ok(ChangedEffect { effect, before: self.before, digest, record })
     }
 
-    /// Makes an effect of it what it becomes. The record that was kept with it comes back if that is displaced.
+    /// Puts the changed effect into the slot. Returns the record that was stored with it, if that is displaced.
     fn change(
         &mut self,
         effect: Arc<Effect>,

@@ -1,5 +1,6 @@
-//! Budgets in the shared database: a batch of entries is one transaction. Holds are locked first and accounts after them, each in
-//! one order, so that gateways wait for each other and never in a circle; what one has entered the next one sees.
+//! Budgets in the shared database: a batch of entries is one transaction. It locks holds first and then
+//! accounts, each in a fixed order, so that gateways wait for each other but never deadlock. Each gateway sees
+//! what the others have entered.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +24,7 @@ use crate::{
     time::StoreTime,
 };
 
-/// Makes the entries of a batch, all or none. What is no entry is left.
+/// Makes the entries of a batch, all or none. Jobs that are not entries are skipped.
 pub(super) async fn apply_entries(
     client: &Client,
     statements: &PreparedStatements,
@@ -45,7 +46,7 @@ pub(super) async fn apply_entries(
     or_roll_back(client, done.await).await
 }
 
-/// Closes what was left open, and forgets what is over.
+/// Closes abandoned reservations, and forgets finished ones.
 pub(super) async fn sweep(
     client: &Client,
     statements: &PreparedStatements,
@@ -70,7 +71,7 @@ pub(super) async fn sweep(
     or_roll_back(client, done.await).await
 }
 
-/// Reservations that were opened until then and are open still, the oldest first.
+/// Reservations that were opened until then and are still open, oldest first.
 pub(super) async fn open_reservations(
     client: &Client,
     until_ms: u64,
@@ -82,7 +83,7 @@ pub(super) async fn open_reservations(
     rows.iter().map(hold).collect()
 }
 
-/// How accounts stand now, the latest changed first.
+/// The current balances of accounts, latest changed first.
 pub(super) async fn balances(
     client: &Client,
     query: &BalanceQuery,
@@ -134,7 +135,7 @@ async fn close_left(
     Ok(swept)
 }
 
-/// What is on the books under the entries' ids, and which ids that are.
+/// Reads the holds of the entries, and returns their ids as well.
 async fn read_holds(
     client: &Client,
     books: &BudgetStatements,
@@ -149,7 +150,8 @@ async fn read_holds(
     Ok((page, known))
 }
 
-/// How the accounts stand that the entries are about. Those that are drawn on for the first time are made first.
+/// Reads the balances of the accounts that the entries change. Accounts that are drawn on for the first time
+/// are made first.
 async fn read_balances(
     client: &Client,
     books: &BudgetStatements,
@@ -244,7 +246,8 @@ async fn commit(client: &Client) -> Result<(), LedgerError> {
     Ok(())
 }
 
-/// Nothing of what failed stays. If this does not reach the server, the connection is gone, and the transaction with it.
+/// Rolls back after a failure. If the rollback does not reach the server, the connection is gone and the
+/// transaction with it.
 async fn or_roll_back<T>(client: &Client, done: Result<T, LedgerError>) -> Result<T, LedgerError> {
     if done.is_err() && !client.is_closed() {
         let _ = client.batch_execute("rollback").await;

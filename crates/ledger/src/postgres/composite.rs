@@ -1,5 +1,5 @@
-//! A row as one parameter: a value of a composite type, its fields in their order. A batch is an array of such rows; an array for
-//! every column would be taken apart column by column.
+//! A row as one parameter: a value of a composite type with its fields in order. A batch is an array of such
+//! rows. With an array for every column, the server would have to take the batch apart column by column.
 
 use std::error::Error;
 
@@ -21,11 +21,11 @@ pub(super) enum CompositeField<'a> {
 
 impl<const FIELDS: usize> ToSql for CompositeValue<'_, FIELDS> {
     fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
-        let Kind::Composite(fields) = ty.kind() else { return Err("it is no composite type".into()) };
+        let Kind::Composite(fields) = ty.kind() else { return Err("it is not a composite type".into()) };
         out.put_i32(i32::try_from(FIELDS)?);
         for (value, field) in self.0.iter().zip(fields) {
             if value.ty() != *field.type_() {
-                return Err(format!("`{}` has another type", field.name()).into());
+                return Err(format!("`{}` has an unexpected type", field.name()).into());
             }
             out.put_u32(field.type_().oid());
             value.put(out)?;
@@ -50,7 +50,7 @@ impl CompositeField<'_> {
         }
     }
 
-    /// Its length and its bytes; nothing is shorter than nothing.
+    /// Writes the length and the bytes; a null has length -1 and no bytes.
     fn put(&self, out: &mut BytesMut) -> Result<(), Box<dyn Error + Sync + Send>> {
         let bytes = match self {
             Self::Text(text) => text.map(str::as_bytes),

@@ -1,5 +1,6 @@
-//! The dictionary of records in the shared database: entries are committed before the records that refer to them, and read with the
-//! records. A writer forgets what it knew with its connection, because the database behind the next one may have lost it.
+//! The dictionary of records in the shared database. Entries are committed before the records that refer to
+//! them, and read together with the records. A writer forgets its dictionary together with its connection,
+//! because the database behind the next connection may have lost entries.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,18 +13,18 @@ use crate::{
     encoding::dictionary::{Dictionary, DictionaryEntries, DictionaryEntryId},
 };
 
-/// The dictionary of a database, for a writer.
+/// Loads the dictionary of a database for a writer.
 pub(super) async fn load(client: &Client) -> Result<Dictionary, LedgerError> {
     let count = client.query_one("select count(*) from dictionary", &[]).await?;
     Ok(Dictionary::with_stored(unsigned(count.try_get(0)?)))
 }
 
-/// Commits what is new. That is rare: once for every contract and every choice of policies.
+/// Commits the new entries. That is rare: once for every contract and every combination of policies.
 pub(super) async fn put(client: &Client, dictionary: &mut Dictionary) -> Result<(), LedgerError> {
     if dictionary.fresh().is_empty() {
         return Ok(());
     }
-    // In one order, so that no two writers wait for each other.
+    // In a fixed order, so that two writers never deadlock.
     let mut fresh: Vec<(&[u8], &[u8])> =
         dictionary.fresh().iter().map(|(id, content)| (&id.0[..], &content[..])).collect();
     fresh.sort_unstable();
@@ -33,14 +34,14 @@ pub(super) async fn put(client: &Client, dictionary: &mut Dictionary) -> Result<
     Ok(())
 }
 
-/// The entries that were needed so far. There are few, and they never change.
+/// The entries that were needed so far. They are few, and they never change.
 #[derive(Debug, Default)]
 pub(super) struct PostgresDictionaryLookup {
     entries: Mutex<DictionaryEntries>,
 }
 
 impl PostgresDictionaryLookup {
-    /// Decodes calls by their columns (id, record, body), reading the entries that they refer to.
+    /// Decodes calls from their columns (id, record, body), and reads the entries that they refer to.
     pub(super) async fn decode(&self, client: &Client, rows: &[Row]) -> Result<Vec<CallRecord>, LedgerError> {
         let stored =
             |row: &Row| Ok(StoredCall { call_id: row.try_get(0)?, record: row.try_get(1)?, body: row.try_get(2)? });

@@ -1,4 +1,5 @@
-//! Tombstones in the shared database, by the same step as every other change, and never of what somebody is at work on.
+//! Tombstones in the shared database, made by the same step as every other change, and never of an effect that
+//! another transaction is working on.
 
 use std::sync::Arc;
 
@@ -16,10 +17,10 @@ use crate::{
     time::StoreTime,
 };
 
-/// How long a process is remembered that is not heard of any more and has left nothing open.
+/// How long a process that has stopped beating and has left nothing open is remembered.
 const OWNER_KEPT_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// Makes tombstones; what nobody can ask for again is forgotten.
+/// Turns expired effects into tombstones. Effects whose key cannot come again are removed.
 pub(super) async fn expire(
     client: &Client,
     statements: &PreparedStatements,

@@ -1,5 +1,5 @@
-//! The identity of the shared ledger: its row, the acceptances of a person, the lost times that still matter, and what this
-//! gateway's own file says about it.
+//! The identity of the shared ledger: its row, its acceptances, the lost windows that still matter, and what
+//! this gateway's own position file says about it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,31 +19,31 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct PostgresLedgerIdentity {
     position_file: Option<PositionFile>,
-    /// One beat at a time, so that positions are seen in their order.
+    /// One heartbeat at a time, so that positions are seen in order.
     turn: tokio::sync::Mutex<()>,
-    /// As this gateway saw it last.
+    /// The position that this gateway saw last.
     seen: Mutex<Option<LedgerPosition>>,
     lost: Mutex<Vec<UnsettledLoss>>,
-    /// Why the database is not the one any more that this gateway started with.
+    /// Why the database is no longer the one that this gateway started with.
     replaced: Mutex<Option<String>>,
 }
 
-/// What the file outside says, and what the database holds.
+/// What the position file says, and what the database holds.
 #[derive(Debug)]
 pub(super) struct PostgresExamination {
     pub(super) witness: PositionWitness,
     pub(super) found: FoundLedger,
 }
 
-/// Looks at the file that knows how far the ledger had come, and then at the database: a gateway that runs beside writes the database first
-/// and the file afterwards, so in this order the database is never behind the file.
+/// Reads the position file first and the database second. A gateway that runs at the same time writes the
+/// database first and the file second, so that in this order the database is never behind the file.
 pub(super) async fn examine(client: &Client, guard: &LedgerGuard) -> Result<PostgresExamination, LedgerError> {
     let witness = guard.witness();
     Ok(PostgresExamination { witness, found: find(client).await? })
 }
 
 impl PostgresExamination {
-    /// Refuses a database that does not have the ledger that is known.
+    /// Refuses a database that does not hold the known ledger.
     pub(super) fn judge(&self, guard: &LedgerGuard, server: &str) -> Result<(), LedgerError> {
         let Some(position_file) = guard.position_file.clone() else { return Ok(()) };
         judge(&self.witness, &self.found).map_err(|damage| {
@@ -74,19 +74,19 @@ pub(super) async fn position(client: &Client) -> Result<LedgerPosition, LedgerEr
     read_position(&client.query_one(sql, &[]).await?)
 }
 
-/// Says that the ledger was written to.
+/// Moves the position on.
 pub(super) async fn advance(client: &Client, now_ms: u64) -> Result<LedgerPosition, LedgerError> {
     let sql = "update ledger_identity set position = position + 1, written_ms = greatest(written_ms, $1) where one = 1 \
                returning ledger_id, position, written_ms, made_ms";
     read_position(&client.query_one(sql, &[&signed(now_ms)]).await?)
 }
 
-/// A new identity at random.
+/// A new random id.
 pub(super) async fn new_id(client: &Client) -> Result<String, LedgerError> {
     Ok(client.query_one("select replace(gen_random_uuid()::text, '-', '')", &[]).await?.try_get(0)?)
 }
 
-/// Writes an acceptance down and gives the ledger the identity it says. In the caller's transaction.
+/// Stores an acceptance and gives the ledger its new identity, in the caller's transaction.
 pub(super) async fn adopt(client: &Client, adoption: &Adoption) -> Result<(), LedgerError> {
     let optional = |value: Option<u64>| value.map(signed);
     let sql = include_str!("../../sql/postgres/put_adoption.sql");
@@ -114,21 +114,21 @@ pub(super) async fn adopt(client: &Client, adoption: &Adoption) -> Result<(), Le
     Ok(())
 }
 
-/// Settles every lost time that is not settled; how many there were.
+/// Settles every unsettled lost window. Returns how many there were.
 pub(super) async fn settle(client: &Client, settling: &LossSettlement, now_ms: u64) -> Result<usize, LedgerError> {
     let sql = "update adoptions set settled_ms = $1, settled_by = $2, settled_evidence = $3 where settled_ms is null";
     let settled = client.execute(sql, &[&signed(now_ms), &settling.by, &settling.evidence]).await?;
     Ok(usize::try_from(settled).unwrap_or(usize::MAX))
 }
 
-/// The acceptances, the latest first.
+/// The acceptances, latest first.
 pub(super) async fn adoptions(client: &Client) -> Result<Vec<Adoption>, LedgerError> {
     let rows = client.query(include_str!("../../sql/postgres/list_adoptions.sql"), &[]).await?;
     rows.iter().map(adoption).collect()
 }
 
 impl PostgresLedgerIdentity {
-    /// Begins to keep what is known, with what was found when the ledger was opened.
+    /// Starts with the identity that was found when the ledger was opened.
     pub(super) async fn load(client: &Client, guard: &LedgerGuard) -> Result<Arc<Self>, LedgerError> {
         let position = position(client).await?;
         let open = |path: &std::path::PathBuf| {
@@ -141,7 +141,8 @@ impl PostgresLedgerIdentity {
         Ok(Arc::new(known))
     }
 
-    /// With a beat: moves the ledger on, and notices a database that was replaced or put back under a running gateway.
+    /// Runs with every heartbeat: moves the position on, and notices a database that was replaced or restored
+    /// under a running gateway.
     pub(super) async fn beat(&self, client: &Client, now_ms: u64) -> Result<(), LedgerError> {
         let _turn = self.turn.lock().await;
         let position = advance(client, now_ms).await?;
@@ -162,19 +163,19 @@ impl PostgresLedgerIdentity {
         Ok(())
     }
 
-    /// This gateway ends as it should.
+    /// Notes that this gateway ends cleanly.
     pub(super) fn end(&self) {
         if let Some(Err(error)) = self.position_file.as_ref().map(PositionFile::end) {
             tracing::warn!(%error, "the ledger's position file was not synced");
         }
     }
 
-    /// Why the database is not the one any more that this gateway started with.
+    /// Why the database is no longer the one that this gateway started with.
     pub(super) fn replaced(&self) -> Option<String> {
         self.replaced.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The lost time that matters now.
+    /// The lost window that matters now.
     pub(super) fn lost_window(&self, now_ms: u64) -> Option<LostWindow> {
         lost_window(&self.lost.lock().unwrap_or_else(PoisonError::into_inner), now_ms)
     }

@@ -9,10 +9,10 @@ use crate::{
     listing::{ListingDialect, list_statement},
 };
 
-/// Rows that are read at once while conditions are looked for that no column has.
+/// Rows that are read at once if the query has conditions that no column can answer.
 const PAGE_MAX: usize = 500;
 
-/// Some effects, newest first. At most a page that does not match is in memory beside what does.
+/// Lists effects, newest first. At most one page of effects that do not match is in memory at a time.
 pub(super) async fn list(client: &Client, query: EffectQuery) -> Result<Vec<Effect>, LedgerError> {
     let EffectQuery { states, filter, mut after, limit } = query;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);

@@ -1,4 +1,5 @@
-//! Versioned, forward-only migrations of the shared database. One written by a newer version is refused, never guessed at.
+//! Versioned, forward-only migrations of the shared database. A database written by a newer version is refused,
+//! never guessed at.
 
 use tokio_postgres::Client;
 
@@ -18,12 +19,12 @@ const MIGRATIONS: [&str; 11] = [
     include_str!("../../sql/postgres/0010_growth.sql"),
     include_str!("../../sql/postgres/0011_compact_records.sql"),
 ];
-/// Gateways that start at once take turns by this lock.
+/// Gateways that start at the same time migrate one after the other, by this lock.
 const LOCK: &str = "begin; set local lock_timeout = '60s'; set local statement_timeout = '300s'; \
     select pg_advisory_xact_lock(hashtextextended('servanda/schema', 0)); \
     create table if not exists servanda_schema (version integer primary key, applied_at timestamptz not null default now())";
 
-/// Brings a database of an earlier version up to date if that is wanted, and an empty one always.
+/// Brings a database of an earlier version up to date if the policy says so, and an empty one always.
 pub(super) async fn bring_up_to_date(
     client: &Client,
     found: u32,
@@ -46,12 +47,12 @@ pub(super) async fn require(client: &Client) -> Result<(), LedgerError> {
     if found < needed { Err(LedgerError::Older { found, needed }) } else { Ok(()) }
 }
 
-/// Brings a database up to date. Where it is, nothing is asked but to read.
+/// Brings a database up to date. If it already is, this needs no right but to read.
 async fn to_newest(client: &Client) -> Result<(), LedgerError> {
     if check(client).await? == newest() {
         return Ok(());
     }
-    // Whatever fails from here on, the connection is dropped, and the transaction with it.
+    // If anything fails from here on, the connection is dropped, and the transaction with it.
     client.batch_execute(LOCK).await?;
     let found = refuse_newer(version(client).await?)?;
     for (version, migration) in (1i32..).zip(MIGRATIONS).skip_while(|(version, _)| version.unsigned_abs() <= found) {

@@ -1,5 +1,6 @@
-//! The shared store: a PostgreSQL that several gateways write to. A few writers with a connection each take what has queued
-//! up, a transaction per batch; the books of budgets, reading and beats have connections of their own.
+//! The shared store: a PostgreSQL that several gateways write to. A few writers with a connection each take
+//! what has queued up and write one transaction per batch. Budgets, reads and heartbeats have connections of
+//! their own.
 
 mod address;
 mod batch;
@@ -62,10 +63,11 @@ use recent_effects::PostgresRecentEffects;
 use session::Connector;
 use writer::{PostgresWriter, SharedWriterState};
 
-/// Connections that write. Enough to have one batch being prepared while another one syncs; more only make batches smaller.
+/// Connections that write. Enough to prepare one batch while another one syncs; more would only make batches
+/// smaller.
 const WRITERS: usize = 2;
 
-/// How long the end waits to write down how far the ledger has come.
+/// How long closing waits to write the last position of the ledger.
 const LAST_POSITION_MAX: Duration = Duration::from_millis(500);
 
 /// The shared ledger.
@@ -73,7 +75,7 @@ const LAST_POSITION_MAX: Duration = Duration::from_millis(500);
 pub(crate) struct PostgresLedger {
     connector: Connector,
     queues: Vec<Queue>,
-    /// For budgets: they wait for locks that other gateways hold, and nobody else waits with them.
+    /// For budgets: they wait for locks that other gateways hold, and no other job should wait with them.
     budget_queue: Queue,
     tasks: Mutex<JoinSet<()>>,
     pool: PostgresReadPool,
@@ -85,8 +87,8 @@ pub(crate) struct PostgresLedger {
 }
 
 impl PostgresLedger {
-    /// Connects for writing. A database that does not have the ledger that is known is refused, and one of an earlier version is
-    /// brought up to date if the guard says so.
+    /// Connects for writing. Refuses a database that does not hold the known ledger, and brings one of an
+    /// earlier version up to date if the guard says so.
     pub(crate) async fn connect(
         url: &str,
         guard: &LedgerGuard,
@@ -136,7 +138,7 @@ impl PostgresLedger {
         PostgresReader::connect_with(&self.connector).await
     }
 
-    /// The queue for everything about one thing, so that it stays in order.
+    /// The queue for everything about one effect or call, so that it stays in order.
     fn queue(&self, of: &impl Hash) -> Result<&Queue, JournalError> {
         let mut hasher = DefaultHasher::new();
         of.hash(&mut hasher);
@@ -149,7 +151,7 @@ impl PostgresLedger {
     }
 }
 
-/// What was handed in is written all the same: the writers end when they have nothing left to do.
+/// What was handed in is still written: the writers end when they have nothing left to do.
 impl Drop for PostgresLedger {
     fn drop(&mut self) {
         self.tasks.get_mut().detach_all();
@@ -166,7 +168,7 @@ impl LedgerStore for PostgresLedger {
                     tracing::error!("one of the ledger's writers did not end cleanly");
                 }
             }
-            // The last position, if the database is there to be asked.
+            // The last position, if the database can be reached.
             let last = self
                 .pool
                 .ask(async |client: &Client| self.known.beat(client, self.pool.now(client).await?.now_ms).await);
@@ -176,13 +178,13 @@ impl LedgerStore for PostgresLedger {
     }
 
     fn prune(&self, round: PruneRound) -> PortFuture<'_, Result<PruneReport, JournalError>> {
-        // Always by the same writer: it knows how far it has come.
+        // Always the same writer, because that writer knows how far pruning has come.
         Box::pin(async move { self.queue(&"pruning")?.prune(round).await })
     }
 
     fn measure(&self, limits: LedgerLimits) -> PortFuture<'_, Result<StorageUsage, JournalError>> {
         Box::pin(self.ask(async move |client: &Client| {
-            // The server's disk cannot be seen from here, and sizes are only looked at where they are limited.
+            // The server's disk is not visible from here, and sizes are only read if they are limited.
             if limits.bytes_max.is_none() {
                 return Ok(StorageUsage::default());
             }
@@ -272,7 +274,8 @@ impl Notebook for PostgresLedger {
 impl EffectStore for PostgresLedger {
     fn apply(&self, change: EffectChange) -> PortFuture<'_, Result<AppliedChange, JournalError>> {
         Box::pin(async move {
-            // Those of a tenant who take turns go one way, so that they do not wait for each other's locks here.
+            // Effects of a tenant that wait for resources go through the same writer, so that they do not wait
+            // for each other's locks here.
             let queue = match &change.event {
                 EffectEvent::Begin(begin) if begin.order.takes_turns() => self.queue(&begin.key.tenant)?,
                 _ => self.queue(&change.target)?,
@@ -362,26 +365,26 @@ impl BudgetStore for PostgresLedger {
     }
 }
 
-/// A connection as the ledger's own are.
+/// A connection like the ledger's own.
 #[cfg(test)]
 pub(crate) async fn client(url: &str) -> Result<Client, LedgerError> {
     Ok(Connector::new(url)?.connect().await?.client)
 }
 
-/// Every statement that the writers put together.
+/// Every statement that the writers compose.
 #[cfg(test)]
 pub(crate) fn written() -> Vec<String> {
     statements::all_written()
 }
 
-/// A setting as our connections have it.
+/// A setting as the ledger's own connections have it.
 #[cfg(test)]
 pub(crate) async fn setting(url: &str, name: &str) -> Result<String, LedgerError> {
     let session = Connector::new(url)?.connect().await?;
     Ok(session.client.query_one("select current_setting($1)", &[&name]).await?.try_get(0)?)
 }
 
-/// Whether the server sees a protected connection of ours.
+/// Whether the server sees our connection as encrypted.
 #[cfg(test)]
 pub(crate) async fn is_encrypted(url: &str) -> Result<bool, LedgerError> {
     let session = Connector::new(url)?.connect().await?;

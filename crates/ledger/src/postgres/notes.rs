@@ -1,4 +1,5 @@
-//! Notes in the shared database. Keys and values are bytes there: a client may have had a say in them.
+//! Notes in the shared database. Keys and values are bytes there, because a client may control some of their
+//! content.
 
 use servanda_contract::Timestamp;
 use servanda_effects::{Note, NoteKind};
@@ -10,7 +11,7 @@ use crate::{
     job::LedgerWrite,
 };
 
-/// Puts one note down or takes it away, inside the writer's transaction. Notes are few: a round trip each.
+/// Writes or removes one note, inside the writer's transaction. Notes are few: each takes a round trip.
 pub(super) async fn put(client: &Client, write: &LedgerWrite) -> Result<(), LedgerError> {
     let (statement, note) = match write {
         LedgerWrite::Erasure { kind, key } => {
@@ -18,7 +19,7 @@ pub(super) async fn put(client: &Client, write: &LedgerWrite) -> Result<(), Ledg
             client.execute(erase, &[&kind.as_str(), &key.as_bytes()]).await?;
             return Ok(());
         }
-        // Records are written with the batch, beats by the pool.
+        // Records are written with the batch, heartbeats by the pool.
         LedgerWrite::Call(_) | LedgerWrite::Beat(_) => return Ok(()),
         LedgerWrite::Note(note) => (include_str!("../../sql/postgres/put_note.sql"), note),
         LedgerWrite::FirstNote(note) => return put_first(client, note).await,
@@ -26,7 +27,7 @@ pub(super) async fn put(client: &Client, write: &LedgerWrite) -> Result<(), Ledg
     put_by(client, statement, note).await
 }
 
-/// A note, unless there is one.
+/// Writes a note, unless one exists.
 pub(super) async fn put_first(client: &Client, note: &Note) -> Result<(), LedgerError> {
     put_by(client, include_str!("../../sql/postgres/put_first_note.sql"), note).await
 }
@@ -39,14 +40,14 @@ async fn put_by(client: &Client, statement: &str, note: &Note) -> Result<(), Led
     Ok(())
 }
 
-/// The note of that kind and key, expired or not.
+/// The note of this kind and key, expired or not.
 pub(super) async fn find(client: &Client, kind: NoteKind, key: &str) -> Result<Option<Note>, LedgerError> {
     let sql = "select key, value, expires_ms from notes where kind = $1 and key = $2";
     let row = client.query_opt(sql, &[&kind.as_str(), &key.as_bytes()]).await?;
     row.map(|row| note(kind, &row)).transpose()
 }
 
-/// Notes of that kind behind a key, in the order of their keys.
+/// Notes of this kind after a key, in the order of their keys.
 pub(super) async fn list(
     client: &Client,
     kind: NoteKind,

@@ -1,4 +1,5 @@
-//! What is over goes from the shared database, a few rows at a time, and never what another gateway is at work on.
+//! Removes finished data from the shared database, a few rows at a time, and never rows that another gateway is
+//! working on.
 
 use tokio_postgres::Client;
 
@@ -49,8 +50,8 @@ async fn transact(
     Ok(pruned)
 }
 
-/// Records that were received before a moment of the wall clock, with the answers that were kept back. How many went, and whether that
-/// were all there are.
+/// Removes records that were received before a moment of the wall clock, with their quarantined answers.
+/// Returns how many were removed, and whether those were all.
 async fn records(client: &Client, progress: &mut UpkeepProgress, before_ms: u64) -> Result<(u64, bool), LedgerError> {
     let sql = include_str!("../../sql/postgres/old_records.sql");
     let (from_ms, before_ms) = (signed(progress.records_from_ms), signed(before_ms));
@@ -68,14 +69,14 @@ async fn records(client: &Client, progress: &mut UpkeepProgress, before_ms: u64)
     Ok((count, progress.after_records(&page)))
 }
 
-/// Tombstones whose window ended so long ago in ledger time.
+/// Removes tombstones whose window ended that long ago, in ledger time.
 async fn tombstones(client: &Client, kept_ms: u64, ledger_ms: u64) -> Result<u64, LedgerError> {
     let Some(before_ms) = ledger_ms.checked_sub(kept_ms) else { return Ok(0) };
     let sql = include_str!("../../sql/postgres/erase_tombstones.sql");
     Ok(client.execute(sql, &[&signed(before_ms), &i64::from(PRUNED_MAX)]).await?)
 }
 
-/// Notes that have expired by the wall clock.
+/// Removes notes that have expired by the wall clock.
 async fn notes(client: &Client, wall_ms: u64) -> Result<u64, LedgerError> {
     let sql = include_str!("../../sql/postgres/forget_notes.sql");
     Ok(client.execute(sql, &[&signed(wall_ms), &i64::from(PRUNED_MAX)]).await?)

@@ -17,7 +17,7 @@ use crate::{
 
 /// The record of a finished call.
 pub(super) async fn call(client: &Client, call_id: &str) -> Result<Option<CallRecord>, LedgerError> {
-    // Text here cannot hold every character; with such an id there is no call.
+    // Text in PostgreSQL cannot hold this character, so no call has such an id.
     if call_id.contains('\0') {
         return Ok(None);
     }

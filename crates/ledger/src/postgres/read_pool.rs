@@ -1,5 +1,6 @@
-//! Reading from the shared database, beats, and whether it keeps what it acknowledges: on connections of its own, made again when
-//! they are lost. There are a few of them, so that one slow question holds up nobody else. All of it goes to the primary (I8).
+//! Reads from the shared database, heartbeats, and the check whether the database keeps what it acknowledges.
+//! The pool has its own connections and makes lost ones again. There are several, so that one slow query does
+//! not hold up the others. All of them go to the primary (I8).
 
 use std::{
     sync::{
@@ -19,10 +20,10 @@ use super::{
 };
 use crate::{LedgerError, clock_watch::ClockWatch, codec::signed, time::StoreTime};
 
-/// Connections that read, each made when it is needed first.
+/// Connections that read. Each is made when it is first needed.
 const READERS: usize = 3;
 
-/// Reads and says that we are alive.
+/// Reads, and writes heartbeats.
 #[derive(Debug)]
 pub(super) struct PostgresReadPool {
     connector: Connector,
@@ -32,14 +33,14 @@ pub(super) struct PostgresReadPool {
     watch: Mutex<ClockWatch>,
 }
 
-/// One connection, and how many questions are on it.
+/// One connection, and how many queries are running on it.
 #[derive(Debug, Default)]
 struct PostgresPooledConnection {
     session: TurnTaking<Option<Arc<PostgresSession>>>,
     in_flight: AtomicUsize,
 }
 
-/// A question on a connection, until this is dropped.
+/// A query on a connection, counted until this is dropped.
 struct PostgresPooledQuery<'a>(&'a PostgresPooledConnection);
 
 impl PostgresReadPool {
@@ -48,7 +49,7 @@ impl PostgresReadPool {
         Self { connector, readers: Default::default(), may_lose_commits, time, watch }
     }
 
-    /// Asks a question, within bounds.
+    /// Runs a query, with a time limit.
     pub(super) async fn ask<T>(
         &self,
         question: impl AsyncFnOnce(&Client) -> Result<T, LedgerError>,
@@ -69,7 +70,7 @@ impl PostgresReadPool {
         Ok(self.time.now(clock_reading(&row)?))
     }
 
-    /// Says that an owner is alive, and keeps ledger time going. Says what time it is.
+    /// Writes an owner's heartbeat, and keeps ledger time going. Returns the time.
     pub(super) async fn beat(&self, client: &Client, owner: &OwnerId) -> Result<LedgerNow, LedgerError> {
         let read = clock_reading(&client.query_one(include_str!("../../sql/postgres/read_clock.sql"), &[]).await?)?;
         if let Some(kept) = self.time.to_keep(read) {
@@ -85,7 +86,7 @@ impl PostgresReadPool {
         Ok(now)
     }
 
-    /// Looks again whether a commit that was acknowledged might be lost.
+    /// Checks again whether an acknowledged commit might be lost.
     pub(super) async fn look_at_durability(&self) -> Result<(), LedgerError> {
         let reason = self.ask(async |client: &Client| why_commits_may_be_lost(client).await).await?;
         *self.may_lose_commits.lock().unwrap_or_else(PoisonError::into_inner) = reason;
@@ -96,8 +97,8 @@ impl PostgresReadPool {
         self.may_lose_commits.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The connection with the fewest questions, the first of them if there are several, so that the others are made when they are
-    /// needed.
+    /// The connection with the fewest queries, the first of them if there are several, so that the others are
+    /// made only when they are needed.
     fn least_busy(&self) -> Option<PostgresPooledQuery<'_>> {
         let reader = self.readers.iter().min_by_key(|reader| reader.in_flight.load(Ordering::Relaxed))?;
         reader.in_flight.fetch_add(1, Ordering::Relaxed);
@@ -105,7 +106,7 @@ impl PostgresReadPool {
     }
 
     async fn session(&self, reader: &PostgresPooledConnection) -> Result<Arc<PostgresSession>, LedgerError> {
-        // Held while connecting: whoever else asks on this one would wait for it anyway.
+        // Held while connecting: other queries on this connection would have to wait for it anyway.
         let mut kept = reader.session.lock().await;
         if let Some(session) = kept.as_ref().filter(|session| !session.client.is_closed()) {
             return Ok(Arc::clone(session));

@@ -1,5 +1,5 @@
-//! The effects that this process has under way, as it last wrote them. They save the reading: what is written on top of one
-//! still has to be what the database has, or it is not written.
+//! The effects that this process has under way, as it last wrote them. They save reading. A write that builds
+//! on one of them is only made if the database still has the same state.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -10,9 +10,9 @@ use servanda_effects::effect::{Effect, EffectId, EffectState};
 
 use super::batch::EffectRevision;
 
-/// So many are remembered, the latest.
+/// How many are remembered; the latest are kept.
 const EFFECTS_MAX: usize = 4_096;
-/// Those with more arguments are read again.
+/// Effects with more bytes of arguments are not remembered but read again.
 const ARGUMENTS_BYTES_MAX: usize = 8 << 10;
 
 /// Effects under way, shared by all writers.
@@ -32,7 +32,7 @@ impl PostgresRecentEffects {
         self.kept().effects.get(id).cloned()
     }
 
-    /// An effect that was written on top of what was there before.
+    /// Notes an effect that was written on top of the revision `before`.
     pub(super) fn record_written(&self, effect: &Arc<Effect>, before: Option<EffectRevision>) {
         let under_way = matches!(effect.state, EffectState::Claimed | EffectState::Dispatching);
         let mut kept = self.kept();
@@ -45,7 +45,7 @@ impl PostgresRecentEffects {
         if kept.effects.insert(effect.id.clone(), (Arc::clone(effect), now)).is_none() {
             kept.order.push_back(effect.id.clone());
         }
-        // Ids of those that ended are still in the order; they go with time.
+        // The order still has ids of effects that ended; they are dropped over time.
         while kept.order.len() > EFFECTS_MAX {
             if let Some(oldest) = kept.order.pop_front() {
                 kept.effects.remove(&oldest);
@@ -53,7 +53,7 @@ impl PostgresRecentEffects {
         }
     }
 
-    /// It may not be what it was.
+    /// Forgets an effect whose state in the database may have changed.
     pub(super) fn forget(&self, id: &EffectId) {
         self.kept().effects.remove(id);
     }

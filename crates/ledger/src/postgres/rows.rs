@@ -18,7 +18,7 @@ use crate::{
     time::ClockReading,
 };
 
-/// What a statement has written.
+/// The effects that a statement has written.
 #[derive(Debug, Default)]
 pub(super) struct WrittenEffects {
     pub(super) effects: BTreeSet<String>,
@@ -33,7 +33,7 @@ pub(super) struct BatchRows<'a> {
     quarantine: Vec<(Option<&'a str>, &'a str, i64, &'a [u8])>,
 }
 
-/// An effect, what it is found by, and the record that is kept with it.
+/// An effect, its digest, and the record that is stored with it.
 #[derive(Debug)]
 struct EffectColumns<'a> {
     row: EffectRow<'a>,
@@ -46,7 +46,7 @@ impl<'a> BatchRows<'a> {
         self.fresh.is_empty() && self.changed.is_empty() && self.calls.is_empty()
     }
 
-    /// An effect that has to be written, and what has to be there for it.
+    /// Adds an effect that has to be written, and the revision that has to be there for it.
     pub(super) fn effect(&mut self, changed: &ChangedEffect<'a>) -> Result<(), LedgerError> {
         let ChangedEffect { effect, before, digest, record } = *changed;
         let columns = EffectColumns { row: EffectRow::new(effect)?, digest, record };
@@ -57,7 +57,7 @@ impl<'a> BatchRows<'a> {
         Ok(())
     }
 
-    /// A record; with `beside`, only if that effect is written.
+    /// Adds a record; with `beside`, it is only written if that effect is written.
     pub(super) fn call(
         &mut self,
         beside: Option<&'a EffectId>,
@@ -72,15 +72,15 @@ impl<'a> BatchRows<'a> {
         Ok(())
     }
 
-    /// In one order, so that no two batches wait for each other's rows.
+    /// Sorts the rows in a fixed order, so that two batches never deadlock.
     pub(super) fn sort(&mut self) {
         self.fresh.sort_by_key(|fresh| fresh.digest);
         self.changed.sort_by_key(|(changed, _)| changed.row.effect_id);
         self.calls.sort_by_key(|(_, call)| call.call_id);
     }
 
-    /// The statement that writes all of it. Had before anything is sent that has to come after the writing: preparing it takes a round
-    /// trip the first time.
+    /// The statement that writes all of it. Get it before sending anything that has to come after the write:
+    /// preparing it takes a round trip the first time.
     pub(super) async fn statement(
         &self,
         client: &Client,
@@ -92,7 +92,7 @@ impl<'a> BatchRows<'a> {
         Ok(statements.writing(client, parts, conflicts).await?)
     }
 
-    /// Writes all of it, and says which effects were written. It is sent when it is polled first.
+    /// Writes all of it, and returns which effects were written. It is sent when it is first polled.
     pub(super) async fn write(&self, client: &Client, statement: &Statement) -> Result<WrittenEffects, LedgerError> {
         let fresh: Vec<_> = self.fresh.iter().map(EffectColumns::fresh).collect();
         let changed: Vec<_> = self.changed.iter().map(|(after, before)| after.changed(*before)).collect();
@@ -115,7 +115,7 @@ impl<'a> BatchRows<'a> {
 }
 
 impl EffectColumns<'_> {
-    /// As `new_effect`.
+    /// The row as the composite type `new_effect`.
     fn fresh(&self) -> CompositeValue<'_, 19> {
         let Self { row, digest, record } = self;
         CompositeValue([
@@ -141,7 +141,7 @@ impl EffectColumns<'_> {
         ])
     }
 
-    /// As `changed_effect`.
+    /// The row as the composite type `changed_effect`.
     fn changed(&self, before: EffectRevision) -> CompositeValue<'_, 17> {
         let Self { row, record, .. } = self;
         CompositeValue([
@@ -183,13 +183,13 @@ fn quarantine_beside<'a>(
     CompositeValue([(*beside).into(), (*call_id).into(), (*bytes_total).into(), (*body).into()])
 }
 
-/// What the database says about the time, by the columns of `read_clock`.
+/// The database's clock reading, from the columns of `read_clock`.
 pub(super) fn clock_reading(row: &Row) -> Result<ClockReading, tokio_postgres::Error> {
     let kept = LedgerClock { seen_ms: unsigned(row.try_get(1)?), ledger_ms: unsigned(row.try_get(2)?) };
     Ok(ClockReading { clock_ms: row.try_get(0)?, kept })
 }
 
-/// An effect as it was read, by the columns of `effect_columns`.
+/// An effect from the columns of `effect_columns`.
 pub(super) fn effect(row: &Row) -> Result<Effect, LedgerError> {
     let stored = StoredEffect {
         effect_id: row.try_get(0)?,
@@ -202,14 +202,14 @@ pub(super) fn effect(row: &Row) -> Result<Effect, LedgerError> {
     stored.decode()
 }
 
-/// The same, with its revision behind: what a compare-and-set compares with.
+/// The same, followed by its revision, which a compare-and-set compares with.
 pub(super) fn locked(row: &Row) -> Result<(Arc<Effect>, EffectRevision), LedgerError> {
     let effect = effect(row)?;
     let before = EffectRevision { epoch: effect.epoch, state: effect.state, revision: row.try_get(6)? };
     Ok((Arc::new(effect), before))
 }
 
-/// A record that is not kept with its effect any more.
+/// Writes a record that is no longer stored with its effect.
 pub(super) async fn put_displaced(client: &Client, recorded: &CallRecordWrite) -> Result<(), LedgerError> {
     let row = recorded.row()?;
     let columns: [&(dyn ToSql + Sync); 5] = [&row.call_id, &row.outcome, &row.received_ms, &row.body, &row.effect_id];

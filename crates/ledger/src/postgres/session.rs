@@ -1,4 +1,5 @@
-//! One connection to PostgreSQL: where it may go, what it insists on before it is used, and its prepared statements.
+//! One connection to PostgreSQL: how it is made, what is checked before it is used, and its prepared
+//! statements.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,11 +18,11 @@ use crate::{LedgerError, error::server_message, tls_failure::TlsFailure};
 
 /// How long a connection may take to be made.
 const CONNECT_MS_MAX: u64 = 5_000;
-/// How long the whole of a transaction or a question may take before the connection is given up.
+/// How long a whole transaction or query may take before the connection is given up.
 pub(super) const ANSWER_MS_MAX: u64 = 20_000;
-/// What the server itself holds us to. A process that was stopped in the middle must not keep its locks for long; and all
-/// that we do here is a few rows by an index: a plan that was made while a table was small must not read the whole of it, by
-/// whatever kind of scan or join, when it has grown.
+/// Limits that the server enforces on us. A process that was stopped in the middle must not keep its locks for
+/// long. All our statements touch a few rows by an index; a plan that was made while a table was small must not
+/// read the whole table, by any kind of scan or join, when it has grown.
 const SETTINGS: &str = "set statement_timeout = '10s'; set lock_timeout = '5s'; \
     set idle_in_transaction_session_timeout = '10s'; set default_transaction_isolation = 'read committed'; \
     set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set jit = off; \
@@ -35,7 +36,7 @@ pub(super) struct Connector {
     server: String,
 }
 
-/// A connection that was checked.
+/// A connection that has passed the checks.
 #[derive(Debug)]
 pub(super) struct PostgresSession {
     pub(super) client: Client,
@@ -54,7 +55,7 @@ impl Connector {
         }
         let server = name(&config);
         if tls.as_ref().is_some_and(|terms| terms.checks == CertificateChecks::Nothing) {
-            tracing::warn!(%server, "the certificate of the ledger's database is not checked, as `sslmode=no-verify` says");
+            tracing::warn!(%server, "the certificate of the ledger's database is not checked, because the URL says `sslmode=no-verify`");
         }
         Ok(Self { config: Arc::new(config), tls: tls.map(Arc::new), server })
     }
@@ -76,7 +77,7 @@ impl Connector {
 
     async fn connect_now(&self) -> Result<PostgresSession, LedgerError> {
         let failed = |reason: String| LedgerError::Connect { server: self.server.clone(), reason };
-        // Boxed: what it takes to connect is large, and every future that opens a ledger would carry it.
+        // Boxed: the state of connecting is large, and every future that opens a ledger would carry it.
         let client = match &self.tls {
             None => Box::pin(open(&self.config, NoTls)).await.map_err(|error| failed(server_message(&error)))?,
             Some(terms) => Box::pin(self.open_with_tls(terms)).await?,
@@ -87,7 +88,7 @@ impl Connector {
                 &[],
             )
             .await?;
-        // I8: what is read here decides.
+        // I8: decisions depend on what is read here, so it has to be a primary.
         if facts.try_get(0)? {
             return Err(failed("it is a standby; name the primary".to_owned()));
         }
@@ -116,7 +117,7 @@ impl Connector {
     }
 }
 
-/// Connects, and keeps the connection going for as long as it lasts.
+/// Connects, and drives the connection for as long as it lasts.
 async fn open<T>(config: &Config, tls: T) -> Result<Client, tokio_postgres::Error>
 where
     T: MakeTlsConnect<Socket>,

@@ -1,5 +1,6 @@
-//! The statements of the writers, prepared once a connection. What writes is put together of parts that each say one thing
-//! once: a batch writes some of them, and a statement that does less is cheaper to start.
+//! The statements of the writers, prepared once per connection. A writing statement is composed of parts that
+//! each state one thing once. A batch uses only the parts it needs, because a statement that does less is
+//! cheaper to start.
 
 use tokio::sync::OnceCell;
 use tokio_postgres::{Client, Statement};
@@ -34,12 +35,12 @@ const PARTS: [StatementPart; 4] = [
     },
 ];
 
-/// What a statement does about a row that is there already.
+/// What a statement does about a row that exists already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConflictHandling {
-    /// It fails, and all of the batch with it: what is hoped to be new costs less so.
+    /// It fails, and the whole batch with it. This costs less for rows that are expected to be new.
     Fail,
-    /// It goes by what is there.
+    /// It accepts the row that exists.
     Settle,
 }
 
@@ -52,9 +53,10 @@ pub(super) struct PreparedStatements {
     pub(super) make_turns: Statement,
     pub(super) lock_turns: Statement,
     pub(super) find_holders: Statement,
-    /// When they are needed first.
+    /// Prepared when first needed.
     budgets: OnceCell<BudgetStatements>,
-    /// One for every choice of parts, when it is needed first; those that fail and those that settle conflicts.
+    /// One for every combination of parts, prepared when first needed: those that fail and those that settle
+    /// conflicts.
     writing: [[OnceCell<Statement>; 1 << PARTS.len()]; 2],
 }
 
@@ -68,13 +70,13 @@ pub(super) struct BudgetStatements {
     pub(super) put_holds: Statement,
 }
 
-/// A part of a statement that writes; its one parameter is `$1`.
+/// A part of a writing statement; its one parameter is `$1`.
 struct StatementPart {
     name: &'static str,
     sql: &'static str,
     /// How it settles conflicts.
     or: &'static str,
-    /// Where it writes effects: which.
+    /// What it returns, if it writes effects: which ones.
     returning: &'static str,
 }
 
@@ -92,7 +94,7 @@ impl PreparedStatements {
         })
     }
 
-    /// Those of budgets.
+    /// The statements of budgets.
     pub(super) async fn budgets(&self, client: &Client) -> Result<&BudgetStatements, tokio_postgres::Error> {
         let prepare = || async {
             Ok(BudgetStatements {
@@ -123,7 +125,8 @@ impl PreparedStatements {
     }
 }
 
-/// One statement that writes effects, and beside those that were written, the rest. It returns which were.
+/// One statement that writes effects, and the rest only beside effects that were written. It returns which were
+/// written.
 fn writing(parts: [bool; PARTS.len()], conflicts: ConflictHandling) -> String {
     let there = || PARTS.iter().zip(parts).filter(|(_, is_there)| *is_there).map(|(part, _)| part);
     let effects: Vec<String> = there()
@@ -144,7 +147,7 @@ fn writing(parts: [bool; PARTS.len()], conflicts: ConflictHandling) -> String {
     format!("with {}\nselect effect_id from written", clauses.join(",\n"))
 }
 
-/// All of them.
+/// Every combination of parts.
 #[cfg(test)]
 pub(super) fn all_written() -> Vec<String> {
     let choices = (1..1usize << PARTS.len()).map(|choice| std::array::from_fn(|part| choice & (1 << part) != 0));

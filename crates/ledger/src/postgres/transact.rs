@@ -1,5 +1,6 @@
-//! One batch in one transaction, in two ways. Hopefully: keys are new and effects under way are as we last wrote them, so that
-//! all is written at once, if the database agrees. Carefully: the effects concerned are locked and read first.
+//! One batch in one transaction, in two ways. Optimistic: keys are expected to be new, and effects under way to
+//! be as this process last wrote them, so that everything is written at once if the database agrees. With
+//! locks: the effects concerned are locked and read first.
 
 use servanda_contract::faults;
 use servanda_effects::effect::{EffectEvent, EffectId, EffectTarget, LedgerNow, notes_due};
@@ -30,11 +31,11 @@ pub(super) struct TransactionContext<'a> {
     pub(super) known: &'a PostgresLedgerIdentity,
 }
 
-/// What came of a transaction: a job without an outcome was not done, because it has to be read for, or somebody else was
-/// first.
+/// The outcomes of a transaction. A job without an outcome was not done, because it needs a read first or
+/// another writer was faster.
 pub(super) type BatchOutcomes = Vec<Option<JobOutcome>>;
 
-/// What became of one job so far.
+/// The state of one job so far.
 enum TransactionJobState {
     Put,
     Stepped(AppliedEvent),
@@ -42,7 +43,7 @@ enum TransactionJobState {
     Left,
 }
 
-/// Does what can be done without reading: one statement, one round trip.
+/// Does the jobs that need no read: one statement, one round trip.
 pub(super) async fn transact_optimistically(
     tools: TransactionContext<'_>,
     now: LedgerNow,
@@ -62,7 +63,7 @@ pub(super) async fn transact_optimistically(
     let written = rows.write(tools.client, &statement).await?;
     faults::at("ledger.after_commit")?;
     remember(tools.recent, &batch, &written);
-    // Without a read nothing is known but what was written.
+    // Without a read, only what was written is known.
     let stands = |slot| batch.waits_for(slot).is_some_and(|id| written.effects.contains(id.as_str()));
     Ok(outcomes(parts, stands))
 }
@@ -78,7 +79,8 @@ pub(super) async fn transact_with_locks(
     };
     let done = done.await;
     if done.is_err() && !tools.client.is_closed() {
-        // Nothing of it stays. If this does not reach the server, the connection is gone, and the transaction with it.
+        // Roll back. If the rollback does not reach the server, the connection is gone and the transaction with
+        // it.
         let _ = tools.client.batch_execute("rollback").await;
     }
     done
@@ -91,7 +93,7 @@ fn apply_optimistically<'a>(
 ) -> Result<TransactionJobState, LedgerError> {
     let (target, event, recorded) = match job {
         Job::Put { write: LedgerWrite::Call(_), .. } => return Ok(TransactionJobState::Put),
-        // Notices are few, and are written beside with a round trip each.
+        // Notices are few, and are written separately with a round trip each.
         Job::Apply { notices, .. } if !notices.is_empty() => return Ok(TransactionJobState::Left),
         Job::Apply { target, event, recorded, .. } => (target, event, recorded.as_deref()),
         Job::Put { .. } | Job::Expire { .. } | Job::Book { .. } | Job::Sweep { .. } | Job::Prune { .. } => {
@@ -99,7 +101,7 @@ fn apply_optimistically<'a>(
         }
     };
     match (target, event) {
-        // Whoever takes turns has to look for others first.
+        // A begin that takes turns has to look for other effects on the same resources first.
         (EffectTarget::Key(_), EffectEvent::Begin(begin)) if begin.order.takes_turns() => Ok(TransactionJobState::Left),
         (EffectTarget::Key(_), EffectEvent::Begin(_)) => {
             batch.apply(target, event, recorded).map(TransactionJobState::Stepped)
@@ -118,7 +120,7 @@ fn apply_optimistically<'a>(
     }
 }
 
-/// Opens the transaction, and locks and reads what it is about: one round trip.
+/// Opens the transaction, and locks and reads the effects it is about: one round trip.
 async fn lock<'a>(tools: TransactionContext<'_>, jobs: &'a [Job]) -> Result<EffectBatch<'a>, LedgerError> {
     let TransactionContext { client, statements, .. } = tools;
     let changes = || jobs.iter().filter_map(change_of);
@@ -128,14 +130,16 @@ async fn lock<'a>(tools: TransactionContext<'_>, jobs: &'a [Job]) -> Result<Effe
     }
     let digests: Vec<_> = changes().filter_map(key_of).collect();
     let keys: Vec<&[u8]> = digests.iter().map(|digest| &digest.as_bytes()[..]).collect();
-    // A handle comes from outside, and text here cannot hold every character; with such a one there is no effect.
+    // A handle comes from outside, and text in PostgreSQL cannot hold this character, so no effect has such a
+    // handle.
     let ids: Vec<&str> = changes().filter_map(id_of).filter(|id| !id.contains('\0')).collect();
     let keyless: Vec<&[u8]> = changes().filter_map(keyless_request).collect();
     let mut tenants: Vec<&[u8]> = changes().filter_map(taking_turns).collect();
     tenants.sort_unstable();
     tenants.dedup();
     let concerned: [&(dyn ToSql + Sync); 2] = [&keys, &ids];
-    // Polled in this order, and sent together. What somebody who had the lock before has committed is seen by what follows it.
+    // Polled in this order, and sent together. The statements after the lock see what its previous holder has
+    // committed.
     let (begun, holders, locked, twins, clock) = tokio::join!(
         biased;
         client.batch_execute("begin"),
@@ -161,7 +165,7 @@ async fn lock<'a>(tools: TransactionContext<'_>, jobs: &'a [Job]) -> Result<Effe
     Ok(batch)
 }
 
-/// Steps the effects, and writes and commits what came of it: one round trip more.
+/// Steps the effects, writes the result and commits: one more round trip.
 async fn commit<'a>(
     tools: TransactionContext<'_>,
     batch: &mut EffectBatch<'a>,
@@ -183,7 +187,7 @@ async fn commit<'a>(
         }
     }
     for (job, part) in jobs.iter().zip(&parts) {
-        // The effect is locked, so that what changed it here is what is written.
+        // The effect is locked, so that the change made here is what gets written.
         if let TransactionJobState::Stepped(AppliedEvent { applied, changed: true, .. }) = part
             && let Some(effect) = &applied.effect
         {
@@ -201,9 +205,10 @@ async fn commit<'a>(
             None => Ok(WrittenEffects::default()),
         }
     };
-    // Sent together, the writing first: what is written after the commit has no lock any more.
+    // Sent together, the write first: the locks are gone after the commit.
     let (written, committed) = tokio::join!(biased; write, client.batch_execute("commit"));
-    // After a statement that failed, `commit` succeeds by undoing everything: the statement has the say.
+    // After a statement that failed, `commit` succeeds by rolling everything back. So the statement's result
+    // counts.
     let written = written?;
     committed?;
     faults::at("ledger.after_commit")?;
@@ -236,7 +241,8 @@ fn rows_of<'a>(
     Ok(rows)
 }
 
-/// What was written is known from now on; what was not is not what we thought.
+/// Remembers the effects that were written, and forgets those that were not: their state is not what this
+/// process assumed.
 fn remember(recent: &PostgresRecentEffects, batch: &EffectBatch<'_>, written: &WrittenEffects) {
     for ChangedEffect { effect, before, .. } in batch.changed().flatten() {
         if written.effects.contains(effect.id.as_str()) {
@@ -271,7 +277,8 @@ async fn find_twins(
     client.query(&statements.find_twins, &[&requests]).await?.iter().map(twin).collect()
 }
 
-/// Takes turns with everybody else who begins what others of its tenant may be changing, and looks for those.
+/// Takes turns with all other calls that begin on resources which effects of the same tenant may be changing,
+/// and looks for those effects.
 async fn take_turns(
     client: &Client,
     statements: &PreparedStatements,

@@ -1,4 +1,4 @@
-//! Looking after a shared ledger from outside a gateway.
+//! Maintenance of a shared ledger from outside a gateway.
 
 use tokio_postgres::Client;
 
@@ -13,12 +13,12 @@ use crate::{
     report::{LedgerStatus, LedgerVerification, MigrationPlan},
 };
 
-/// Problems that are told.
+/// Problems that are reported at most.
 const PROBLEMS_MAX: usize = 20;
 /// Effects that are read at once.
 const PAGE: i64 = 1_000;
 
-/// How it stands.
+/// The ledger's status.
 pub(crate) async fn status(url: &str, guard: &LedgerGuard) -> Result<LedgerStatus, LedgerError> {
     let (connector, PostgresSession { client }) = connect(url).await?;
     let examined = identity::examine(&client, guard).await?;
@@ -75,7 +75,7 @@ pub(crate) async fn verify(url: &str) -> Result<LedgerVerification, LedgerError>
     Ok(verified)
 }
 
-/// Accepts what is there; none if it is the ledger that was known.
+/// Accepts what is there; none if it is the known ledger.
 pub(crate) async fn adopt(
     url: &str,
     guard: &LedgerGuard,
@@ -106,7 +106,7 @@ pub(crate) async fn adopt(
     Ok(Some(adoption))
 }
 
-/// Settles the lost times.
+/// Settles the lost windows.
 pub(crate) async fn settle(url: &str, guard: &LedgerGuard, settling: &LossSettlement) -> Result<usize, LedgerError> {
     let (connector, PostgresSession { client }) = connect(url).await?;
     identity::examine(&client, guard).await?.judge(guard, connector.server())?;
@@ -114,7 +114,7 @@ pub(crate) async fn settle(url: &str, guard: &LedgerGuard, settling: &LossSettle
     identity::settle(&client, settling, now_ms(&client).await?).await
 }
 
-/// What bringing it up to date would do.
+/// What a migration would do.
 pub(crate) async fn plan(url: &str, guard: &LedgerGuard) -> Result<MigrationPlan, LedgerError> {
     let (connector, PostgresSession { client }) = connect(url).await?;
     identity::examine(&client, guard).await?.judge(guard, connector.server())?;

@@ -1,5 +1,6 @@
-//! One of the writers: takes what has queued up, does it in one transaction on a connection of its own, and then wakes those
-//! who wait. A connection that was lost is made again; whose event was under way is told that nobody knows.
+//! One of the writers: takes what has queued up, does it in one transaction on its own connection, and then
+//! wakes the waiting callers. It reconnects after a lost connection. A caller whose event was under way is told
+//! that the outcome is unknown.
 
 use std::{
     collections::BTreeSet,
@@ -30,12 +31,12 @@ use crate::{
     time::{ClockReading, StoreTime},
 };
 
-/// How often a job is tried again that somebody else came before, or whose transaction was undone.
+/// How often a job is retried if another writer was faster or its transaction was rolled back.
 const ATTEMPTS_MAX: u32 = 8;
-/// How long to wait before the next attempt to connect, at first and at the most.
+/// The first and the longest pause before the next attempt to connect.
 const BACKOFF_MS: (u64, u64) = (50, 1_000);
 
-/// How long the database's clock is not asked again.
+/// How long a reading of the database's clock is used before it is read again.
 const CLOCK_AGE_MAX: Duration = Duration::from_secs(1);
 
 /// A writer with its connection.
@@ -63,7 +64,7 @@ struct PostgresReadyConnection {
     session: PostgresSession,
     statements: PreparedStatements,
     dictionary: Dictionary,
-    /// What the database's clock said last, and when that was.
+    /// The last reading of the database's clock, and when it was taken.
     clock: Option<(ClockReading, Instant)>,
 }
 
@@ -73,7 +74,7 @@ impl PostgresWriter {
         Ok(Self { connector, ready, backoff_ms: 0, shared, progress: UpkeepProgress::default() })
     }
 
-    /// Works until nothing more comes in.
+    /// Works until the queue is closed and empty.
     pub(super) async fn run(mut self, mut inbox: Inbox) {
         while let Some(batch) = inbox.gather().await {
             for batch in split(batch) {
@@ -82,7 +83,7 @@ impl PostgresWriter {
         }
     }
 
-    /// Does a batch, whatever it takes within bounds, and answers every job of it.
+    /// Does a batch, with a limited number of attempts, and answers every job of it.
     async fn settle(&mut self, mut jobs: Vec<Job>) {
         for attempt in 0..ATTEMPTS_MAX {
             if jobs.is_empty() {
@@ -91,7 +92,7 @@ impl PostgresWriter {
             jobs = match self.attempt(&mut jobs, attempt == 0).await {
                 Ok(outcomes) => self.answer(jobs, outcomes),
                 Err(error) if error.is_contention() => jobs,
-                // What was hoped to be new was not.
+                // A row that was expected to be new exists already.
                 Err(error) if attempt == 0 && error.is_duplicate() => jobs,
                 Err(error) if error.is_connection_failure() => {
                     self.ready = None;
@@ -103,21 +104,21 @@ impl PostgresWriter {
                 Err(_) => return Box::pin(self.settle_each(jobs)).await,
             };
         }
-        let reason = format!("it could not be done in {ATTEMPTS_MAX} attempts");
+        let reason = format!("the ledger's database could not do it in {ATTEMPTS_MAX} attempts");
         self.refuse(jobs, &JournalError::new(reason));
     }
 
-    /// One bad job must not take others with it.
+    /// Does each job by itself, so that one bad job does not make others fail.
     async fn settle_each(&mut self, jobs: Vec<Job>) {
         for job in jobs {
             self.settle(vec![job]).await;
         }
     }
 
-    /// One transaction; whoever hopes reads nothing first.
+    /// One transaction. If `hopeful`, nothing is read first.
     async fn attempt(&mut self, jobs: &mut [Job], hopeful: bool) -> Result<Vec<Option<JobOutcome>>, LedgerError> {
         let shared = self.shared.clone();
-        // Taken for the time being: whatever is not done is looked at again from the beginning.
+        // Taken out for now: after a failure the walk starts again from the beginning.
         let mut progress = std::mem::take(&mut self.progress);
         let ready = self.ready().await?;
         let transacted = ready.transact(&shared, &mut progress, jobs, hopeful);
@@ -131,7 +132,7 @@ impl PostgresWriter {
         done
     }
 
-    /// Answers what was done; what was not comes back.
+    /// Answers the jobs that were done, and returns the others.
     fn answer(&self, jobs: Vec<Job>, outcomes: Vec<Option<JobOutcome>>) -> Vec<Job> {
         let mut rest = Vec::new();
         for (job, outcome) in jobs.into_iter().zip(outcomes) {
@@ -143,7 +144,8 @@ impl PostgresWriter {
         rest
     }
 
-    /// After a lost connection: what may be done twice without harm comes back, the rest is told that nobody knows.
+    /// After a lost connection: returns the jobs that can be repeated without harm, and tells the callers of
+    /// the others that the outcome is unknown.
     fn give_up(&self, jobs: Vec<Job>, error: &LedgerError) -> Vec<Job> {
         let (again, unknown): (Vec<Job>, Vec<Job>) =
             jobs.into_iter().partition(|job| !matches!(job, Job::Apply { .. } | Job::Expire { .. }));
@@ -157,7 +159,7 @@ impl PostgresWriter {
         }
     }
 
-    /// A connection that works, as far as anybody knows.
+    /// A connection that works, as far as this process can tell.
     async fn ready(&mut self) -> Result<&mut PostgresReadyConnection, LedgerError> {
         if self.ready.as_ref().is_some_and(|ready| ready.session.client.is_closed()) {
             self.ready = None;
@@ -189,7 +191,8 @@ impl PostgresReadyConnection {
         hopeful: bool,
     ) -> Result<Vec<Option<JobOutcome>>, LedgerError> {
         let SharedWriterState { time, recent, known, .. } = shared;
-        // With every attempt again: the last one may have been on another connection, and its entries may be lost.
+        // Encoded again with every attempt: the last attempt may have been on another connection, and its
+        // dictionary entries may be lost.
         for job in &mut *jobs {
             job.encode(&mut self.dictionary);
         }
@@ -220,7 +223,7 @@ impl PostgresReadyConnection {
         }
     }
 
-    /// What the database says about the time now, by what it said a moment ago.
+    /// The database's clock now, computed from its last reading.
     async fn reading(&mut self) -> Result<ClockReading, LedgerError> {
         let (said, at) = match self.clock {
             Some(clock) if clock.1.elapsed() < CLOCK_AGE_MAX => clock,
@@ -234,8 +237,8 @@ impl PostgresReadyConnection {
     }
 }
 
-/// Cuts a batch so that no statement has two records of one call, entries in the books are by themselves, and whoever clears up is
-/// alone.
+/// Splits a batch so that no statement has two records of the same call, budget entries are in parts of their
+/// own, and each expiry, sweep or pruning is alone.
 fn split(batch: Vec<Job>) -> Vec<Vec<Job>> {
     let mut parts: Vec<Vec<Job>> = Vec::new();
     let mut seen = BTreeSet::new();

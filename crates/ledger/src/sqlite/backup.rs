@@ -1,5 +1,5 @@
-//! Copies of a ledger: whole, of one moment, and durable, also while a gateway writes. Not a copy of files: the latest commits
-//! are in the write-ahead log.
+//! Copies of a ledger: complete, of one moment, and durable, even while a gateway writes. Copying the files is
+//! not enough, because the latest commits are in the write-ahead log.
 
 use std::{
     fs::{self, File},
@@ -12,14 +12,14 @@ use rusqlite::{Connection, params};
 use super::file_permissions::beside;
 use crate::LedgerError;
 
-/// Backups that are kept side by side before a migration.
+/// Backups from before migrations that can exist side by side.
 const NAMES_MAX: u32 = 100;
 
 /// Copies the ledger of a connection to a new file.
 pub(super) fn copy(connection: &Connection, to: &Path) -> Result<(), LedgerError> {
     let failed = |source: io::Error| LedgerError::Backup { path: to.to_owned(), reason: source.to_string() };
     if to.exists() {
-        let reason = "there is a file of that name already".to_owned();
+        let reason = "a file of that name exists already".to_owned();
         return Err(LedgerError::Backup { path: to.to_owned(), reason });
     }
     let part = beside(to, ".part");
@@ -27,7 +27,7 @@ pub(super) fn copy(connection: &Connection, to: &Path) -> Result<(), LedgerError
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
         _ => {}
     }
-    // Only its owner may read it: it says who called what.
+    // Only its owner may read it, because it says who called what.
     super::file_permissions::file(&part);
     let copied = connection.execute("vacuum into ?1", params![part.display().to_string()]);
     let copied = copied.map_err(|error| LedgerError::Backup { path: to.to_owned(), reason: error.to_string() });
@@ -38,7 +38,7 @@ pub(super) fn copy(connection: &Connection, to: &Path) -> Result<(), LedgerError
     kept
 }
 
-/// A name beside the ledger for its copy of before a migration.
+/// A free name beside the ledger for its backup before a migration.
 pub(super) fn before_migration(ledger: &Path, version: u32) -> PathBuf {
     let name = |again: u32| {
         let again = if again == 0 { String::new() } else { format!("-{again}") };

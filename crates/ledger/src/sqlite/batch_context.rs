@@ -1,11 +1,11 @@
-//! What holds for every job of a batch, whichever job it is.
+//! What is the same for every job of a batch.
 
 use servanda_effects::effect::{LedgerNow, LostWindow};
 
 use super::recent_effects::SqliteRecentEffects;
 use crate::retention::UpkeepProgress;
 
-/// What is true around a batch.
+/// The context of a batch.
 #[derive(Debug)]
 pub(super) struct BatchContext<'a> {
     pub(super) recent: &'a mut SqliteRecentEffects,

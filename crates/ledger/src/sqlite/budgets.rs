@@ -34,7 +34,7 @@ pub(super) fn apply_entry(
     Ok(booked)
 }
 
-/// Closes what was left open, and forgets what is over.
+/// Closes abandoned reservations, and forgets finished ones.
 pub(super) fn sweep(
     transaction: &Connection,
     progress: &mut UpkeepProgress,
@@ -71,14 +71,14 @@ pub(super) fn sweep(
     Ok(swept)
 }
 
-/// When the last open reservation was opened that this sweep looks at; none if it looks at all that follow.
+/// When the last open reservation that this sweep looks at was opened; none if it looks at all the rest.
 fn open_until(transaction: &Connection, progress: &UpkeepProgress) -> Result<Option<i64>, LedgerError> {
     let mut statement = transaction.prepare_cached(include_str!("../../sql/sqlite/open_holds_until.sql"))?;
     let from = params![signed(progress.holds_from_ms), HOLDS_EXAMINED_MAX];
     Ok(statement.query_row(from, |row| row.get(0)).optional()?)
 }
 
-/// Reservations that were opened until then and are open still, the oldest first.
+/// Reservations that were opened until then and are still open, oldest first.
 pub(super) fn open_reservations(
     connection: &Connection,
     until_ms: u64,
@@ -91,7 +91,7 @@ pub(super) fn open_reservations(
     rows.iter().map(|(hold_id, stage, body)| decode_hold(hold_id, stage, body)).collect()
 }
 
-/// How accounts stand now, the latest changed first.
+/// The current balances of accounts, latest changed first.
 pub(super) fn balances(
     connection: &Connection,
     query: &BalanceQuery,

@@ -1,5 +1,6 @@
-//! Works the write-ahead log into the file beside the calls: on a thread and a connection of its own, a moment after something
-//! was written, so that the log stays small and a copy of the file alone lacks little. It never makes a writer wait.
+//! Moves the write-ahead log into the file, on a thread and a connection of its own, shortly after something
+//! was written. So the log stays small, and a copy of the file alone lacks little. It never makes a writer
+//! wait.
 
 use std::{
     path::Path,
@@ -17,10 +18,10 @@ use rusqlite::Connection;
 use super::configure;
 use crate::{LedgerError, identity::PositionFile};
 
-/// How often the log is worked in, if something was written since.
+/// How often the log is checkpointed, if something was written since.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// The way to the thread.
+/// The handle of the thread.
 #[derive(Debug)]
 pub(super) struct Checkpointer {
     written: Arc<AtomicBool>,
@@ -42,12 +43,12 @@ impl Checkpointer {
         Ok(Self { written, stop, thread })
     }
 
-    /// Something was written.
+    /// Notes that something was written.
     pub(super) fn written(&self) {
         self.written.store(true, Ordering::Relaxed);
     }
 
-    /// Ends it and closes its connection.
+    /// Ends the thread and closes its connection.
     pub(super) fn end(self) {
         drop(self.stop);
         if self.thread.join().is_err() {

@@ -1,4 +1,5 @@
-//! The dictionary of records in the file: entries are written with the records that refer to them, and read with the records.
+//! The dictionary of records in the file. Entries are written with the records that refer to them, and read
+//! with them.
 
 use std::cell::RefCell;
 
@@ -11,13 +12,13 @@ use crate::{
     encoding::dictionary::{Dictionary, DictionaryEntries},
 };
 
-/// The dictionary of a file, for its writer.
+/// Loads the dictionary of a file for its writer.
 pub(super) fn load(connection: &Connection) -> Result<Dictionary, LedgerError> {
     let count = connection.query_row("select count(*) from dictionary", [], |row| row.get(0))?;
     Ok(Dictionary::with_stored(unsigned(count)))
 }
 
-/// Writes what is new, inside the writer's transaction.
+/// Writes the new entries, inside the writer's transaction.
 pub(super) fn put(transaction: &Connection, dictionary: &Dictionary) -> Result<(), LedgerError> {
     for (id, content) in dictionary.fresh() {
         let sql = "insert into dictionary (entry_id, content) values (?1, ?2) on conflict (entry_id) do nothing";
@@ -26,14 +27,14 @@ pub(super) fn put(transaction: &Connection, dictionary: &Dictionary) -> Result<(
     Ok(())
 }
 
-/// The entries that were needed so far. There are few, and they never change.
+/// The entries that were needed so far. They are few, and they never change.
 #[derive(Debug, Default)]
 pub(super) struct SqliteDictionaryLookup {
     entries: RefCell<DictionaryEntries>,
 }
 
 impl SqliteDictionaryLookup {
-    /// Decodes a record, reading the entries that it refers to.
+    /// Decodes a record, and reads the entries that it refers to.
     pub(super) fn decode(&self, connection: &Connection, stored: &StoredCall) -> Result<CallRecord, LedgerError> {
         let mut entries = self.entries.borrow_mut();
         for id in entries.missing(stored.entries()) {

@@ -18,7 +18,7 @@ use crate::{
     record_placement::{KeptRecordChange, RecordPlacement, displaced_record, place_record},
 };
 
-/// How long a process is remembered that is not heard of any more and has left nothing open.
+/// How long a process that has stopped beating and has left nothing open is remembered.
 const OWNER_KEPT_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// The effect, if there is one.
@@ -34,7 +34,7 @@ pub(super) fn find(connection: &Connection, target: &EffectTarget) -> Result<Opt
     found.optional()?.map(StoredEffect::decode).transpose()
 }
 
-/// An event, and what is written beside it.
+/// An event, and what is written with it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EventWithRecord<'a> {
     pub(super) target: &'a EffectTarget,
@@ -43,7 +43,7 @@ pub(super) struct EventWithRecord<'a> {
     pub(super) notices: &'a [Notice],
 }
 
-/// Applies an event, and puts its record and its notices down if the effect changed.
+/// Applies an event, and writes its record and its notices if the effect changed.
 pub(super) fn apply(
     transaction: &Connection,
     BatchContext { recent, now, lost_window, .. }: &mut BatchContext<'_>,
@@ -54,7 +54,7 @@ pub(super) fn apply(
         let around = circumstances(transaction, effect, event, *now)?;
         Ok::<_, LedgerError>(EffectContext { lost_window: *lost_window, ..around })
     };
-    // Most keys are new: that is tried before it is looked up.
+    // Most keys are new, so an insert is tried before the key is looked up.
     if matches!(target, EffectTarget::Key(_)) && matches!(event, EffectEvent::Begin(_)) {
         let around = circumstances(None)?;
         let EffectTransition { change, reply } = step(None, event, &around);
@@ -88,12 +88,12 @@ pub(super) fn apply(
     Ok(AppliedChange { reply, effect: changed.or(before) })
 }
 
-/// What is to be told of an effect that was written.
+/// Writes the notices that are due for an effect that was written.
 fn put_notices(transaction: &Connection, notices: &[Notice], effect: &Effect) -> Result<(), LedgerError> {
     notes_due(notices, effect).try_for_each(|note| put::put_first_note(transaction, note))
 }
 
-/// Makes tombstones; what nobody can ask for again is forgotten.
+/// Turns expired effects into tombstones. Effects whose key cannot come again are removed.
 pub(super) fn expire(transaction: &Connection, limit: u32, now: LedgerNow) -> Result<u64, LedgerError> {
     let sql = include_str!("../../sql/sqlite/expired_effects.sql");
     let around = EffectContext::at(now);
@@ -113,10 +113,10 @@ pub(super) fn expire(transaction: &Connection, limit: u32, now: LedgerNow) -> Re
     Ok(count)
 }
 
-/// Some effects, newest first. Rows that do not match are not kept, so that a page is all that is in memory.
+/// Lists effects, newest first. Rows that do not match are dropped at once, so that only a page is in memory.
 pub(super) fn list(connection: &Connection, query: &EffectQuery) -> Result<Vec<Effect>, LedgerError> {
     let mut statement = connection.prepare_cached(&list_sql(query))?;
-    // Negative is without a limit: how many rows it takes is not known before they were looked at.
+    // Negative means no limit: how many rows have to be read is not known in advance.
     let rows_max = if query.filter.is_empty() { i64::from(query.limit) } else { -1 };
     let mut rows = statement.query(params![query.after.as_ref().map(EffectId::as_str), rows_max])?;
     let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
@@ -135,12 +135,12 @@ pub(super) fn list(connection: &Connection, query: &EffectQuery) -> Result<Vec<E
 /// The statement of a list.
 pub(crate) fn list_sql(query: &EffectQuery) -> String {
     let below = if query.after.is_some() { "effect_id < ?1" } else { "?1 is null" };
-    // By itself SQLite takes the primary key, and looks through everything that is known.
+    // Left alone, SQLite uses the primary key and walks through all effects.
     let by_unknown_index = "indexed by effects_unknown_latest";
     list_statement(&query.states, ListingDialect { below, limit: "?2", by_unknown_index })
 }
 
-/// Effects that a process has to look after, some of every upstream.
+/// Effects that a process has to recover, some for every upstream.
 pub(super) fn orphans(
     connection: &Connection,
     query: &OrphanQuery,
@@ -192,7 +192,8 @@ fn circumstances(
     Ok(EffectContext { owner_is_gone, twin, blocked_by, ..EffectContext::at(now) })
 }
 
-/// Another effect that is under way and changes the same. There is one writer at a time, so that no two can pass.
+/// Another effect under way that changes the same resource. There is one writer at a time, so that no two can
+/// miss each other.
 fn in_the_way(transaction: &Connection, begin: &BeginRequest, ledger_ms: u64) -> Result<Option<EffectId>, LedgerError> {
     let sql = "select effect_id, holds, holds_until_ms from effects \
                where tenant = ?1 and holds_until_ms > ?2 and key_digest <> ?3 order by effect_id";
@@ -213,14 +214,14 @@ fn under_way(effect: &Effect) -> bool {
     matches!(effect.state, EffectState::Claimed | EffectState::Dispatching)
 }
 
-/// When an owner was last heard of, in ledger time.
+/// The last heartbeat of an owner, in ledger time.
 fn heard_ms(transaction: &Connection, owner: &OwnerId) -> Result<Option<u64>, LedgerError> {
     let mut statement = transaction.prepare_cached("select beat_ms from owners where owner = ?1")?;
     let beat_ms: Option<i64> = statement.query_row(params![owner.as_str()], |row| row.get(0)).optional()?;
     Ok(beat_ms.map(unsigned))
 }
 
-/// Puts a new effect down with its record. Whether it was written; if not, its key was used before.
+/// Inserts a new effect with its record. Returns whether it was inserted; if not, its key was used before.
 fn insert(transaction: &Connection, effect: &Effect, recorded: Option<&CallRecordWrite>) -> Result<bool, LedgerError> {
     let row = EffectRow::new(effect)?;
     let kept = place_record(None, effect, recorded).kept;
@@ -250,7 +251,8 @@ fn insert(transaction: &Connection, effect: &Effect, recorded: Option<&CallRecor
     Ok(inserted == 1)
 }
 
-/// I1: a compare-and-set, although the transaction already holds the file: what is written follows on what was read.
+/// I1: a compare-and-set, although the transaction already locks the file: the write builds on exactly what was
+/// read.
 fn replace(
     transaction: &Connection,
     before: &Effect,
@@ -291,7 +293,7 @@ fn replace(
     Ok(true)
 }
 
-/// The record that is kept with an effect.
+/// The record that is stored with an effect.
 fn open_record(transaction: &Connection, effect: &Effect) -> Result<Option<StoredCall>, LedgerError> {
     let sql = "select record, open_record from effects \
                where effect_id = ?1 and (record is not null or open_record is not null)";

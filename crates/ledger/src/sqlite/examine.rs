@@ -1,5 +1,5 @@
-//! Looks at what is where the ledger should be, before SQLite may change anything: SQLite deletes the log of an empty file, and
-//! drops the end of a log that does not fit. Read-only.
+//! Examines what is in the ledger's place before SQLite can change anything: SQLite deletes the log of an empty
+//! file, and drops the end of a log whose checksums do not fit. Read-only.
 
 use std::{
     fs,
@@ -24,9 +24,9 @@ pub(super) struct SqliteExamination {
     pub(super) log: Option<LogReport>,
 }
 
-/// Looks at a ledger and at the file that knows how far it had come. The log is only read while no process writes it.
+/// Examines a ledger and its position file. The log is only read while no process writes it.
 pub(super) fn examine(path: &Path, guard: &LedgerGuard, alone: bool) -> Result<SqliteExamination, LedgerError> {
-    // First the file, then the ledger: a commit is in the ledger before it is in the file.
+    // First the position file, then the ledger: a commit is in the ledger before it is in the file.
     file_permissions::require_plain(path)?;
     let witness = guard.witness();
     let log = if alone { log(path) } else { None };
@@ -34,7 +34,7 @@ pub(super) fn examine(path: &Path, guard: &LedgerGuard, alone: bool) -> Result<S
 }
 
 impl SqliteExamination {
-    /// Refuses a ledger that is not the one that is known.
+    /// Refuses a ledger that is not the known one.
     pub(super) fn judge(&self, path: &Path, guard: &LedgerGuard) -> Result<(), LedgerError> {
         let Err(damage) = judge(&self.witness, &self.found) else { return Ok(()) };
         let log = self.log.as_ref().filter(|log| log.stop.is_some()).map(ToString::to_string);

@@ -32,7 +32,7 @@ pub(super) fn file(path: &Path) {
 }
 
 /// Refuses a ledger that is no regular file, and links and pipes in the place of the files beside it: SQLite and we would read and write
-/// the targets of the links, or wait for ever. The ledger itself may be a link if the operator says so; the code that reads the
+/// the targets of the links, or wait forever. The ledger itself may be a link if the operator says so; the code that reads the
 /// configuration decides that.
 pub(super) fn require_plain(path: &Path) -> Result<(), LedgerError> {
     let unusable = |path: &Path, source: io::Error| LedgerError::NotPlain { path: path.to_owned(), source };

@@ -1,4 +1,4 @@
-//! The identity of the file's ledger: its row, the acceptances of a person, and the lost times that still matter.
+//! The identity of the ledger in the file: its row, its acceptances, and the lost windows that still matter.
 
 use rusqlite::{Connection, Row, params};
 use servanda_effects::effect::LostWindow;
@@ -23,7 +23,7 @@ pub(super) fn position(connection: &Connection) -> Result<LedgerPosition, Ledger
     })?)
 }
 
-/// In a transaction that writes: the position it makes.
+/// Moves the position on, inside a writing transaction. Returns the new position.
 pub(super) fn advance(transaction: &Connection, now_ms: u64) -> Result<u64, LedgerError> {
     let sql = "update ledger_identity set position = position + 1, written_ms = max(written_ms, ?1) where one = 1 \
                returning position";
@@ -31,12 +31,12 @@ pub(super) fn advance(transaction: &Connection, now_ms: u64) -> Result<u64, Ledg
     Ok(unsigned(statement.query_row(params![signed(now_ms)], |row| row.get(0))?))
 }
 
-/// A new identity at random.
+/// A new random id.
 pub(super) fn new_id(connection: &Connection) -> Result<String, LedgerError> {
     Ok(connection.query_row("select lower(hex(randomblob(16)))", [], |row| row.get(0))?)
 }
 
-/// Writes an acceptance down and gives the ledger the identity it says.
+/// Stores an acceptance and gives the ledger its new identity.
 pub(super) fn adopt(transaction: &Connection, adoption: &Adoption) -> Result<(), LedgerError> {
     let optional = |value: Option<u64>| value.map(signed);
     transaction.execute(
@@ -60,20 +60,20 @@ pub(super) fn adopt(transaction: &Connection, adoption: &Adoption) -> Result<(),
     Ok(())
 }
 
-/// Settles every lost time that is not settled; how many there were.
+/// Settles every unsettled lost window. Returns how many there were.
 pub(super) fn settle(transaction: &Connection, settling: &LossSettlement, now_ms: u64) -> Result<usize, LedgerError> {
     let sql = "update adoptions set settled_ms = ?1, settled_by = ?2, settled_evidence = ?3 where settled_ms is null";
     Ok(transaction.execute(sql, params![signed(now_ms), settling.by, settling.evidence])?)
 }
 
-/// The acceptances, the latest first.
+/// The acceptances, latest first.
 pub(super) fn adoptions(connection: &Connection) -> Result<Vec<Adoption>, LedgerError> {
     let mut statement = connection.prepare(include_str!("../../sql/sqlite/list_adoptions.sql"))?;
     let rows = statement.query_map([], adoption)?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// The identities whose place this ledger took.
+/// The ids of the ledgers that this one replaced.
 pub(super) fn former_ids(connection: &Connection) -> Result<Vec<String>, LedgerError> {
     let sql = "select known_id from adoptions where known_id is not null union \
                select found_id from adoptions where found_id is not null";
@@ -82,7 +82,7 @@ pub(super) fn former_ids(connection: &Connection) -> Result<Vec<String>, LedgerE
     Ok(ids.collect::<Result<_, _>>()?)
 }
 
-/// Lost times that no person has settled.
+/// Lost windows that no person has settled.
 pub(super) fn lost(connection: &Connection) -> Result<Vec<UnsettledLoss>, LedgerError> {
     let sql = "select lost_from_ms, lost_until_ms, in_force_until_ms from adoptions where settled_ms is null";
     let mut statement = connection.prepare_cached(sql)?;

@@ -58,9 +58,10 @@ pub(crate) use effects::list_sql;
 #[cfg(test)]
 pub(crate) use migrate::to_version;
 
-/// Memory for pages of the file: keys are in no order, and every one of them needs its page.
+/// Memory for pages of the file. Keys come in no order, and each needs the page it belongs to.
 const CACHE_KIB: i64 = 32 << 10;
-/// How much of the log gathers before it is worked into the file: pages that change often are then written once.
+/// How many pages gather in the log before they are moved into the file, so that pages that change often are
+/// written once.
 const CHECKPOINT_PAGES: i64 = 8_000;
 
 /// The embedded ledger.
@@ -74,8 +75,8 @@ pub(crate) struct SqliteLedger {
 }
 
 impl SqliteLedger {
-    /// Opens the ledger for writing, making it where there is none. One that is not the one that is known is refused, and one
-    /// of an earlier version is brought up to date if the guard says so.
+    /// Opens the ledger for writing, and makes it if there is none. Refuses a ledger that is not the known one,
+    /// and brings one of an earlier version up to date if the guard says so.
     pub(crate) fn open(path: &Path, guard: &LedgerGuard, room: Arc<StorageCapacity>) -> Result<Self, LedgerError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             file_permissions::folder(folder)
@@ -86,7 +87,7 @@ impl SqliteLedger {
         let examined = examine(path, guard, live.is_alone())?;
         examined.judge(path, guard)?;
         if let Some(log) = examined.log.as_ref().filter(|log| log.stop.is_some()) {
-            tracing::warn!(ledger = %path.display(), %log, "a commit that was never acknowledged was cut off");
+            tracing::warn!(ledger = %path.display(), %log, "cut off a commit that was never acknowledged");
         }
         let (connection, migration) = open_up_to_date(path, guard.schema)?;
         let position_file = guard.position_file.as_deref().map(|file| known_outside(file, &connection)).transpose()?;
@@ -103,7 +104,7 @@ impl SqliteLedger {
     }
 }
 
-/// Opens a file and brings it up to date, after a backup beside it.
+/// Opens a file and brings it up to date, after making a backup beside it.
 fn open_up_to_date(path: &Path, schema: LedgerSchemaPolicy) -> Result<(Connection, Option<Migration>), LedgerError> {
     file_permissions::require_plain(path)?;
     file_permissions::file(path);
@@ -123,12 +124,12 @@ fn open_up_to_date(path: &Path, schema: LedgerSchemaPolicy) -> Result<(Connectio
         backup::copy(&connection, backup)?;
     }
     migrate::to_newest(&mut connection)?;
-    // The file alone has every table from the beginning.
+    // From the beginning, the file alone has every table.
     connection.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()))?;
     Ok((connection, backup.map(|backup| Migration { found, newest, backup: Some(backup) })))
 }
 
-/// The file outside, told how far the ledger has come.
+/// Opens the position file and writes the ledger's position to it.
 fn known_outside(file: &Path, connection: &Connection) -> Result<Arc<PositionFile>, LedgerError> {
     let opened = PositionFile::open(file, &identity::position(connection)?);
     opened.map(Arc::new).map_err(|source| LedgerError::PositionFile { path: file.to_owned(), source })
@@ -296,7 +297,8 @@ fn open_read_only(path: &Path) -> Result<Connection, LedgerError> {
     open().map_err(|source| LedgerError::Open { path: path.to_owned(), source })
 }
 
-/// How much of the file is in use, and what can still be written. Pages that are free again are written before the file grows.
+/// How much of the file is in use, and how much can still be written. Free pages are used before the file
+/// grows.
 fn measure(connection: &Connection, path: &Path) -> Result<StorageUsage, LedgerError> {
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map(unsigned);
     let (pages, free, page_bytes) = (number("page_count")?, number("freelist_count")?, number("page_size")?);
@@ -308,7 +310,7 @@ fn measure(connection: &Connection, path: &Path) -> Result<StorageUsage, LedgerE
     Ok(StorageUsage { used_bytes: pages.saturating_sub(free).saturating_mul(page_bytes), disk })
 }
 
-/// The present, as the database's clock and what it keeps of ledger time have it.
+/// The current time, from the database's clock and the ledger time it has stored.
 fn now(connection: &Connection, time: &StoreTime) -> Result<LedgerNow, LedgerError> {
     Ok(time.now(clock_reading(connection)?))
 }

@@ -1,5 +1,6 @@
-//! Which processes have the ledger open for writing: each holds a shared lock on a file beside it for as long as it lives, and
-//! the system gives the lock back when a process is killed. Whoever examines, restores or adopts a ledger holds it alone.
+//! Which processes have the ledger open for writing. Each holds a shared lock on a file beside it for as long
+//! as it lives; the system releases the lock when the process is killed. A process that examines, restores or
+//! adopts a ledger holds the lock alone.
 
 use std::{
     fs::{File, TryLockError},
@@ -11,21 +12,22 @@ use std::{
 use super::file_permissions::{beside, require_plain};
 use crate::LedgerError;
 
-/// How long another process may take to open the ledger.
+/// How often to try while another process is opening the ledger.
 const WAIT_ATTEMPTS_MAX: u32 = 1_500;
 const WAIT_PAUSE: Duration = Duration::from_millis(20);
 
-/// That this process has the ledger open.
+/// Held while this process has the ledger open.
 #[derive(Debug)]
 pub(super) struct LedgerProcessLock {
     file: File,
     path: PathBuf,
-    /// Whether no other process has.
+    /// Whether no other process has it open.
     alone: bool,
 }
 
 impl LedgerProcessLock {
-    /// Alone if nobody else has the ledger open, else beside the others, once they have opened it.
+    /// Takes the lock alone if no other process has the ledger open; else shares it, once the others have
+    /// opened the ledger.
     pub(super) fn enter(ledger: &Path) -> Result<Self, LedgerError> {
         let mut live = Self::open(ledger)?;
         if live.try_alone()? {
@@ -41,7 +43,7 @@ impl LedgerProcessLock {
         Err(LedgerError::InUse { path: ledger.to_owned() })
     }
 
-    /// Alone, or not at all.
+    /// Takes the lock alone, or fails.
     pub(super) fn alone(ledger: &Path) -> Result<Self, LedgerError> {
         let mut live = Self::open(ledger)?;
         if live.try_alone()? { Ok(live) } else { Err(LedgerError::InUse { path: ledger.to_owned() }) }
@@ -51,13 +53,13 @@ impl LedgerProcessLock {
         self.alone
     }
 
-    /// Lets others in.
+    /// Shares the lock with other processes.
     pub(super) fn share(&mut self) -> Result<(), LedgerError> {
         self.alone = false;
         self.file.lock_shared().map_err(|source| LedgerError::Folder { path: self.path.clone(), source })
     }
 
-    /// At the end: whether no other process has the ledger open any more.
+    /// Whether this is the last process that has the ledger open.
     pub(super) fn is_last(&mut self) -> bool {
         self.try_alone().unwrap_or_default()
     }

@@ -1,4 +1,5 @@
-//! What is over goes from the file, a few rows at a time. Its pages are used again for what comes, so that the file stops growing.
+//! Removes finished data from the file, a few rows at a time. SQLite reuses the free pages, so that the file
+//! stops growing.
 
 use rusqlite::{Connection, params};
 
@@ -8,7 +9,7 @@ use crate::{
     retention::{OldRecord, PRUNED_MAX, PruneReport, PruneRound, UpkeepProgress},
 };
 
-/// One round, inside the writer's transaction. `ledger_ms` is ledger time, as expiry has it.
+/// One round, inside the writer's transaction. `ledger_ms` is ledger time, as for expiry.
 pub(super) fn prune(
     transaction: &Connection,
     progress: &mut UpkeepProgress,
@@ -29,8 +30,8 @@ pub(super) fn prune(
     Ok(pruned)
 }
 
-/// Records that were received before a moment of the wall clock, with the answers that were kept back. How many went, and whether that
-/// were all there are.
+/// Removes records that were received before a moment of the wall clock, with their quarantined answers.
+/// Returns how many were removed, and whether those were all.
 fn records(
     transaction: &Connection,
     progress: &mut UpkeepProgress,
@@ -54,14 +55,14 @@ fn records(
     Ok((count, progress.after_records(&page)))
 }
 
-/// Tombstones whose window ended so long ago in ledger time.
+/// Removes tombstones whose window ended that long ago, in ledger time.
 fn tombstones(transaction: &Connection, kept_ms: u64, ledger_ms: u64) -> Result<u64, LedgerError> {
     let Some(before_ms) = ledger_ms.checked_sub(kept_ms) else { return Ok(0) };
     let mut erase = transaction.prepare_cached(include_str!("../../sql/sqlite/erase_tombstones.sql"))?;
     Ok(erase.execute(params![signed(before_ms), PRUNED_MAX])? as u64)
 }
 
-/// Notes that have expired by the wall clock.
+/// Removes notes that have expired by the wall clock.
 fn notes(transaction: &Connection, wall_ms: u64) -> Result<u64, LedgerError> {
     let mut forget = transaction.prepare_cached(include_str!("../../sql/sqlite/forget_notes.sql"))?;
     Ok(forget.execute(params![signed(wall_ms), PRUNED_MAX])? as u64)

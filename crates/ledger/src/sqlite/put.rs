@@ -1,4 +1,4 @@
-//! Records, notes and beats into the file, inside the writer's transaction.
+//! Writes records, notes and heartbeats to the file, inside the writer's transaction.
 
 use rusqlite::{Connection, params};
 use servanda_effects::{Note, effect::LedgerNow};
@@ -9,7 +9,7 @@ use crate::{
     job::{CallRecordWrite, LedgerWrite},
 };
 
-/// Puts one thing down.
+/// Writes one thing.
 pub(super) fn put(transaction: &Connection, write: &LedgerWrite, now: LedgerNow) -> Result<(), LedgerError> {
     let (statement, note) = match write {
         LedgerWrite::Call(recorded) => return put_call(transaction, recorded),
@@ -29,7 +29,7 @@ pub(super) fn put(transaction: &Connection, write: &LedgerWrite, now: LedgerNow)
     put_note(transaction, statement, note)
 }
 
-/// A note, unless there is one.
+/// Writes a note, unless one exists.
 pub(super) fn put_first_note(transaction: &Connection, note: &Note) -> Result<(), LedgerError> {
     put_note(transaction, include_str!("../../sql/sqlite/put_first_note.sql"), note)
 }
@@ -40,7 +40,7 @@ fn put_note(transaction: &Connection, statement: &str, note: &Note) -> Result<()
     Ok(())
 }
 
-/// The record of a call, and its answer if that was kept back.
+/// Writes the record of a call, and its answer if that was quarantined.
 pub(super) fn put_call(transaction: &Connection, recorded: &CallRecordWrite) -> Result<(), LedgerError> {
     let row = recorded.row()?;
     transaction.prepare_cached(include_str!("../../sql/sqlite/put_call.sql"))?.execute(params![

@@ -84,12 +84,12 @@ impl SqliteReader {
     }
 }
 
-/// A call by its columns: id, record, body.
+/// A call from its columns: id, record, body.
 fn stored(row: &rusqlite::Row<'_>) -> rusqlite::Result<StoredCall> {
     Ok(StoredCall { call_id: row.get(0)?, record: row.get(1)?, body: row.get(2)? })
 }
 
-/// The note of that kind and key, expired or not.
+/// The note of this kind and key, expired or not.
 pub(super) fn note(connection: &Connection, kind: NoteKind, key: &str) -> Result<Option<Note>, LedgerError> {
     let mut statement =
         connection.prepare_cached("select value, expires_ms from notes where kind = ?1 and key = ?2")?;
@@ -101,7 +101,7 @@ pub(super) fn note(connection: &Connection, kind: NoteKind, key: &str) -> Result
     Ok(row.optional()?)
 }
 
-/// Notes of that kind behind a key, in the order of their keys.
+/// Notes of this kind after a key, in the order of their keys.
 pub(super) fn notes(
     connection: &Connection,
     kind: NoteKind,

@@ -1,5 +1,5 @@
-//! Reading beside the writer: on connections of its own, so that a reader never waits for a commit, and off the runtime's threads. There are a
-//! few of them, so that one slow read holds up nobody else.
+//! Reads beside the writer: on connections of its own, so that a reader never waits for a commit, and off the
+//! runtime's threads. There are several connections, so that one slow read does not hold up the others.
 
 use std::{
     path::Path,
@@ -42,7 +42,7 @@ impl SqliteReadPool {
         Ok(Self { readers: Arc::new(readers) })
     }
 
-    /// Asks a question of the database.
+    /// Runs a query.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&Connection) -> Result<T, LedgerError> + Send + 'static,

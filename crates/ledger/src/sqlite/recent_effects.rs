@@ -1,5 +1,5 @@
-//! The effects that the writer has under way, as it last wrote them: they save the reading. They are good for as long as nobody
-//! else writes to the file, which the database can tell.
+//! The effects that the writer has under way, as it last wrote them. They save reading. They are valid as long
+//! as no other connection writes to the file, which the database can tell.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -11,9 +11,9 @@ use servanda_effects::effect::{Effect, EffectId, EffectState, EffectTarget};
 
 use crate::LedgerError;
 
-/// So many are remembered, the latest.
+/// How many are remembered; the latest are kept.
 const EFFECTS_MAX: usize = 4_096;
-/// Those with more arguments are read again.
+/// Effects with more bytes of arguments are not remembered but read again.
 const ARGUMENTS_BYTES_MAX: usize = 8 << 10;
 
 /// Effects under way.
@@ -25,7 +25,8 @@ pub(super) struct SqliteRecentEffects {
 }
 
 impl SqliteRecentEffects {
-    /// At the beginning of a transaction: forgets everything if somebody else has written since, and says whether it did.
+    /// Called at the beginning of a transaction: forgets everything if another connection has written since.
+    /// Returns whether it did.
     pub(super) fn check(&mut self, transaction: &Connection) -> Result<bool, LedgerError> {
         let mut version = transaction.prepare_cached("pragma data_version")?;
         let data_version = version.query_row([], |row| row.get(0))?;
@@ -44,7 +45,7 @@ impl SqliteRecentEffects {
         }
     }
 
-    /// An effect that was written in this transaction.
+    /// Remembers an effect that was written in this transaction.
     pub(super) fn put(&mut self, effect: &Arc<Effect>) {
         let under_way = matches!(effect.state, EffectState::Claimed | EffectState::Dispatching);
         if !under_way || effect.order.arguments.len() > ARGUMENTS_BYTES_MAX {
@@ -54,7 +55,7 @@ impl SqliteRecentEffects {
         if self.effects.insert(effect.id.clone(), Arc::clone(effect)).is_none() {
             self.order.push_back(effect.id.clone());
         }
-        // Ids of those that ended are still in the order; they go with time.
+        // The order still has ids of effects that ended; they are dropped over time.
         while self.order.len() > EFFECTS_MAX {
             if let Some(oldest) = self.order.pop_front() {
                 self.effects.remove(&oldest);
@@ -62,7 +63,7 @@ impl SqliteRecentEffects {
         }
     }
 
-    /// After a transaction that did not end well.
+    /// Forgets everything, after a transaction that failed.
     pub(super) fn clear(&mut self) {
         self.effects.clear();
         self.order.clear();

@@ -1,4 +1,4 @@
-//! Looking after the file of a ledger from outside a gateway.
+//! Maintenance of a ledger file from outside a gateway.
 
 mod adopt;
 mod probe;
@@ -17,7 +17,7 @@ pub(crate) use adopt::{adopt, restore};
 pub(crate) use probe::{probe, probe_place};
 pub(crate) use verify::verify;
 
-/// How it stands.
+/// The ledger's status.
 pub(crate) fn status(path: &Path, guard: &LedgerGuard) -> Result<LedgerStatus, LedgerError> {
     let in_use = process_lock::is_open_for_writing(path);
     let examined = examine::examine(path, guard, !in_use)?;
@@ -54,12 +54,12 @@ pub(crate) fn backup(path: &Path, to: &Path) -> Result<(), LedgerError> {
     backup::copy(&connection, to)
 }
 
-/// Settles the lost times.
+/// Settles the lost windows.
 pub(crate) fn settle(path: &Path, guard: &LedgerGuard, settling: &LossSettlement) -> Result<usize, LedgerError> {
     write(path, guard, |transaction, now_ms| identity::settle(transaction, settling, now_ms))
 }
 
-/// What bringing it up to date would do.
+/// What a migration would do.
 pub(crate) fn plan(path: &Path, guard: &LedgerGuard) -> Result<MigrationPlan, LedgerError> {
     let examined = examine::examine(path, guard, !process_lock::is_open_for_writing(path))?;
     examined.judge(path, guard)?;
@@ -73,7 +73,7 @@ pub(crate) fn plan(path: &Path, guard: &LedgerGuard) -> Result<MigrationPlan, Le
     Ok(MigrationPlan { found, needed, backup, backup_bytes })
 }
 
-/// One transaction beside a gateway that may be running, on a ledger that is the known one and up to date.
+/// Runs one transaction, possibly beside a running gateway, on a ledger that is the known one and up to date.
 fn write<T>(
     path: &Path,
     guard: &LedgerGuard,
@@ -97,7 +97,7 @@ fn write<T>(
     Ok(changed)
 }
 
-/// For writing, but never made.
+/// Opens an existing file for writing, and never makes one.
 fn open_existing(path: &Path) -> Result<rusqlite::Connection, LedgerError> {
     use rusqlite::OpenFlags;
     let failed = |source| LedgerError::Open { path: path.to_owned(), source };
@@ -107,7 +107,7 @@ fn open_existing(path: &Path) -> Result<rusqlite::Connection, LedgerError> {
     Ok(connection)
 }
 
-/// What can be said of any file.
+/// The parts of the status that any file has.
 fn of_any(path: &Path) -> LedgerStatus {
     let bytes = |path: &Path| fs::metadata(path).ok().map(|file| file.len());
     LedgerStatus {

@@ -1,6 +1,6 @@
-//! What a write-ahead log holds, read as bytes: SQLite checksums its frames in a chain, and at the first that does not fit it
-//! stops reading without a word. A frame that does not fit is usual after a crash in the middle of a commit; where the ledger is
-//! behind its position too, acknowledged commits were cut off, and this says where.
+//! Reads a write-ahead log as bytes. SQLite chains the checksums of its frames, and silently stops reading at
+//! the first one that does not fit. Such a frame is usual after a crash in the middle of a commit. If the
+//! ledger is also behind its position, acknowledged commits were cut off, and this module says where.
 
 use std::io::Read;
 
@@ -19,7 +19,7 @@ struct WalChecksum {
     two: u32,
 }
 
-/// Reads a log to its end. Errors are the reader's own.
+/// Reads a log to its end. Fails only if reading fails.
 pub(crate) fn read(mut log: impl Read) -> std::io::Result<LogReport> {
     let mut report = LogReport { frames: 0, frames_valid: 0, commits_valid: 0, commits_behind: 0, stop: None };
     let mut header = [0; HEADER_BYTES];
@@ -58,7 +58,7 @@ pub(crate) fn read(mut log: impl Read) -> std::io::Result<LogReport> {
     }
 }
 
-/// Byte order of the checksums, page size, salts, and the checksum to go on from.
+/// Byte order of the checksums, page size, salts, and the checksum to continue from.
 fn of_header(header: &[u8; HEADER_BYTES]) -> Option<(bool, usize, [u8; 8], WalChecksum)> {
     let big = match word(header, 0, true)? {
         MAGIC_LITTLE => false,
@@ -91,7 +91,7 @@ fn word(bytes: &[u8], at: usize, big: bool) -> Option<u32> {
     Some(if big { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) })
 }
 
-/// Reads until the buffer is full or the log ends; how much was read.
+/// Reads until the buffer is full or the log ends. Returns how much was read.
 fn fill(log: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
     let mut filled = 0;
     while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {

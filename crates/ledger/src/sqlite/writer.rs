@@ -1,4 +1,5 @@
-//! The one writer: a thread that takes whatever has queued up, writes it in one transaction, and then wakes those who wait.
+//! The one writer: a thread that takes what has queued up, writes it in one transaction, and then wakes the
+//! waiting callers.
 
 use std::{
     path::{Path, PathBuf},
@@ -32,10 +33,10 @@ use crate::{
     time::StoreTime,
 };
 
-/// How often a file that another process holds is waited for, ten seconds each.
+/// How often to wait for a file that another process has locked, ten seconds each time.
 const BUSY_ATTEMPTS_MAX: u32 = 3;
 
-/// The way to the writer's thread.
+/// The handle of the writer's thread.
 #[derive(Debug)]
 pub(super) struct SqliteWriter {
     queue: Queue,
@@ -43,7 +44,7 @@ pub(super) struct SqliteWriter {
     lost: Arc<AtomicU64>,
 }
 
-/// What keeps a ledger known from outside while it is open.
+/// The position file and process lock of an open ledger.
 #[derive(Debug)]
 pub(super) struct SqliteIdentityFiles {
     pub(super) live: LedgerProcessLock,
@@ -77,7 +78,8 @@ impl SqliteWriter {
         let (queue, inbox) = Queue::new();
         let lost = Arc::new(AtomicU64::new(0));
         let counter = lost.clone();
-        // A runtime of its own, for the timer: the thread blocks on disk, and nobody else's tasks must wait for that.
+        // A runtime of its own, for the timer: this thread blocks on disk, and no other tasks must wait for
+        // that.
         let runtime = runtime::Builder::new_current_thread().enable_time().build().map_err(LedgerError::Thread)?;
         let thread = thread::Builder::new()
             .name("ledger-writer".to_owned())
@@ -113,7 +115,8 @@ fn run(mut file: OpenDatabase, mut inbox: Inbox, runtime: &runtime::Runtime, los
     file.end();
 }
 
-/// Does a batch; if a job of it is at fault, each by itself, so that one bad job cannot take others with it.
+/// Does a batch. If a job of it is at fault, each job is done by itself, so that one bad job does not make
+/// others fail.
 fn settle(file: &mut OpenDatabase, mut batch: Vec<Job>, lost: &AtomicU64) {
     for job in &mut batch {
         job.encode(&mut file.dictionary);
@@ -133,15 +136,15 @@ fn settle(file: &mut OpenDatabase, mut batch: Vec<Job>, lost: &AtomicU64) {
             Err(error.to_journal_error())
         } else {
             let alone = file.commit(std::slice::from_ref(&job));
-            alone
-                .map_err(|error| error.to_journal_error())
-                .and_then(|mut outcomes| outcomes.pop().ok_or_else(|| JournalError::new("the ledger did nothing")))
+            alone.map_err(|error| error.to_journal_error()).and_then(|mut outcomes| {
+                outcomes.pop().ok_or_else(|| JournalError::new("the ledger's writer returned no result"))
+            })
         };
         job.answer(outcome, lost);
     }
 }
 
-/// The database, and the file it is supposed to be in.
+/// The database, and the file it should be in.
 struct OpenDatabase {
     connection: Connection,
     path: PathBuf,
@@ -149,9 +152,9 @@ struct OpenDatabase {
     time: StoreTime,
     watch: ClockWatch,
     recent: SqliteRecentEffects,
-    /// What records refer to. What is new in it is written with every batch until one has been committed.
+    /// The dictionary of records. Its new entries are written with every batch until one is committed.
     dictionary: Dictionary,
-    /// Times that the ledger has lost.
+    /// Windows that the ledger has lost.
     lost: Vec<UnsettledLoss>,
     known: SqliteIdentityFiles,
     checkpointer: Checkpointer,
@@ -163,8 +166,8 @@ struct OpenDatabase {
 type FileId = (u64, u64);
 
 impl OpenDatabase {
-    /// Does a batch, waiting for another process that holds the file longer than usual. The callers have their own
-    /// deadlines; here only nothing must get lost.
+    /// Does a batch, and waits if another process locks the file longer than usual. The callers have their own
+    /// deadlines; here it only matters that nothing gets lost.
     fn commit_patiently(&mut self, batch: &[Job]) -> Result<Vec<JobOutcome>, LedgerError> {
         let mut attempt = 1;
         loop {
@@ -175,7 +178,7 @@ impl OpenDatabase {
         }
     }
 
-    /// Does all of it or nothing.
+    /// Does the whole batch or nothing.
     fn commit(&mut self, batch: &[Job]) -> Result<Vec<JobOutcome>, LedgerError> {
         self.check()?;
         let committed = self.transact(batch);
@@ -207,7 +210,7 @@ impl OpenDatabase {
         faults::at("ledger.before_commit")?;
         transaction.commit()?;
         self.dictionary.stored();
-        // Before anybody is told: what was acknowledged is missed if it gets lost.
+        // Before any caller is answered, so that an acknowledged commit is noticed as missing if it gets lost.
         if let Some(position_file) = &self.known.position_file {
             position_file.advance(position, now_ms);
         }
@@ -216,7 +219,7 @@ impl OpenDatabase {
         Ok(outcomes)
     }
 
-    /// Leaves one file behind instead of three, and says outside that all is well.
+    /// Leaves one file behind instead of three, and notes in the position file that the ledger ended cleanly.
     fn end(mut self) {
         self.checkpointer.end();
         let gone = file_id(&self.path) != self.id;
@@ -231,7 +234,8 @@ impl OpenDatabase {
         }
     }
 
-    /// A file that was deleted or replaced keeps taking writes that nobody will ever read: that is not keeping a record.
+    /// Writes to a file that was deleted or replaced still succeed, but can never be read again. So such a file
+    /// is an error.
     fn check(&self) -> Result<(), LedgerError> {
         if file_id(&self.path) == self.id { Ok(()) } else { Err(LedgerError::Gone { path: self.path.clone() }) }
     }

@@ -1,4 +1,4 @@
-//! Budgets in every store: exact for all who share it, and the same entry again changes nothing.
+//! Budgets in every store: exact for all gateways that share it, and repeating an entry changes nothing.
 
 use std::{pin::Pin, sync::Arc};
 
@@ -20,14 +20,14 @@ const DAY_MS: u64 = 24 * HOUR_MS;
 
 /// The suite.
 pub(super) const CASES: &[(&str, Case)] = &[
-    ("what is kept back is used or given back, once", |kept| Box::pin(once(kept))),
+    ("a reservation is used or given back, once", |kept| Box::pin(once(kept))),
     ("all accounts or none, and names of any kind", |kept| Box::pin(all_or_none(kept))),
-    ("of many at three gateways exactly as many as fit", |kept| Box::pin(last_units(kept))),
+    ("of many reservations at three gateways, exactly as many as fit succeed", |kept| Box::pin(last_units(kept))),
     ("the same entry at once is one entry", |kept| Box::pin(same_entry(kept))),
     ("windows roll by the store's time", |kept| Box::pin(windows(kept))),
     ("units are leased and given back once", |kept| Box::pin(leased(kept))),
-    ("chunks at three gateways, of which one dies", |kept| Box::pin(chunks(kept))),
-    ("what is over is forgotten", |kept| Box::pin(forgotten(kept))),
+    ("chunks at three gateways, one of which dies", |kept| Box::pin(chunks(kept))),
+    ("finished holds are forgotten", |kept| Box::pin(forgotten(kept))),
 ];
 
 fn tenant_account(dimension: BudgetDimension, period: Period) -> Account {
@@ -59,12 +59,12 @@ fn refund(name: &str) -> AccountEntry {
     AccountEntry::Refund { id: id(name), by: ClosedBy::Caller }
 }
 
-/// So much money of so much, for an effect.
+/// Reserves `amount` of a limit of money, for an effect.
 pub(super) fn pay(name: &str, effect: Option<&EffectId>, limit: u64, amount: u64) -> AccountEntry {
     reserve(name, effect, vec![draw(&money(), limit, amount)])
 }
 
-/// Spent, kept back, leased, and used beyond what was kept back.
+/// Spent, reserved, leased, and used beyond the reservation.
 pub(super) async fn stands(ledger: &Both, account: &Account) -> (u64, u64, u64, u64) {
     let query = BalanceQuery { tenant: Some(account.scope.tenant().to_owned()), limit: 100 };
     let standings = ledger.standings(query).await.unwrap();
@@ -121,10 +121,11 @@ async fn all_or_none(kept: Kept) {
     assert!(matches!(ledger.book(zero).await.unwrap(), EntryReply::Exhausted(_)));
     let greatest = pay("greatest", None, u64::MAX, u64::MAX);
     assert_eq!(ledger.book(greatest).await.unwrap(), EntryReply::Reserved);
-    assert_eq!(money_stands(ledger).await, (0, u64::MAX, 0, 0), "nothing is cut off on the way");
+    assert_eq!(money_stands(ledger).await, (0, u64::MAX, 0, 0), "the full range of amounts is stored");
 }
 
-/// Each draws on two accounts, half of them in the other order: nobody waits for ever, and exactly as many as fit.
+/// Each draws on two accounts, half of them in the opposite order: there is no deadlock, and exactly as many
+/// succeed as fit.
 async fn last_units(kept: Kept) {
     let (second, third) = (kept.replica().await, kept.replica().await);
     let ledgers = [kept.both(), second.both(), third.both()];
@@ -154,7 +155,8 @@ async fn last_units(kept: Kept) {
     assert_eq!(spent + held, 250);
 }
 
-/// Whoever does not know whether an entry was made makes it again, perhaps elsewhere, perhaps at the same time.
+/// A caller that does not know whether an entry was made makes it again, perhaps at another gateway, perhaps at
+/// the same time.
 async fn same_entry(kept: Kept) {
     let other = kept.replica().await;
     let mut tasks = JoinSet::new();
@@ -174,13 +176,13 @@ async fn same_entry(kept: Kept) {
         assert_eq!(first.unwrap(), second.unwrap());
     }
     assert_eq!(money_stands(&one).await, (18, 0, 0, 0));
-    // Settled here and refunded there at the same time: whichever comes first, it is one of them, and once.
+    // Settled at one gateway and refunded at the other at the same time: whichever comes first, the cost is spent, and once.
     for number in 0..20 {
         let name = format!("both_{number}");
         one.book(pay(&name, None, 1_000, 10)).await.unwrap();
         let (settled, refunded) = tokio::join!(one.book(settle(&name, None)), two.book(refund(&name)));
         let again = two.book(pay(&name, None, 1_000, 10)).await.unwrap();
-        // That it was made is never forgotten.
+        // A settlement counts even after a refund, and is never forgotten.
         assert!(matches!(settled.unwrap(), EntryReply::Settled { .. }));
         assert!(matches!(refunded.unwrap(), EntryReply::Settled { .. } | EntryReply::Refunded));
         assert!(matches!(again, EntryReply::Settled { .. }), "{again:?}");
@@ -189,7 +191,7 @@ async fn same_entry(kept: Kept) {
     assert_eq!((spent, held), (18 + 200, 0));
 }
 
-/// From now on it is half past: no window ends while something is tried.
+/// Moves the clock to half past the hour, so that no window ends during a test.
 async fn at_half_past(kept: &Kept) {
     let ledger = &kept.both();
     let any = tenant_account(BudgetDimension::Write, Period::Total);
@@ -210,7 +212,7 @@ async fn windows(kept: Kept) {
     assert_eq!(stands(ledger, &hourly).await, (0, 0, 0, 0), "as it stands now");
     assert_eq!(ledger.book(take("new", 60)).await.unwrap(), EntryReply::Reserved);
     assert_eq!(ledger.book(settle("old", None)).await.unwrap(), EntryReply::Settled { over: 0 });
-    assert_eq!(stands(ledger, &hourly).await, (0, 60, 0, 0), "what was drawn before is not in this hour");
+    assert_eq!(stands(ledger, &hourly).await, (0, 60, 0, 0), "the draw before does not count in this hour");
     let EntryReply::Exhausted(exhausted) = ledger.book(take("more", 41)).await.unwrap() else { panic!() };
     assert_eq!(exhausted.left, 40);
     let later_ms = exhausted.renews_at_ms.unwrap() - full.renews_at_ms.unwrap();
@@ -237,10 +239,14 @@ async fn leased(kept: Kept) {
     assert_eq!(stands(ledger, &reads).await, (1, 0, 4, 0));
     assert_eq!(ledger.book(lease("l3", &reads, 10, 9)).await.unwrap(), granted(5));
     kept.advance(OPEN_MS_MAX + 1_000);
-    assert_eq!(ledger.sweep(100).await.unwrap(), SweepReport::default(), "nobody knows what was used of a lease");
+    assert_eq!(
+        ledger.sweep(100).await.unwrap(),
+        SweepReport::default(),
+        "a lease is not closed, because its use is unknown"
+    );
 }
 
-/// Three processes draw at once until nothing is left; one goes without a word on its way.
+/// Three processes draw at once until nothing is left; one of them stops silently on its way.
 async fn chunks(kept: Kept) {
     const LIMIT: u64 = 640;
     let (second, third) = (kept.replica().await, kept.replica().await);
@@ -250,7 +256,7 @@ async fn chunks(kept: Kept) {
     }
     let made: u64 = tasks.join_all().await.into_iter().sum();
     assert!(made <= LIMIT, "{made}");
-    assert!(made + 10 >= LIMIT, "{made}: at most a chunk went with the one that died");
+    assert!(made + 10 >= LIMIT, "{made}: at most one chunk was lost with the process that died");
     let (spent, held, taken, over) = stands(&kept.both(), &tenant_account(BudgetDimension::Read, Period::Total)).await;
     assert_eq!((held, over), (0, 0));
     assert_eq!(spent + taken, LIMIT);
@@ -305,12 +311,12 @@ async fn forgotten(kept: Kept) {
         assert_eq!(count().await, standing_count, "{advance_ms}");
         assert_eq!(ledger.book(settle("call_1", None)).await.unwrap(), reply, "{advance_ms}");
     }
-    assert_eq!(money_stands(ledger).await, (1, 0, 0, 0), "what never renews is never forgotten");
+    assert_eq!(money_stands(ledger).await, (1, 0, 0, 0), "an account that never renews is never forgotten");
     let back = AccountEntry::ReturnLease(LeaseReturn { id: id("l1"), unused: 1 });
     assert_eq!(ledger.book(back).await.unwrap(), EntryReply::NotFound);
 }
 
-/// Whose connection is lost makes the same entry again; what is on the books afterwards is exact.
+/// A caller whose connection is lost makes the same entry again. Afterwards the accounts are exact.
 pub(super) async fn connections_come_back(kept: Kept, kill: impl AsyncFn()) {
     let ledger: Arc<Both> = kept.both();
     let mut tasks = JoinSet::new();
@@ -331,7 +337,7 @@ pub(super) async fn connections_come_back(kept: Kept, kill: impl AsyncFn()) {
     let reserved: u64 = tasks.join_all().await.into_iter().sum();
     let (spent, held, leased, over) = money_stands(&ledger).await;
     assert_eq!((spent, held, leased, over), (reserved * 9, 0, 0, 0));
-    assert!((60..=66).contains(&reserved), "{reserved}: as many as fit, and what was not used was free again");
+    assert!((60..=66).contains(&reserved), "{reserved}: as many as fit, and unused reservations were free again");
 }
 
 async fn again_until_known(ledger: &Both, entry: AccountEntry) -> EntryReply {
@@ -340,5 +346,5 @@ async fn again_until_known(ledger: &Both, entry: AccountEntry) -> EntryReply {
             return booked;
         }
     }
-    panic!("it was never known: {entry:?}");
+    panic!("the store never answered: {entry:?}");
 }

@@ -34,11 +34,11 @@ fn nth(number: u64) -> CallRecord {
     call
 }
 
-/// Every condition by itself and two together, against the same question asked of the records themselves.
+/// Every condition by itself and two together, compared with filtering the records directly.
 pub(super) async fn conditions(kept: Kept) {
     let (ledger, reader) = (kept.ledger(), kept.reader().await);
     let all: Vec<CallRecord> = (0..CALLS).map(nth).collect();
-    // Each is waited for: records may be committed in another order than they were handed over in.
+    // Each is awaited: records may be committed in another order than they were handed in.
     let kept = all.iter().map(|call| ledger.record_finished(call.clone(), None, true));
     for kept in futures_util::future::join_all(kept).await {
         kept.unwrap();
@@ -99,7 +99,7 @@ pub(super) async fn under_way(kept: Kept) {
     assert_eq!(ids(open).await, []);
 }
 
-/// More records than a list looks at, none of which is meant.
+/// More records than a list looks at, none of which matches.
 pub(super) async fn stops(kept: Kept) {
     let (ledger, reader) = (kept.ledger(), kept.reader().await);
     let count = u64::from(LOOKED_AT_MAX) + 10;

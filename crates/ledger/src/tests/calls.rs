@@ -15,7 +15,7 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("what is durable is read back equal", |kept| Box::pin(read_back(kept))),
     ("a finished call is never overwritten", |kept| Box::pin(never_overwritten(kept))),
     ("a task ends once", |kept| Box::pin(a_task_ends_once(kept))),
-    ("closing keeps what nobody waited for", |kept| Box::pin(closing(kept))),
+    ("closing keeps records that no caller waited for", |kept| Box::pin(closing(kept))),
     ("the beginning of an id finds every call that has it", |kept| Box::pin(beginnings(kept))),
     ("every condition of a list, alone and page by page", |kept| Box::pin(call_lists::conditions(kept))),
     ("calls under way are listed among the others, once", |kept| Box::pin(call_lists::under_way(kept))),
@@ -23,7 +23,7 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("quarantined answers are kept apart and bounded", |kept| Box::pin(quarantine(kept))),
     ("strange names are kept", |kept| Box::pin(strange(kept))),
     ("notes are kept", |kept| Box::pin(async move { keeps_notes(kept.ledger()).await })),
-    ("notes outlive the process and are forgotten when they may be", |kept| Box::pin(forgetting(kept))),
+    ("notes outlive the process and are forgotten when they expire", |kept| Box::pin(forgetting(kept))),
 ];
 
 async fn read_back(kept: Kept) {
@@ -58,7 +58,7 @@ async fn never_overwritten(kept: Kept) {
     assert_eq!(outcome(ledger).await, Outcome::Completed);
 }
 
-/// A call that became a task is finished when somebody learns how the task ended, and then for good.
+/// A call that became a task is finished when the gateway learns how the task ended, and then for good.
 async fn a_task_ends_once(kept: Kept) {
     let ledger = kept.ledger();
     for outcome in [Outcome::Dispatching, Outcome::TaskCreated, Outcome::Completed, Outcome::Unknown] {
@@ -101,7 +101,7 @@ async fn quarantine(kept: Kept) {
     assert_eq!(reader.quarantined("call_2").await.unwrap(), None);
 }
 
-/// A client may call anything by any name; that call is on record too.
+/// A client may call any name; that call is recorded too.
 async fn strange(kept: Kept) {
     let mut strange = record("call_1", Outcome::Refused, 1);
     strange.tool = "no\0such'tool\u{1f980}".to_owned();
@@ -114,7 +114,7 @@ fn note(kind: NoteKind, key: &str, value: &str, expires_ms: Option<u64>) -> Note
     Note { kind, key: key.to_owned(), value: value.to_owned(), expires_at }
 }
 
-/// What every notebook has to do, the lasting ones and the fleeting one.
+/// What every notebook has to do, the durable ones and the one in memory.
 pub(super) async fn keeps_notes(notebook: &dyn Notebook) {
     let now = Timestamp::from_unix_ms(1_000);
     let read = async |kind: NoteKind, key: &str| {
@@ -125,7 +125,7 @@ pub(super) async fn keeps_notes(notebook: &dyn Notebook) {
     notebook.write(note(NoteKind::Session, "a", "1", Some(1_001))).await.unwrap();
     notebook.write(note(NoteKind::Task, "a", "2", None)).await.unwrap();
     assert_eq!(read(NoteKind::Session, "a").await.as_deref(), Some("1"));
-    assert_eq!(read(NoteKind::Task, "a").await.as_deref(), Some("2"), "kinds never meet");
+    assert_eq!(read(NoteKind::Task, "a").await.as_deref(), Some("2"), "kinds do not share keys");
 
     notebook.write(note(NoteKind::Session, "a", "3", Some(1_000))).await.unwrap();
     assert_eq!(read(NoteKind::Session, "a").await, None, "an expired note is as good as none");
@@ -161,7 +161,7 @@ async fn forgetting(kept: Kept) {
     }
     let forever = Retention { records_ms: None, tombstones_ms: None };
     ledger.prune(forever, Timestamp::from_unix_ms(10)).await.unwrap();
-    // Not closed: what was written is durable without that.
+    // Not closed: what was written is durable without closing.
     let again = kept.replica().await;
     let epoch = Timestamp::from_unix_ms(0);
     for (key, there) in [("short", false), ("long", true), ("ever", true)] {

@@ -1,5 +1,5 @@
-//! A PostgreSQL of one's own: made in a temporary folder, reached by a Unix socket, ended with the test. Root may not run
-//! one, so that it then runs as `nobody`.
+//! A PostgreSQL cluster for one test: made in a temporary folder, reached by a Unix socket, stopped with the
+//! test. Root may not run PostgreSQL, so under root it runs as the user `nobody`.
 #![allow(clippy::disallowed_methods, reason = "a database is a child process of this test, not of the gateway")]
 
 use std::{
@@ -17,19 +17,20 @@ pub(crate) struct Cluster {
     folder: tempfile::TempDir,
     bin: PathBuf,
     schemas: AtomicU32,
-    /// Where it is reached by TCP too, on this machine.
+    /// The TCP port, if it is also reached by TCP on this machine.
     port: Option<u16>,
 }
 
 impl Cluster {
-    /// Starts one. None where there is no PostgreSQL: the test is then skipped and counted, and fails in CI.
+    /// Starts a cluster. None if PostgreSQL is not installed: the test is then skipped and counted, and fails
+    /// in CI.
     pub(crate) fn start() -> Option<Self> {
         let cluster = Self::prepare(None)?;
         cluster.start_server("primary");
         Some(cluster)
     }
 
-    /// The same, to be started by the caller, and reached by TCP as well.
+    /// Prepares a cluster that is also reached by TCP. The caller starts it.
     pub(crate) fn prepare_with_tcp() -> Option<Self> {
         Self::prepare(Some(servanda_requirements::unused_port()))
     }
@@ -44,7 +45,7 @@ impl Cluster {
             chown(cluster.folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
         }
         cluster.run("initdb", &["-D", &cluster.data("primary"), "-U", "servanda", "-A", "trust", "-E", "UTF8", "-N"]);
-        // A crash of the machine is not what is tried here.
+        // These tests do not crash the machine, so nothing has to reach the disk.
         cluster.run_shell(&format!("printf 'fsync = off\\n' >> {}/postgresql.conf", cluster.data("primary")));
         Some(cluster)
     }
@@ -68,12 +69,12 @@ impl Cluster {
         self.run("pg_ctl", &["-D", &self.data(name), "-o", &options, "-l", &log, "-w", "-t", "60", "start"]);
     }
 
-    /// Ends a server as a crash would.
+    /// Stops a server as a crash would.
     pub(crate) fn crash(&self, name: &str) {
         self.run("pg_ctl", &["-D", &self.data(name), "-m", "immediate", "-w", "stop"]);
     }
 
-    /// The URL of an empty schema in it.
+    /// Makes an empty schema and returns its URL.
     pub(crate) async fn schema(&self) -> String {
         let schema = format!("ledger_{}", self.schemas.fetch_add(1, Ordering::SeqCst));
         self.sql(&format!("create schema {schema}")).await;
@@ -86,19 +87,19 @@ impl Cluster {
         format!("postgres:///postgres?host={}{port}&user=servanda", self.socket(name).replace('/', "%2F"))
     }
 
-    /// Runs statements, as its administrator.
+    /// Runs statements as the administrator.
     pub(crate) async fn sql(&self, sql: &str) {
         let (client, connection) = tokio_postgres::connect(&self.url("primary"), tokio_postgres::NoTls).await.unwrap();
         tokio::spawn(connection);
         client.batch_execute(sql).await.unwrap();
     }
 
-    /// The port of TCP.
+    /// The TCP port.
     pub(crate) fn port(&self) -> u16 {
         self.port.unwrap()
     }
 
-    /// Where its files are, and others may be put that it needs.
+    /// The folder of its files, where tests may put other files that it needs.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -143,7 +144,7 @@ impl Drop for Cluster {
     }
 }
 
-/// To a file, because what a server leaves running would keep a pipe open.
+/// Output goes to a file, because a server that is left running would keep a pipe open.
 fn finish(mut command: Command) {
     let output = tempfile::NamedTempFile::new().unwrap();
     let [out, err] = [output.reopen().unwrap(), output.reopen().unwrap()];

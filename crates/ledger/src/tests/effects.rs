@@ -24,13 +24,15 @@ type Case = fn(Kept) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(super) const CASES: &[(&str, Case)] = &[
     ("a life is kept and read back equal", |kept| Box::pin(a_life(kept))),
     ("every end leads where it should", |kept| Box::pin(every_end(kept))),
-    ("of many who begin at once one gets it", |kept| Box::pin(one_of_many(kept))),
-    ("of two gateways one gets it", |kept| Box::pin(two_gateways(kept))),
+    ("of many calls that begin at once, one gets the effect", |kept| Box::pin(one_of_many(kept))),
+    ("of two gateways, one gets the effect", |kept| Box::pin(two_gateways(kept))),
     ("a record is written if and only if the effect changes", |kept| Box::pin(records(kept))),
-    ("whom to tell is written with the end, and with no other", |kept| Box::pin(notices::notices(kept))),
+    ("notices are written with the end of an effect, and with no other change", |kept| {
+        Box::pin(notices::notices(kept))
+    }),
     ("a restart keeps everything", |kept| Box::pin(restart(kept))),
     ("expiry and a retry cannot cross", |kept| Box::pin(expiry(kept))),
-    ("what nobody can ask for is forgotten", |kept| Box::pin(forgotten(kept))),
+    ("effects whose key cannot come again are forgotten", |kept| Box::pin(forgotten(kept))),
     ("a blind retry finds its twin", |kept| Box::pin(twins(kept))),
     ("orphans are found", |kept| Box::pin(orphans(kept))),
     ("an owner that is silent is gone", |kept| Box::pin(heartbeats(kept))),
@@ -42,7 +44,7 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("the same events come to the same as in memory", |kept| Box::pin(as_in_memory(kept))),
 ];
 
-/// Applies, and sees that what is stored is what was said.
+/// Applies a change, and checks that the stored effect equals the returned one.
 pub(super) async fn apply(effects: &dyn EffectStore, change: EffectChange) -> AppliedChange {
     let target = change.target.clone();
     let applied = effects.apply(change).await.unwrap();
@@ -63,7 +65,7 @@ async fn a_life(kept: Kept) {
     let fenced = apply(effects, about(&claim, EffectEvent::Fence(claim.clone()))).await;
     assert_eq!(mine(fenced.reply), claim);
     let fence_again = apply(effects, about(&claim, EffectEvent::Fence(claim.clone()))).await;
-    assert_eq!(fence_again.reply, EffectReply::Stale, "I1: bytes are let out once");
+    assert_eq!(fence_again.reply, EffectReply::Stale, "I1: bytes leave once");
     let running = apply(effects, begun(begin("k"))).await;
     assert!(matches!(running.reply, EffectReply::Running { .. }), "{:?}", running.reply);
     let done = apply(effects, settled(&claim, DispatchEnd::Completed(answer("{\"paid\":true}")))).await;
@@ -72,7 +74,7 @@ async fn a_life(kept: Kept) {
     assert_eq!(replayed.reply, EffectReply::Replay(answer("{\"paid\":true}")));
     let other = BeginRequest { request: digest("another payload"), ..begin("k") };
     assert_eq!(apply(effects, begun(other)).await.reply, EffectReply::Mismatch);
-    // I5: nobody meets another's key.
+    // I5: callers never meet another caller's key.
     for part in 0..4 {
         let mut begin = begin("k");
         match part {
@@ -109,7 +111,7 @@ async fn every_end(kept: Kept) {
         }
         assert_eq!(state_of(effects, &claim.id).await, state, "{number}");
     }
-    // I4: a late answer of the same epoch settles what nobody knew.
+    // I4: a late answer of the same epoch settles an unknown outcome.
     let claim = mine(apply(effects, begun(begin("late"))).await.reply);
     apply(effects, settled(&claim, unknown())).await;
     assert_eq!(apply(effects, begun(begin("late"))).await.reply, EffectReply::Unknown);
@@ -152,9 +154,9 @@ async fn two_gateways(kept: Kept) {
     won.sort();
     let mut calls: Vec<String> = won.iter().map(|(_, call_id)| call_id.clone()).collect();
     won.dedup_by(|one, other| one.0 == other.0);
-    assert_eq!((won.len(), calls.len()), (50, 50), "every key is somebody's, and nobody else's");
+    assert_eq!((won.len(), calls.len()), (50, 50), "every key belongs to exactly one gateway");
     calls.sort();
-    assert_eq!(kept.recorded().await, calls, "whoever did not get it left no record");
+    assert_eq!(kept.recorded().await, calls, "a call that did not get the effect left no record");
 }
 
 async fn records(kept: Kept) {
@@ -189,7 +191,7 @@ async fn restart(kept: Kept) {
         before.extend(kept.effects.apply(settled(&claim, end)).await.unwrap().effect);
     }
     before.extend(kept.effects.apply(begun(claim_first(begin("claimed")))).await.unwrap().effect);
-    // Not closed: what was acknowledged is durable without that.
+    // Not closed: what was acknowledged is durable without closing.
     let again = kept.replica().await;
     for effect in before {
         assert_eq!(again.effects.find(EffectTarget::Key(effect.key.clone())).await.unwrap().as_ref(), Some(&*effect));
@@ -226,7 +228,7 @@ async fn expiry(kept: Kept) {
         assert!(tombstone.order.arguments.is_empty(), "a tombstone has no body");
     }
     let state = state_of(&*kept.effects, &unknown.id).await;
-    assert_eq!(state, EffectState::OutcomeUnknown, "what nobody knows is not forgotten");
+    assert_eq!(state, EffectState::OutcomeUnknown, "an unknown outcome is not forgotten");
 }
 
 async fn forgotten(kept: Kept) {
@@ -304,7 +306,7 @@ async fn heartbeats(kept: Kept) {
     effects.heartbeat(here.clone()).await.unwrap();
     let orphans = effects.orphans(OrphanQuery::oldest(OwnerId::from("own_third".to_owned()), 100)).await.unwrap();
     let keys: Vec<String> = orphans.iter().map(|effect| effect.key.client_key.to_string()).collect();
-    assert_eq!(keys, ["key:away"], "of class Q only the time counts, and what waits needs no owner");
+    assert_eq!(keys, ["key:away"], "for class Q only the time counts, and an effect that waits needs no owner");
     let again = apply(effects, begun(long("here", &here, EffectClass::N))).await;
     assert!(matches!(again.reply, EffectReply::Running { .. }), "{:?}", again.reply);
     let again = apply(effects, begun(long("away", &here, EffectClass::N))).await;
@@ -357,7 +359,7 @@ async fn big_and_strange(kept: Kept) {
     assert_eq!(kept.recorded().await.len(), strange.len() + 1);
 }
 
-/// Two effects cannot have one handle. In memory nobody looks.
+/// Two effects cannot have the same handle. The store in memory does not check that.
 async fn one_bad_event(kept: Kept) {
     let taken = mine(kept.effects.apply(begun(begin("first"))).await.unwrap().reply);
     let mut tasks = JoinSet::new();
@@ -377,7 +379,7 @@ async fn one_bad_event(kept: Kept) {
         }
     }
     if !matches!(kept.place, Place::Memory(..)) {
-        assert!(!kept.recorded().await.contains(&"call_k20".to_owned()), "what was not done is not on record");
+        assert!(!kept.recorded().await.contains(&"call_k20".to_owned()), "a change that was not made is not recorded");
     }
 }
 
@@ -400,7 +402,7 @@ async fn zombie(kept: Kept) {
     assert_eq!(state_of(&*kept.effects, &claim.id).await, EffectState::Dispatching);
 }
 
-/// A few hundred events of every kind, in no order: whatever the store does, it does what the one in memory does.
+/// A few hundred events of every kind, in random order: the store does exactly what the one in memory does.
 async fn as_in_memory(kept: Kept) {
     let reference = Kept::in_memory();
     let mut dice = Dice(7);
@@ -462,7 +464,7 @@ fn random_change(dice: &mut Dice, claims: &[Claim]) -> impl Fn() -> EffectChange
     }
 }
 
-/// Without the times, which are each store's own.
+/// The effect without its times, which differ between stores.
 fn timeless(effect: Option<&Effect>) -> Option<Effect> {
     effect.map(|effect| Effect {
         lease_until_ms: 0,

@@ -1,5 +1,6 @@
-//! What is left when the process dies or fails beside a commit (matrix 1, 2, 5, 9): nothing before it, everything after it.
-//! A child of this test does it, because what dies is a process. Needs the feature `faults`.
+//! What is left when the process dies or fails around a commit (matrix 1, 2, 5, 9): nothing before the commit,
+//! everything after it. A child process of this test does it, because a whole process has to die. Needs the
+//! feature `faults`.
 #![allow(clippy::disallowed_methods, reason = "the child is this test itself")]
 
 use std::process::Command;
@@ -16,7 +17,7 @@ use super::{
 };
 use crate::{CallQuery, Ledger};
 
-/// Where the child finds its ledger.
+/// The variable that tells the child where its ledger is.
 const PLACE: &str = "SERVANDA_TRIAL_LEDGER";
 
 async fn open(place: &str) -> Ledger {
@@ -33,7 +34,7 @@ async fn child() {
     let Ok(place) = std::env::var(PLACE) else { return };
     let ledger = open(&place).await;
     let began = servanda_effects::effect::EffectStore::apply(&ledger, begun(begin("k"))).await;
-    assert!(began.is_err(), "nobody may be told that it is theirs: {began:?}");
+    assert!(began.is_err(), "no call may be told that it owns the effect: {began:?}");
 }
 
 #[tokio::test]
@@ -52,7 +53,7 @@ async fn before_a_commit_nothing_is_there_and_after_it_everything() {
             places.push(cluster.schema().await);
         }
         for place in places {
-            // Made before, so that the only commit is the one that is tried.
+            // Made before, so that the only commit is the one under test.
             open(&place).await.close().await;
             let mut child = Command::new(std::env::current_exe().unwrap());
             child.args(["--exact", "tests::faulty::child"]).env(PLACE, &place).env("SERVANDA_FAULTS", rule);
@@ -72,14 +73,15 @@ async fn before_a_commit_nothing_is_there_and_after_it_everything() {
     }
 }
 
-/// The child of the other: something is reserved, and meets its fault.
+/// The child of the other test: a reservation is made, and meets its fault.
 #[tokio::test]
 async fn reserving_child() {
     let Ok(place) = std::env::var(PLACE) else { return };
     drop(open(&place).await.apply_entry(pay("call_1", None, 10, 10)).await);
 }
 
-/// Whatever became of the process, the same entry made by another one is made once: there is enough for one and not for two.
+/// Whatever happened to the process, when another process repeats the entry it counts once: there is enough for
+/// one and not for two.
 #[tokio::test]
 async fn what_a_dead_process_reserved_is_reserved_once() {
     let folder = tempfile::tempdir().unwrap();

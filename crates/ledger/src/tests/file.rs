@@ -1,4 +1,5 @@
-//! What only a file has: who holds it, whether it is still there, how it syncs, and its earlier versions.
+//! What only a file has: which processes hold it, whether it is still there, how it syncs, and its earlier
+//! versions.
 
 use servanda_contract::{CallRecord, Timestamp, record::Outcome};
 use servanda_effects::{
@@ -71,9 +72,10 @@ async fn commits_are_synced_and_readers_never_wait() {
     assert_eq!(mode, "wal");
 }
 
-/// A condition with a list of names, be it of an index, makes and drops such a table for every row: settling took twice as long.
+/// A condition with a list of names, even in an index, makes and drops a temporary table for every row. That
+/// doubled the time of settling.
 #[test]
-fn nothing_that_a_call_writes_needs_a_table_for_a_moment() {
+fn no_statement_of_a_call_needs_a_temporary_table() {
     let (_folder, path) = temporary();
     drop(Ledger::open(&path).unwrap());
     let connection = rusqlite::Connection::open(&path).unwrap();
@@ -109,7 +111,7 @@ async fn a_ledger_of_the_first_version_is_brought_up_to_date() {
 }
 
 #[tokio::test]
-async fn a_ledger_of_the_third_version_comes_over() {
+async fn a_ledger_of_the_third_version_is_migrated() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.db");
     let old = rusqlite::Connection::open(&path).unwrap();
@@ -132,7 +134,8 @@ async fn a_ledger_of_the_third_version_comes_over() {
     open::comes_over(Kept::of_file(path, std::sync::Arc::new(folder)), &effect_id).await;
 }
 
-/// Records of the version before are JSON. They are read as they are, and go when their retention is over.
+/// Records of the previous version are JSON. They are read as they are, and removed when their retention is
+/// over.
 #[tokio::test]
 async fn records_of_the_version_before_stay_as_they_are() {
     let (folder, path) = temporary();
@@ -171,7 +174,7 @@ async fn records_of_the_version_before_stay_as_they_are() {
     drop(folder);
 }
 
-/// What one read costs on disk, indexes and all: the goal of issue 18.
+/// What one read costs on disk, including indexes: the goal of issue 18.
 #[tokio::test]
 async fn the_record_of_a_read_takes_at_most_600_bytes() {
     const READS: u64 = 2_000;
@@ -194,7 +197,7 @@ async fn the_record_of_a_read_takes_at_most_600_bytes() {
     assert_eq!(found, [CallRecord { call_id: found[0].call_id.clone(), ..written }], "nothing is missing");
 }
 
-/// Pages of what nobody knows are found without looking through what is known.
+/// Pages of unknown effects are found without walking through the known ones.
 #[tokio::test]
 async fn unknown_effects_are_listed_by_their_own_index() {
     let (_folder, path) = temporary();

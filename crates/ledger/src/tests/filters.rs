@@ -8,7 +8,8 @@ use super::{
     samples::{begin, begun, mine, settled},
 };
 
-/// Every condition by itself, all together, and page by page; what does not match counts for no page.
+/// Every condition by itself, all together, and page by page. Effects that do not match do not count towards a
+/// page.
 pub(super) async fn filters(kept: Kept) {
     let effects = &*kept.effects;
     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! A store under trial, whichever it is: what the suite needs of it beside its ports.
+//! A store under test, whichever it is: what the suite needs from it besides its ports.
 
 use std::{
     path::PathBuf,
@@ -19,7 +19,7 @@ use servanda_effects::{
 
 use crate::{Ledger, LedgerReader};
 
-/// A store under trial.
+/// A store under test.
 #[derive(Debug, Clone)]
 pub(super) struct Kept {
     pub(super) effects: Arc<dyn EffectStore>,
@@ -27,14 +27,14 @@ pub(super) struct Kept {
     pub(super) place: Place,
 }
 
-/// The effects and budgets of a store under trial.
+/// The effects and budgets of a store under test.
 #[derive(Debug)]
 pub(super) struct Both {
     effects: Arc<dyn EffectStore>,
     budgets: Arc<dyn BudgetStore>,
 }
 
-/// Where it is.
+/// Where the store is.
 #[derive(Debug, Clone)]
 pub(super) enum Place {
     Memory(Arc<InMemoryEffects>, Arc<HandClock>, Arc<InMemoryNotebook>),
@@ -86,7 +86,7 @@ impl Kept {
         }
     }
 
-    /// The ledger, where it is one.
+    /// The ledger, if the store is one.
     pub(super) fn ledger(&self) -> &Ledger {
         match &self.place {
             Place::Memory(..) => panic!("there is no ledger in memory"),
@@ -94,7 +94,7 @@ impl Kept {
         }
     }
 
-    /// Its effects and budgets, for others to hold too.
+    /// Its effects and budgets, to be shared between tasks.
     pub(super) fn both(&self) -> Arc<Both> {
         Arc::new(Both { effects: self.effects.clone(), budgets: self.budgets.clone() })
     }
@@ -111,7 +111,7 @@ impl Kept {
         self.ledger().reader().await.unwrap()
     }
 
-    /// From now on it is so much later for the store.
+    /// Lets this much time pass for the store.
     pub(super) fn advance(&self, by_ms: u64) {
         match &self.place {
             Place::Memory(_, clock, _) => drop(clock.0.fetch_add(by_ms, Ordering::SeqCst)),
@@ -119,12 +119,12 @@ impl Kept {
         }
     }
 
-    /// The store's clock jumps; the time that passes is not moved by it.
+    /// Lets the store's clock jump, without time passing.
     pub(super) fn jump(&self, by_ms: i64) {
         self.ledger().store.time().jump(by_ms);
     }
 
-    /// The ids of the calls that are on record, sorted.
+    /// The ids of the recorded calls, sorted.
     pub(super) async fn recorded(&self) -> Vec<String> {
         let calls: Vec<CallRecord> = match &self.place {
             Place::Memory(effects, ..) => effects.records(),
@@ -137,7 +137,7 @@ impl Kept {
     }
 }
 
-/// What the suite of budgets asks of them.
+/// What the suite of budgets needs from it.
 impl Both {
     pub(super) async fn book(&self, entry: AccountEntry) -> Result<EntryReply, JournalError> {
         self.budgets.apply_entry(entry).await

@@ -1,4 +1,5 @@
-//! What processes leave behind in the books of budgets is closed by what its effect says: nothing leaks, nothing is spent twice.
+//! Reservations that dead processes leave behind are closed according to their effects: nothing leaks, and
+//! nothing is spent twice.
 
 use std::pin::Pin;
 
@@ -22,16 +23,16 @@ type Case = fn(Kept) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The suite.
 pub(super) const CASES: &[(&str, Case)] = &[
-    ("a sweep goes by the effect", |kept| Box::pin(swept(kept))),
-    ("an effect costs once, whoever tried it", |kept| Box::pin(superseded(kept))),
+    ("a sweep decides by the effect", |kept| Box::pin(swept(kept))),
+    ("an effect costs once, whichever call tried it", |kept| Box::pin(superseded(kept))),
     ("gateways that die leak nothing and spend nothing twice", |kept| Box::pin(kills(kept))),
 ];
 
-/// What only a store that outlives its processes has to keep.
+/// What only a store that outlives its processes has to do.
 pub(super) const DURABLE_CASES: &[(&str, Case)] =
     &[("an effect is kept while something is reserved for it", |kept| Box::pin(kept_for(kept)))];
 
-/// An effect in a state, by how it gets there; none if it was never begun.
+/// An effect in a given state, by the steps that lead there; none if it was never begun.
 async fn effect_in(ledger: &Both, number: usize, how: Option<(bool, Option<DispatchEnd>)>) -> EffectId {
     let name = format!("k{number}");
     let Some((claims, end)) = how else { return EffectId::new() };
@@ -49,7 +50,7 @@ async fn swept(kept: Kept) {
     let not_executed = || DispatchEnd::NotExecuted("refused".to_owned());
     let unknown = || DispatchEnd::Unknown("reset".to_owned());
     let table = [
-        // how the effect got where it is, and what it leaves kept back at once and later
+        // the steps of the effect, and what stays reserved after a sweep now and later
         (Some((true, None)), 10, 10),
         (Some((false, None)), 10, 10),
         (Some((false, Some(DispatchEnd::Completed(answer("x"))))), 0, 0),
@@ -70,7 +71,7 @@ async fn swept(kept: Kept) {
     let later = table.iter().map(|row| row.2).sum::<u64>();
     assert_eq!(ledger.sweep(100).await.unwrap(), SweepReport { settled: 2, refunded: 1 });
     assert_eq!(money_stands(ledger).await, (20, at_once, 0, 0));
-    assert_eq!(ledger.sweep(100).await.unwrap(), SweepReport::default(), "there is nothing left to do");
+    assert_eq!(ledger.sweep(100).await.unwrap(), SweepReport::default(), "a second sweep finds nothing to do");
     kept.advance(OPEN_MS_MAX - 1_000);
     assert_eq!(ledger.sweep(100).await.unwrap(), SweepReport::default());
     assert!(ledger.open_reservations(OPEN_MS_MAX, 9).await.unwrap().is_empty());
@@ -81,14 +82,14 @@ async fn swept(kept: Kept) {
     let rest = ledger.sweep(100).await.unwrap();
     assert_eq!(rest, SweepReport { settled: 1, refunded: 0 }, "a call without an effect may have been made");
     assert_eq!(money_stands(ledger).await, (30, later, 0, 0));
-    // What nobody knows is a person's to settle, and then the sweep's.
+    // A person settles an unknown outcome, and then the sweep closes the reservation.
     let by_hand = ManualSettlement { completed: true, by: "ada".to_owned(), evidence: "bank statement".to_owned() };
     let mut change = about(&mine_of(ledger, &effects[5]).await, EffectEvent::SettleByHand(by_hand));
     change.target = EffectTarget::Id(effects[5].clone());
     ledger.apply(change).await.unwrap();
     assert_eq!(ledger.sweep(100).await.unwrap(), SweepReport { settled: 1, refunded: 0 });
     assert_eq!(money_stands(ledger).await, (40, 20, 0, 0));
-    // And who only comes late is heard.
+    // An entry that comes late is still accepted.
     assert_eq!(ledger.book(settle("call_2", Some(7))).await.unwrap(), EntryReply::Settled { over: 0 });
     assert_eq!(ledger.book(settle("call_6", None)).await.unwrap(), EntryReply::Settled { over: 10 });
     assert_eq!(money_stands(ledger).await, (47, 20, 0, 10));
@@ -99,7 +100,7 @@ async fn mine_of(ledger: &Both, effect_id: &EffectId) -> Claim {
     Claim { id: effect.id, epoch: effect.epoch }
 }
 
-/// A call reserves and dies before it is told that nothing was sent; another one tries the same effect again.
+/// A call reserves and dies before it learns that nothing was sent; another call tries the same effect again.
 async fn superseded(kept: Kept) {
     let ledger = &kept.both();
     let effect_id = effect_in(ledger, 1, Some((false, Some(DispatchEnd::NotExecuted("refused".to_owned()))))).await;
@@ -109,17 +110,23 @@ async fn superseded(kept: Kept) {
     let again = mine(ledger.apply(begun(BeginRequest { call_id, ..begin("k1") })).await.unwrap().reply);
     assert_eq!(again.id, effect_id);
     ledger.book(pay("call_2", Some(&effect_id), 100, 10)).await.unwrap();
-    // One that lost the effect meanwhile reserves all the same, last of all: it is not the one that was sent.
+    // A call that has lost the effect in the meantime still reserves, last of all: it is not the one that was
+    // sent.
     kept.advance(1_000);
     ledger.book(pay("call_3", Some(&effect_id), 100, 10)).await.unwrap();
-    assert_eq!(ledger.sweep(100).await.unwrap(), SweepReport { settled: 0, refunded: 2 }, "the others' are nobody's");
+    assert_eq!(
+        ledger.sweep(100).await.unwrap(),
+        SweepReport { settled: 0, refunded: 2 },
+        "the calls without the effect get their money back"
+    );
     assert_eq!(money_stands(ledger).await, (0, 10, 0, 0));
     ledger.apply(settled(&again, DispatchEnd::Completed(answer("x")))).await.unwrap();
     assert_eq!(ledger.sweep(100).await.unwrap(), SweepReport { settled: 1, refunded: 0 });
     assert_eq!(money_stands(ledger).await, (10, 0, 0, 0));
 }
 
-/// Of what is forgotten nobody could say any more whether it was done: it is kept as long as somebody has to know.
+/// Once an effect is forgotten, it cannot be said whether it was done. So it is kept while a reservation
+/// depends on it.
 async fn kept_for(kept: Kept) {
     let ledger = &kept.both();
     let begin = begin_keyless("call_1");
@@ -134,7 +141,7 @@ async fn kept_for(kept: Kept) {
     assert_eq!(money_stands(ledger).await, (10, 0, 0, 0));
 }
 
-/// Calls that stop anywhere on their way, at gateways that go without a word; then somebody looks after what is left.
+/// Calls stop anywhere on their way, at gateways that die silently; then a sweep closes what is left.
 async fn kills(kept: Kept) {
     let mut tasks = JoinSet::new();
     for gateway in 0..3_usize {
@@ -144,7 +151,7 @@ async fn kills(kept: Kept) {
             for number in 0..30_usize {
                 done += pays_until(&replica.both(), &format!("{gateway}_{number}"), number % 7).await;
             }
-            // It is dropped here, and closed by nobody.
+            // The gateway is dropped here without being closed.
             done
         });
     }
@@ -153,7 +160,8 @@ async fn kills(kept: Kept) {
     let (spent, held, leased, over) = money_stands(ledger).await;
     assert!(spent + held <= 500, "{spent} and {held}");
     assert_eq!((leased, over), (0, 0));
-    // What was sent and left is nobody's; recovery says that nobody knows, and a person that it was done.
+    // Effects that were sent and abandoned have no owner; recovery marks them unknown, and a person settles
+    // them as done.
     kept.advance(24 * HOUR_MS);
     let mut by_hand = 0;
     for orphan in ledger.orphans(1_000).await.unwrap() {
@@ -167,7 +175,11 @@ async fn kills(kept: Kept) {
         }
     }
     while ledger.sweep(7).await.unwrap() != SweepReport::default() {}
-    assert_eq!(money_stands(ledger).await, ((done + by_hand) * 10, 0, 0, 0), "what was done, and nothing else");
+    assert_eq!(
+        money_stands(ledger).await,
+        ((done + by_hand) * 10, 0, 0, 0),
+        "exactly the effects that were done are paid for"
+    );
     assert!(by_hand > 0 && done > 0);
     assert!(ledger.open_reservations(0, 9).await.unwrap().is_empty());
 }
@@ -176,7 +188,8 @@ fn change(target: &EffectTarget, event: EffectEvent) -> EffectChange {
     EffectChange { target: target.clone(), event, record: None, quarantine: None, notices: Vec::new() }
 }
 
-/// One call of ten millionths, of five hundred that there are. It stops after so many steps; 1 if it was done and settled.
+/// One call that costs ten millionths of a limit of five hundred. It stops after `steps` steps; returns 1 if it
+/// was done and settled.
 async fn pays_until(ledger: &Both, name: &str, steps: usize) -> u64 {
     let begin = claim_first(begin_keyless(name));
     let effect_id = begin.id.clone();

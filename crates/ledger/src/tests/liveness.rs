@@ -1,5 +1,5 @@
-//! Owners that are alive, dead, late or stopped, and answers that come after a takeover: what every store of effects has to do. Issue
-//! 15, A1 and A6.
+//! Owners that are alive, dead, late or stopped, and answers that come after a takeover: what every store of
+//! effects has to do. Issue 15, A1 and A6.
 
 use std::{future::Future, pin::Pin};
 
@@ -19,15 +19,15 @@ type Case = fn(Kept) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 /// The suite.
 pub(super) const CASES: &[(&str, Case)] = &[
     ("an owner whose beat is late keeps what it begins", |kept| Box::pin(late_beats(kept))),
-    ("an owner that was never heard of keeps what it begins while its lease lasts", |kept| Box::pin(no_beat(kept))),
-    ("a claim is kept as long as its lease, whatever is heard of its owner", |kept| Box::pin(late_claims(kept))),
-    ("a live owner keeps what takes long", |kept| Box::pin(long_calls(kept))),
+    ("an owner that never beat keeps what it begins while its lease lasts", |kept| Box::pin(no_beat(kept))),
+    ("a claim is kept as long as its lease, whether or not its owner beats", |kept| Box::pin(late_claims(kept))),
+    ("a live owner keeps a long call", |kept| Box::pin(long_calls(kept))),
     ("an owner takes back what none of its calls holds", |kept| Box::pin(own_leftovers(kept))),
     ("an answer after a takeover settles a keyed effect", |kept| Box::pin(late_answers(kept))),
     ("an answer that contradicts the ledger is kept", |kept| Box::pin(contradictions(kept))),
 ];
 
-/// What only a store has whose clock is not the process's.
+/// What only a store whose clock is not the process's clock has to do.
 pub(super) const DURABLE_CASES: &[(&str, Case)] = &[
     ("a clock that goes back stops nothing", |kept| Box::pin(clock_back(kept))),
     ("a clock that leaps ahead ends nothing", |kept| Box::pin(clock_ahead(kept))),
@@ -97,7 +97,7 @@ async fn long_calls(kept: Kept) {
     let effects = &*kept.effects;
     effects.heartbeat(owner("live")).await.unwrap();
     let first = mine(reply(effects, by("live", EffectClass::N, "k")).await);
-    // Long past its time, and its owner beats all the while.
+    // Long past its time, while its owner keeps beating.
     for _ in 0..6 {
         kept.advance(owner_silence_ms_max() - 1_000);
         effects.heartbeat(owner("live")).await.unwrap();
@@ -132,13 +132,13 @@ async fn late_answers(kept: Kept) {
     let taken = mine(reply(effects, by("other", EffectClass::K, "k")).await);
     assert_eq!(taken.epoch, first.epoch + 1);
     let late = effects.apply(settled(&first, DispatchEnd::Completed(answer("x")))).await.unwrap();
-    assert_eq!(late.reply, EffectReply::Settled, "what it says is evidence");
+    assert_eq!(late.reply, EffectReply::Settled, "a late answer is evidence");
     assert_eq!(reply(effects, by("third", EffectClass::K, "k")).await, EffectReply::Replay(answer("x")));
     let same = effects.apply(settled(&taken, DispatchEnd::Completed(answer("x")))).await.unwrap();
     assert_eq!(same.reply, EffectReply::Settled);
     let other = effects.apply(settled(&taken, DispatchEnd::Completed(answer("y")))).await.unwrap();
     assert_eq!(other.reply, EffectReply::Stale, "the first answer stays");
-    // What cannot be repeated became unknown; its owner's answer settles it.
+    // An effect that cannot be repeated became unknown; its owner's answer settles it.
     let first = mine(reply(effects, by("stopped", EffectClass::N, "n")).await);
     kept.advance(owner_silence_ms_max() + 1_000);
     assert_eq!(reply(effects, by("other", EffectClass::N, "n")).await, EffectReply::Unknown);
@@ -160,7 +160,8 @@ async fn contradictions(kept: Kept) {
     );
 }
 
-/// Time goes on from where it was: orphans are found and accounts open as if the clock had not gone back.
+/// Ledger time goes on from where it was: orphans are found and accounts open as if the clock had not gone
+/// back.
 async fn clock_back(kept: Kept) {
     let effects = &*kept.effects;
     let claimed = || {
@@ -179,7 +180,7 @@ async fn clock_back(kept: Kept) {
     mine(reply(effects, next).await);
 }
 
-/// An answer is kept for its window, an owner is alive and a claim is good, however far the clock leaps.
+/// However far the clock leaps: an answer is kept for its window, an owner is alive and a claim is good.
 async fn clock_ahead(kept: Kept) {
     let effects = &*kept.effects;
     effects.heartbeat(owner("live")).await.unwrap();
@@ -191,7 +192,7 @@ async fn clock_ahead(kept: Kept) {
     assert!(is_running(&reply(effects, by("other", EffectClass::N, "under way")).await));
     assert!(effects.orphans(OrphanQuery::oldest(owner("other"), 10)).await.unwrap().is_empty());
     assert_eq!(effects.expire(10).await.unwrap(), 0);
-    // By what has passed for the ledger, the window is over an hour later.
+    // In ledger time, the window is over an hour later.
     kept.advance(HOUR_MS);
     assert_eq!(reply(effects, by("other", EffectClass::N, "done")).await, EffectReply::KeyExpired);
     assert!(!matches!(kept.place, Place::Memory(..)));

@@ -1,4 +1,4 @@
-//! The suite every store has to pass, run against each of them.
+//! The suite that every store has to pass, run against each of them.
 
 mod budgets;
 mod call_lists;
@@ -88,7 +88,7 @@ async fn notes_in_memory() {
     calls::keeps_notes(&servanda_effects::InMemoryNotebook::default()).await;
 }
 
-/// What is on disk is read by later versions: it cannot change silently.
+/// Later versions read what is on disk, so it must not change silently.
 #[test]
 fn the_stored_shape_is_golden() {
     let first = BeginRequest { id: EffectId::from("eff_1".to_owned()), ..begin("k-1") };
@@ -128,7 +128,7 @@ fn the_stored_shape_is_golden() {
     assert_eq!(stored.decode().unwrap(), effect);
 }
 
-/// A reservation that cost more than was kept back, with its account, as they are on disk.
+/// A reservation that cost more than was reserved, with its account, as they are on disk.
 fn stored_books() -> (BudgetHold, AccountBalance) {
     let scope = BudgetScope::Caller { tenant: "acme".to_owned(), principal: "ada".to_owned() };
     let (dimension, currency) = (BudgetDimension::Financial, Some("EUR".to_owned()));
@@ -181,7 +181,8 @@ fn books_that_contradict_themselves_are_refused() {
     assert!(decode_balance(account.account.as_bytes(), &row.body).is_err());
 }
 
-/// Columns and body are written together; if they do not agree, somebody else wrote one of them.
+/// Columns and body are written together. If they do not agree, something other than servanda wrote one of
+/// them.
 #[test]
 fn a_row_that_contradicts_itself_is_refused() {
     let around = EffectContext::at(LedgerNow::plain(1_000));

@@ -1,4 +1,4 @@
-//! Whom to tell is written with the end of an effect, in every store alike, and with nothing that is no end.
+//! Notices are written with the end of an effect, in every store alike, and with no other change.
 
 use servanda_contract::Timestamp;
 use servanda_effects::{
@@ -46,7 +46,7 @@ pub(super) async fn notices(kept: Kept) {
         apply(effects, telling(settled(&old, DispatchEnd::Unknown("late".to_owned())), "stale")).await;
         let waits = DispatchEnd::Awaits(EffectWaitReason::Task("t".to_owned()), u64::MAX >> 1);
         apply(effects, telling(settled(&claim, waits), "waiting")).await;
-        assert_eq!(told().await, expected, "what has not ended is not told");
+        assert_eq!(told().await, expected, "an effect that has not ended writes no notice");
         apply(effects, telling(settled(&claim, end), name)).await;
         expected.push(key.to_owned());
         assert_eq!(told().await, expected);
@@ -62,5 +62,5 @@ pub(super) async fn notices(kept: Kept) {
     let change = EffectChange { target, event, record: None, quarantine: None, notices: Vec::new() };
     apply(effects, telling(change, "d")).await;
     expected.insert(3, "d completed".to_owned());
-    assert_eq!(told().await, expected, "a person settles it, which is told too");
+    assert_eq!(told().await, expected, "settling by a person writes a notice too");
 }

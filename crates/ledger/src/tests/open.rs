@@ -1,5 +1,5 @@
-//! Where the records of calls that are under way are, and that none is lost on its way to `calls`: the file and the shared
-//! database, and a database of the version before.
+//! Where the records of calls under way are, and that none is lost on its way to `calls`: in the file, in the
+//! shared database, and in a database of the previous version.
 
 use std::{future::Future, pin::Pin};
 
@@ -23,10 +23,10 @@ type Case = fn(Kept) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 /// The suite.
 pub(super) const CASES: &[(&str, Case)] = &[
     ("a call under way is found like any other", |kept| Box::pin(found_like_any_other(kept))),
-    ("a record that comes by itself is the later one", |kept| Box::pin(by_itself(kept))),
-    ("what ends without a record leaves its call on record", |kept| Box::pin(ends_without_a_record(kept))),
-    ("whoever takes an effect over leaves the other call on record", |kept| Box::pin(taken_over(kept))),
-    ("a late answer finishes the record of what nobody knew", |kept| Box::pin(late(kept))),
+    ("a record that comes without a change is the later one", |kept| Box::pin(by_itself(kept))),
+    ("an effect that ends without a record leaves its call on record", |kept| Box::pin(ends_without_a_record(kept))),
+    ("a call that takes an effect over leaves the other call on record", |kept| Box::pin(taken_over(kept))),
+    ("a late answer finishes the record of an unknown outcome", |kept| Box::pin(late(kept))),
     ("a call that waits is on record as what it waits for", |kept| Box::pin(waiting(kept))),
 ];
 
@@ -69,7 +69,7 @@ async fn by_itself(kept: Kept) {
     kept.ledger().record_finished(record("call_k", Outcome::Unknown, 1), None, true).await.unwrap();
     assert_eq!(outcome(&reader, "call_k").await, Some(Outcome::Unknown));
     assert_eq!(reader.count().await.unwrap(), 1);
-    // Neither moving what was kept with the effect nor another end overwrites it.
+    // Neither moving the record that was stored with the effect nor another end overwrites it.
     let done = recorded(settled(&claim, DispatchEnd::Completed(answer("x"))), "call_resent", Outcome::Completed);
     kept.effects.apply(done).await.unwrap();
     assert_eq!(outcome(&reader, "call_k").await, Some(Outcome::Unknown));
@@ -94,7 +94,7 @@ async fn ends_without_a_record(kept: Kept) {
     let claim = mine(kept.effects.apply(begun(begin("k"))).await.unwrap().reply);
     other.effects.apply(settled(&claim, DispatchEnd::Completed(answer("x")))).await.unwrap();
     assert_eq!(outcome(&reader, "call_k").await, Some(Outcome::Completed));
-    // A claim had sent nothing, and has no record of its own to lose.
+    // A claim has sent nothing, and has no record of its own to lose.
     let quiet = EffectChange { record: None, ..begun(claim_first(begin("claimed"))) };
     let claim = mine(kept.effects.apply(quiet).await.unwrap().reply);
     kept.effects.apply(about(&claim, EffectEvent::Release(claim.clone(), "given up".to_owned()))).await.unwrap();
@@ -110,7 +110,7 @@ async fn taken_over(kept: Kept) {
     };
     kept.effects.apply(begun(keyed("call_1"))).await.unwrap();
     kept.advance(HOUR_MS / 2);
-    // By a call that wants it, and then by whoever looks after it.
+    // Taken over by a call that wants it, and then by recovery.
     let second = mine(kept.effects.apply(begun(keyed("call_2"))).await.unwrap().reply);
     assert_eq!(outcome(&reader, "call_1").await, Some(Outcome::Dispatching));
     assert_eq!(outcome(&reader, "call_2").await, Some(Outcome::Dispatching));
@@ -148,7 +148,8 @@ async fn waiting(kept: Kept) {
     assert_eq!(outcome(&reader, "call_k").await, Some(Outcome::Completed));
 }
 
-/// What a gateway of the version before left behind in version 3 of the schema: an effect under way, its record in `calls`.
+/// What a gateway of the previous version left behind in version 3 of the schema: an effect under way, its
+/// record in `calls`.
 pub(super) struct Left {
     pub(super) effect_id: String,
     pub(super) body: String,
@@ -167,7 +168,7 @@ pub(super) fn left_behind() -> Left {
     }
 }
 
-/// It is found, and ends as if nothing had been.
+/// The effect is found, and ends as usual.
 pub(super) async fn comes_over(kept: Kept, effect_id: &str) {
     let reader = kept.reader().await;
     assert_eq!(outcome(&reader, "call_k").await, Some(Outcome::Dispatching));

@@ -1,4 +1,5 @@
-//! Other things in the place of the ledger's files: links, pipes, and files that others may use.
+//! Things that are not regular private files in the place of the ledger's files: links, pipes, and files that
+//! others may use.
 
 use std::{
     fs,
@@ -21,7 +22,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     PathBuf::from(format!("{}{ending}", path.display()))
 }
 
-/// Opens a ledger in every way. No way may hang or succeed.
+/// Opens a ledger in every possible way. No way may hang or succeed.
 #[track_caller]
 fn assert_refused(path: &Path, position_file: &Path, part: &str) {
     let upkeep = Upkeep::file(path.to_owned(), position_file.to_owned());
@@ -85,7 +86,7 @@ fn a_probe_writes_to_a_file_of_its_own() {
 }
 
 #[test]
-fn files_that_others_may_use_are_mended_and_told_the_lock_too() {
+fn files_that_others_may_use_are_mended_and_reported_even_the_lock() {
     let (_folder, path) = temporary();
     let ledger = Ledger::open(&path).unwrap();
     let open = [path.parent().unwrap().to_owned(), path.clone(), beside(&path, "-wal"), beside(&path, "-lock")];

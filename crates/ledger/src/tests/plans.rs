@@ -1,5 +1,6 @@
-//! No statement reads a whole table that grows. Every statement of both stores is taken from the sources, so that none can be forgotten,
-//! and its plan is looked at: what is read is found by an index, or by a partial index of what is under way, which stays small.
+//! No statement reads a whole table that grows. Every statement of both stores is taken from the sources, so
+//! that none can be forgotten, and its plan is checked: rows are found by an index, or by a partial index of
+//! what is under way, which stays small.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,8 @@ use servanda_effects::effect::EffectState;
 use super::cluster::Cluster;
 use crate::listing::{ListingDialect, list_statement};
 
-/// What may read everything, and why. Each is only run by a person's command, on a connection of its own.
+/// Statements that may read everything, and why. Each is only run by a person's command, on a connection of its
+/// own.
 const BY_HAND: &[(&str, &str)] = &[
     ("select count(*) from all_calls", "counts records for tests and reports; no gateway asks for it"),
     ("select count(*) from calls", "`servanda ledger verify` counts them"),
@@ -18,7 +20,7 @@ const BY_HAND: &[(&str, &str)] = &[
     ),
 ];
 
-/// Parts of statements, which are looked at inside the statements that they are part of.
+/// Parts of statements. They are checked inside the statements that they are part of.
 const PARTS: &[&str] = &[
     "new_effects.sql",
     "or_first_key.sql",
@@ -47,23 +49,24 @@ fn statements(store: &str) -> Vec<Statement> {
             continue;
         }
         let used = code.iter().any(|(_, text)| text.contains(&format!("sql/{store}/{file}\"")));
-        assert!(used, "nobody uses {file}");
+        assert!(used, "no source uses {file}");
         found.push(Statement { place: file, sql: std::fs::read_to_string(&path).unwrap() });
     }
     for (file, text) in &code {
-        // Migrations run once, before anything else; the parts of `statements.rs` are put together by its own function.
+        // Migrations run once, before anything else; `statements.rs` composes its parts in a function of its
+        // own.
         if ["migrate.rs", "statements.rs"].contains(&file.as_str()) {
             continue;
         }
         for sql in literals(text).into_iter().filter(|text| is_statement(text)) {
-            assert!(!sql.contains('{'), "{file}: a statement that is put together cannot be looked at: {sql}");
+            assert!(!sql.contains('{'), "{file}: a composed statement cannot be checked: {sql}");
             found.push(Statement { place: file.clone(), sql });
         }
     }
     found
 }
 
-/// The statements that list effects, for every choice of states.
+/// The statements that list effects, for every combination of states.
 fn lists(dialect: ListingDialect<'_>) -> Vec<Statement> {
     let choices = 0..1usize << EffectState::ALL.len();
     let chosen = choices.map(|choice| {
@@ -75,7 +78,8 @@ fn lists(dialect: ListingDialect<'_>) -> Vec<Statement> {
         .collect()
 }
 
-/// Whether a statement may read everything. Lists with a state that has ended go through the handles, from the newest.
+/// Whether a statement may read everything. Lists with a state that has ended walk through the handles, newest
+/// first.
 fn is_by_hand(statement: &Statement) -> bool {
     let ended = statement.place.starts_with("list of")
         && statement.sql.contains("order by effect_id desc")
@@ -106,8 +110,9 @@ fn no_statement_of_the_file_reads_a_whole_table() {
     assert!(scanning.is_empty(), "{scanning:#?}");
 }
 
-/// The same of the shared database, by a plan for parameters that nobody knows, as its connections have it. Sequential scans are switched
-/// off on them, so that one in a plan says that no index is of use.
+/// The same for the shared database, by a generic plan for unknown parameters, as its connections use it.
+/// Sequential scans are switched off on these connections, so that one in a plan shows that no index can be
+/// used.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_statement_of_the_database_reads_a_whole_table() {
     let Some(cluster) = Cluster::start() else { return };
@@ -147,7 +152,7 @@ async fn no_statement_of_the_database_reads_a_whole_table() {
     }
 }
 
-/// Enough rows, most of them over, that a plan goes by what it costs.
+/// Enough rows, most of them finished, that the planner decides by cost.
 const FILLED: &str = "
     insert into calls select 'call_' || lpad(n::text, 9, '0'), 'acme', 'ada', 'pay', 'completed', null, n, n, '{}'
     from generate_series(1, 20000) as n;
@@ -165,10 +170,10 @@ const FILLED: &str = "
     analyze;
 ";
 
-/// The tables that a plan reads from end to end.
+/// The tables that a plan reads completely.
 fn scanned(node: &serde_json::Value, found: &mut Vec<String>) {
-    // What is under way, open, or unknown; the newest records and accounts, of which a limit is read; and the dictionary, which has a
-    // maximum.
+    // Effects under way and unknown effects, open holds; the newest records and accounts, which are read up to
+    // a limit; and the dictionary, which has a maximum size.
     const BOUNDED: &[&str] = &[
         "effects_under_way",
         "effects_holding",
@@ -194,10 +199,10 @@ fn scanned(node: &serde_json::Value, found: &mut Vec<String>) {
     }
 }
 
-/// Whether a line of a plan of SQLite says that a table that grows is read from end to end.
+/// Whether a line of an SQLite plan says that a growing table is read completely.
 fn scans_a_table(line: &str) -> bool {
-    // Small by themselves: one row for every process of the last day, one of ledger time, those of adoptions, the dictionary, which has a
-    // maximum, and what the statement has found before.
+    // Small by themselves: one row for every process of the last day, the row of ledger time, the adoptions,
+    // the dictionary, which has a maximum size, and the intermediate results of the statement.
     const SMALL: &[&str] = &[
         "owners",
         "clock",
@@ -212,7 +217,8 @@ fn scans_a_table(line: &str) -> bool {
         "listed",
         "(subquery",
     ];
-    // What is under way, open or unknown; and the newest records and accounts, of which a limit is read.
+    // Effects under way and unknown effects, open holds; and the newest records and accounts, which are read up
+    // to a limit.
     const BOUNDED: &[&str] =
         &["effects_under_way", "effects_holding", "effects_unknown", "calls_by_time", "standings_by_time"];
     let Some(rest) = line.strip_prefix("SCAN ") else { return false };
@@ -249,7 +255,7 @@ fn is_statement(text: &str) -> bool {
     ["select", "insert", "update", "delete", "with", "replace"].contains(&first)
 }
 
-/// The texts in a source, without comments, as they are at run time.
+/// The string literals in a source, without comments, as they are at run time.
 fn literals(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = code.char_indices().peekable();

@@ -1,4 +1,4 @@
-//! What is over goes, and nothing else: records, tombstones and notes, in both ledgers.
+//! Finished records, tombstones and notes are removed, and nothing else, in both ledgers.
 
 use std::{pin::Pin, sync::Arc};
 
@@ -22,12 +22,12 @@ type Case = fn(Kept) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The suite.
 pub(super) const CASES: &[(&str, Case)] = &[
-    ("records that are over go, page by page", |kept| Box::pin(records(kept))),
-    ("what is unknown or under way keeps its record", |kept| Box::pin(unsettled(kept))),
+    ("old records are removed, page by page", |kept| Box::pin(records(kept))),
+    ("an effect that is unknown or under way keeps its record", |kept| Box::pin(unsettled(kept))),
     ("a key is known until its retention is over", |kept| Box::pin(tombstones(kept))),
     ("orphans are listed by upstream, the oldest first", |kept| Box::pin(fair(kept))),
     ("orphans are found page by page", |kept| Box::pin(page_by_page(kept))),
-    ("a sweep passes by what nobody can close", |kept| Box::pin(sweeps_on(kept))),
+    ("a sweep passes reservations that it cannot close", |kept| Box::pin(sweeps_on(kept))),
 ];
 
 const FOREVER: Retention = Retention { records_ms: None, tombstones_ms: None };
@@ -36,7 +36,7 @@ async fn records(kept: Kept) {
     let (ledger, reader) = (kept.ledger(), kept.reader().await);
     let pages = 3 * u64::from(PRUNED_MAX) + 7;
     for number in 0..pages {
-        // Many of the same millisecond.
+        // Many records of the same millisecond.
         let outcome = if number % 2 == 0 { Outcome::Completed } else { Outcome::Refused };
         ledger.record_finished(record(&format!("call_{number:04}"), outcome, number / 150), None, false).await.unwrap();
     }
@@ -50,7 +50,11 @@ async fn records(kept: Kept) {
     }
     let now = Timestamp::from_unix_ms(1_500);
     let forever = PruneReport { notes: 1, ..PruneReport::default() };
-    assert_eq!(ledger.prune(FOREVER, now).await.unwrap(), forever, "records are kept for ever where nothing is said");
+    assert_eq!(
+        ledger.prune(FOREVER, now).await.unwrap(),
+        forever,
+        "records are kept forever if the retention is not set"
+    );
     let retention = Retention { records_ms: Some(501), tombstones_ms: None };
     let (mut rounds, mut gone) = (0, 0);
     loop {
@@ -67,7 +71,7 @@ async fn records(kept: Kept) {
     assert_eq!(
         reader.quarantined("call_broken").await.unwrap(),
         None,
-        "an answer that was kept back goes with its record"
+        "a quarantined answer is removed with its record"
     );
     assert!(reader.quarantined("call_young").await.unwrap().is_some());
     assert!(ledger.read(NoteKind::Session, "there", Timestamp::from_unix_ms(0)).await.unwrap().is_some());
@@ -79,7 +83,8 @@ fn of_effect(call_id: &str, outcome: Outcome, claim: &Claim) -> CallRecord {
 
 async fn unsettled(kept: Kept) {
     let ledger = kept.ledger();
-    // Under way, with its record in its own row; unknown, on record as such; unknown without a record of its end; waiting for a task.
+    // Under way, with its record in its own row; unknown, and recorded as such; unknown without a record of its
+    // end; waiting for a task.
     mine(kept.effects.apply(begun(begin("open"))).await.unwrap().reply);
     let unknown = mine(kept.effects.apply(begun(begin("unknown"))).await.unwrap().reply);
     let end = settled(&unknown, DispatchEnd::Unknown("reset".to_owned()));
@@ -89,9 +94,9 @@ async fn unsettled(kept: Kept) {
     kept.effects.apply(settled(&left, DispatchEnd::Unknown("reset".to_owned()))).await.unwrap();
     let task = mine(kept.effects.apply(begun(begin("task"))).await.unwrap().reply);
     ledger.record_finished(of_effect("call_task", Outcome::TaskCreated, &task), None, true).await.unwrap();
-    // Nobody can say of what this was.
+    // It is unknown which effect this record belongs to.
     ledger.record_finished(record("call_nameless", Outcome::Dispatching, 1), None, true).await.unwrap();
-    // A read that nobody knows the end of changed nothing.
+    // A read with an unknown outcome changed nothing.
     ledger.record_finished(record("call_read", Outcome::Unknown, 1), None, true).await.unwrap();
     let retention = Retention { records_ms: Some(1), tombstones_ms: Some(1) };
     let prune = async || ledger.prune(retention, Timestamp::from_unix_ms(HOUR_MS)).await.unwrap().records;
@@ -103,7 +108,7 @@ async fn unsettled(kept: Kept) {
         kept.effects.apply(about(claim, EffectEvent::SettleByHand(by_hand))).await.unwrap();
     }
     kept.effects.apply(settled(&task, DispatchEnd::Completed(answer("x")))).await.unwrap();
-    assert_eq!(prune().await, 3, "what is settled is over");
+    assert_eq!(prune().await, 3, "records of settled effects are removed");
     assert_eq!(kept.recorded().await, ["call_nameless", "call_open"]);
 }
 
@@ -130,14 +135,15 @@ async fn tombstones(kept: Kept) {
     assert_eq!(effects.apply(begun(begin("done"))).await.unwrap().reply, EffectReply::KeyExpired);
     assert_eq!(prune().await, 1);
     assert!(!known("done").await && known("young").await && known("unknown").await);
-    // Settled and not yet a tombstone: nothing goes before it is one.
+    // Settled and not yet a tombstone: an effect is not removed before it is one.
     kept.advance(10 * HOUR_MS);
     assert_eq!(prune().await, 1, "the one that is a tombstone");
-    assert!(known("unknown").await, "what nobody knows is never forgotten");
+    assert!(known("unknown").await, "an unknown outcome is never forgotten");
     mine(effects.apply(begun(begin("done"))).await.unwrap().reply);
 }
 
-/// Whoever goes on after the last it saw comes to all of them, and the asking process's own hide none.
+/// Continuing after the last orphan of a page reaches all of them, and the asking process's own effects hide
+/// none.
 async fn page_by_page(kept: Kept) {
     let effects = &*kept.effects;
     let asks = OwnerId::from("own_asks".to_owned());
@@ -167,7 +173,7 @@ async fn page_by_page(kept: Kept) {
     assert_eq!(seen, all);
 }
 
-/// A thousand orphans of one upstream hide no other's, and none that needs no upstream.
+/// A thousand orphans of one upstream hide no orphan of another upstream, and none that needs no upstream.
 async fn fair(kept: Kept) {
     let effects = &*kept.effects;
     let at = |name: String, upstream: &str, class: EffectClass| {
@@ -193,11 +199,12 @@ async fn fair(kept: Kept) {
     assert_eq!(
         effects.orphans(OrphanQuery::oldest(owner, 1)).await.unwrap().len(),
         2,
-        "what is settled is in nobody's way"
+        "settled effects hide no orphans"
     );
 }
 
-/// More reservations than a sweep looks at belong to effects that nobody knows the end of; the one behind them is closed all the same.
+/// More reservations than a sweep looks at belong to effects with an unknown outcome; the one behind them is
+/// still closed.
 async fn sweeps_on(kept: Kept) {
     use super::budgets::pay;
     let ledger = &kept.both();

@@ -1,4 +1,5 @@
-//! A ledger that runs out of room says so before it is full, settles what is under way, and goes on by itself when there is room.
+//! A ledger that runs out of room says so before it is full, settles calls under way, and accepts new ones when
+//! there is room again.
 
 use servanda_contract::{Timestamp, record::Outcome};
 use servanda_effects::{
@@ -18,7 +19,7 @@ async fn limited(ledger: &Ledger, bytes_max: Option<u64>, free_bytes_min: Option
 }
 
 #[tokio::test]
-async fn a_disk_without_room_is_noticed_and_so_is_that_it_has_some_again() {
+async fn a_full_disk_is_noticed_and_so_is_new_room() {
     let kept = Kept::in_file();
     let ledger = kept.ledger();
     assert_eq!(limited(ledger, None, Some(0)).await, None);
@@ -27,8 +28,8 @@ async fn a_disk_without_room_is_noticed_and_so_is_that_it_has_some_again() {
     let why = limited(ledger, None, Some(u64::MAX)).await.unwrap();
     assert!(why.contains("disk has"), "{why}");
     let done = ledger.apply(settled(&claim, DispatchEnd::Completed(answer("x")))).await.unwrap();
-    assert_eq!(done.reply, EffectReply::Settled, "what is under way is settled out of the reserve");
-    // What is left is for settling: the record of a read is counted and not kept.
+    assert_eq!(done.reply, EffectReply::Settled, "a call under way is settled from the reserve");
+    // The reserve is for settling: the record of a read is counted and dropped.
     ledger.record_finished(record("call_read", Outcome::Completed, 1), None, false).await.unwrap();
     assert_eq!((ledger.lost_count(), kept.recorded().await.len()), (1, 1));
     assert_eq!(limited(ledger, None, Some(0)).await, None);
@@ -44,7 +45,7 @@ async fn a_ledger_at_its_limit_has_room_again_after_pruning_and_its_file_does_no
     let bytes_max = 4 << 20;
     assert_eq!(limited(ledger, Some(bytes_max), Some(0)).await, None);
     let (mut now_ms, mut number, mut largest) = (0, 0, 0);
-    // Pages of the file, whether they are in its log still or not.
+    // Pages of the file, including those still in its log.
     let pages = || {
         let Place::File(_, path, _) = &kept.place else { panic!("it is a file") };
         let connection = rusqlite::Connection::open(path).unwrap();
@@ -74,7 +75,7 @@ async fn a_ledger_at_its_limit_has_room_again_after_pruning_and_its_file_does_no
             ledger.prune(retention, Timestamp::from_unix_ms(now_ms)).await.unwrap()
         {}
         ledger.heartbeat(owner.clone()).await.unwrap();
-        assert_eq!(ledger.out_of_room(), None, "round {round}: what was pruned is room");
+        assert_eq!(ledger.out_of_room(), None, "round {round}: pruning makes room");
         if round == 1 {
             largest = pages();
         }
@@ -82,7 +83,7 @@ async fn a_ledger_at_its_limit_has_room_again_after_pruning_and_its_file_does_no
     assert!(pages() <= largest + largest / 10, "{} is more than {largest}: free pages were not used again", pages());
 }
 
-/// A reader that takes long holds up nobody else.
+/// A slow reader does not hold up the others.
 #[tokio::test]
 async fn a_slow_read_holds_up_no_other() {
     let kept = Kept::in_file();

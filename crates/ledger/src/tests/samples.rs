@@ -1,4 +1,4 @@
-//! Calls, keys and orders to try stores with.
+//! Sample calls, keys and orders for the tests of stores.
 
 use bytes::Bytes;
 use servanda_contract::{
@@ -124,7 +124,7 @@ pub(super) fn key(client_key: &str) -> EffectKey {
     }
 }
 
-/// A call of owner `a` that wants class N done at once.
+/// A call of owner `a` that asks for an effect of class N right away.
 pub(super) fn begin(client_key: &str) -> BeginRequest {
     BeginRequest {
         id: EffectId::new(),

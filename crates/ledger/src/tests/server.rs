@@ -1,5 +1,5 @@
-//! The suite against PostgreSQL, and what only a server has: connections that are lost, standbys, gateways that start at
-//! once. One test function: a cluster costs more than a case.
+//! The suite against PostgreSQL, and what only a server has: lost connections, standbys, gateways that start at
+//! the same time. One test function, because a cluster costs more than a case.
 
 mod known;
 
@@ -97,7 +97,8 @@ fn hex(digest: &servanda_contract::Digest) -> String {
     })
 }
 
-/// Whatever was under way is unknown to its caller, and looked up; afterwards everything works again.
+/// The outcome of a change that was under way is unknown to its caller, who looks it up; afterwards everything
+/// works again.
 async fn connections_come_back(cluster: &Cluster) {
     let kept = Kept::in_server(cluster.schema().await).await;
     let mut tasks = JoinSet::new();
@@ -108,7 +109,7 @@ async fn connections_come_back(cluster: &Cluster) {
             let began = effects.apply(begun(begin(&client_key))).await;
             match began {
                 Ok(applied) => assert!(matches!(applied.reply, EffectReply::Mine(_)), "{:?}", applied.reply),
-                // It is there or it is not; whoever sends bytes reads first.
+                // The change was made or it was not; the caller reads before it sends bytes.
                 Err(_) => drop(effects.find(EffectTarget::Key(key(&client_key))).await),
             }
         });
@@ -132,7 +133,7 @@ async fn budgets_survive_lost_connections(cluster: &Cluster) {
     budgets::connections_come_back(kept, async || cluster.sql(kill).await).await;
 }
 
-/// A server that is told not to wait for its disk is told otherwise by us.
+/// A role is set not to wait for the disk, and our connections override that.
 async fn commits_are_synchronous(cluster: &Cluster) {
     cluster.sql("alter role servanda set synchronous_commit = off").await;
     let url = cluster.schema().await;
@@ -189,7 +190,7 @@ async fn standbys_are_noticed(cluster: &Cluster) {
     assert!(matches!(&refused, LedgerError::Connect { .. }), "{refused}");
 }
 
-/// Settings reach a server's processes when they look; each look here is a round trip.
+/// Settings reach a server's processes only when they check; each check here is a round trip.
 async fn eventually(what: &str, look: impl AsyncFn() -> String, holds: impl Fn(&str) -> bool) {
     let mut found = String::new();
     for _ in 0..2_000 {
@@ -199,7 +200,7 @@ async fn eventually(what: &str, look: impl AsyncFn() -> String, holds: impl Fn(&
         }
         tokio::task::yield_now().await;
     }
-    panic!("the reason never came to be {what}: {found:?}");
+    panic!("the reason never became {what}: {found:?}");
 }
 
 #[tokio::test]

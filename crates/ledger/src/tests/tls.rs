@@ -1,11 +1,12 @@
-//! TLS to a real PostgreSQL, with certificates that are made for the test: what passes, what does not and in which words, and the
-//! suite over a protected connection. One test function: a cluster costs more than a case.
+//! TLS to a real PostgreSQL, with certificates made for the test: what is accepted, what is refused and with
+//! which message, and the suite over an encrypted connection. One test function, because a cluster costs more
+//! than a case.
 
 use super::{calls, cluster::Cluster, effects, kept::Kept};
 use crate::{Ledger, LedgerError, TlsFailure, postgres};
 
-/// Certificates: two issuers, and of the first a server's, an expired server's and two clients'. The second is nobody's the server
-/// knows. The time of the expired one is over since 2021.
+/// Certificates: two issuers; the first one issued a server's, an expired server's and two clients'. The server
+/// does not know the second issuer. The expired certificate ended in 2021.
 const CERTIFICATES: &str = r#"
 issuer() { openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout $1.key -out $1.pem -days 2 -subj "/CN=$1"; }
 signed() {
@@ -59,7 +60,7 @@ async fn what_is_checked(cluster: &Cluster) {
         };
         assert!(trusted.contains("other.pem"), "{trusted}");
     }
-    // The issuer is a private one, so that this machine does not know it.
+    // The issuer is a private one that this machine does not know.
     let unknown_here = refused_at(&url(cluster, "localhost", "sslmode=require")).await;
     let untrusted = matches!(&unknown_here, TlsFailure::UnknownIssuer { .. } | TlsFailure::NoSystemRoots);
     assert!(untrusted, "{unknown_here}");
@@ -77,7 +78,7 @@ async fn what_is_checked(cluster: &Cluster) {
     assert!(matches!(&missing, TlsFailure::File { parameter: "sslrootcert", .. }), "{missing}");
 }
 
-/// A password is proven on the channel that was checked, and on no other.
+/// A password is proven on the checked channel, and on no other.
 async fn channels_are_bound(cluster: &Cluster) {
     cluster.sql("create role bound login superuser password 'secret'").await;
     let hba = format!("{}/pg_hba.conf", cluster.data("primary"));
@@ -119,7 +120,7 @@ async fn client_certificates(cluster: &Cluster) {
     restart(cluster);
 }
 
-/// What is kept is kept over TLS as well, and every connection of a ledger is protected.
+/// The suite passes over TLS as well, and every connection of a ledger is encrypted.
 async fn the_suite(cluster: &Cluster) {
     for (name, case) in effects::CASES.iter().chain(calls::CASES) {
         println!("{name}");
@@ -130,7 +131,7 @@ async fn the_suite(cluster: &Cluster) {
     }
 }
 
-/// Which certificate the server shows from now on.
+/// Sets the certificate that the server presents from now on.
 fn show(cluster: &Cluster, name: &str) {
     let certificates = cluster.folder().join("certificates").display().to_string();
     let settings =
@@ -148,19 +149,20 @@ fn root(cluster: &Cluster, name: &str) -> String {
     format!("sslrootcert={}", cluster.folder().join(format!("certificates/{name}.pem")).display())
 }
 
-/// By TCP: `host` may have a user before it.
+/// The URL by TCP. `host` may have a user before it.
 fn url(cluster: &Cluster, host: &str, parameters: &str) -> String {
     let user = if host.contains('@') { "" } else { "servanda@" };
     format!("postgres://{user}{host}:{}/postgres?hostaddr=127.0.0.1&{parameters}", cluster.port())
 }
 
-/// It connects, and with TLS if and only if it was to.
+/// Connects, and checks that TLS is used if and only if the URL asks for it.
 async fn connects(url: &str) {
     let encrypted = postgres::is_encrypted(url).await.unwrap_or_else(|error| panic!("{url}: {error}"));
     assert_eq!(encrypted, !url.contains("sslmode=disable"), "{url}");
 }
 
-/// Why a host by name does not come about; where no issuer is named, the one that made the server's certificate is.
+/// Why connecting by host name fails. If no issuer is named, the one that issued the server's certificate is
+/// added.
 async fn refused(cluster: &Cluster, parameters: &str) -> TlsFailure {
     let issuer =
         if parameters.contains("sslrootcert") { String::new() } else { format!("&{}", root(cluster, "trusted")) };

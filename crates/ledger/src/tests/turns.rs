@@ -1,5 +1,5 @@
-//! That no two effects of a tenant which change the same thing are under way at once, whichever gateway performs them: what every
-//! store of effects has to do.
+//! No two effects of a tenant that change the same resource are under way at once, whichever gateway performs
+//! them: what every store of effects has to do.
 
 use std::{
     future::Future,
@@ -26,12 +26,12 @@ type Case = fn(Kept) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The suite.
 pub(super) const CASES: &[(&str, Case)] = &[
-    ("who changes the same waits until it is settled", |kept| Box::pin(waits(kept))),
-    ("a claim is in the way while it is good", |kept| Box::pin(claims(kept))),
-    ("what was left behind is in the way until it is settled", |kept| Box::pin(left_behind(kept))),
-    ("who takes an effect over waits for others too", |kept| Box::pin(taken_over(kept))),
-    ("of many who change the same at two gateways one is under way", |kept| Box::pin(never_two(kept))),
-    ("of gateways that have just come one is under way too", |kept| Box::pin(newcomers(kept))),
+    ("a call that changes the same resource waits until the other is settled", |kept| Box::pin(waits(kept))),
+    ("a claim blocks others while it is good", |kept| Box::pin(claims(kept))),
+    ("an abandoned effect blocks others until it is settled", |kept| Box::pin(left_behind(kept))),
+    ("a call that takes an effect over waits for others too", |kept| Box::pin(taken_over(kept))),
+    ("of many calls that change the same at two gateways, one is under way", |kept| Box::pin(never_two(kept))),
+    ("the same holds for gateways that have just started", |kept| Box::pin(newcomers(kept))),
 ];
 
 fn changing(client_key: &str, resources: &[&str]) -> BeginRequest {
@@ -54,7 +54,7 @@ async fn waits(kept: Kept) {
             assert_eq!(reply(effects, changing(&format!("blocked{number}"), resources)).await, blocked);
         }
     }
-    assert_eq!(effects.find(EffectTarget::Key(key("blocked0"))).await.unwrap(), None, "nothing is kept of it");
+    assert_eq!(effects.find(EffectTarget::Key(key("blocked0"))).await.unwrap(), None, "nothing of it is stored");
     mine(reply(effects, changing("another", &["invoice/2"])).await);
     mine(reply(effects, begin("nothing by name")).await);
     let mut elsewhere = changing("elsewhere", &["invoice/1"]);
@@ -64,8 +64,8 @@ async fn waits(kept: Kept) {
     allowed.order.overlaps = true;
     mine(reply(effects, allowed).await);
     let again = reply(effects, changing("first", &["invoice/1", "ledger"])).await;
-    assert!(matches!(again, EffectReply::Running { .. }), "nobody waits for himself: {again:?}");
-    // A task is still being worked on, what waits for input is not.
+    assert!(matches!(again, EffectReply::Running { .. }), "an effect does not block itself: {again:?}");
+    // A task is still running and blocks; an effect that waits for input does not.
     let until_ms = u64::MAX / 4;
     effects
         .apply(settled(&first, DispatchEnd::Awaits(EffectWaitReason::Task("t".to_owned()), until_ms)))
@@ -75,7 +75,7 @@ async fn waits(kept: Kept) {
     effects.apply(settled(&first, DispatchEnd::Completed(answer("x")))).await.unwrap();
     let second = mine(reply(&*other.effects, changing("b", &["invoice/1"])).await);
     let replayed = reply(effects, changing("first", &["invoice/1", "ledger"])).await;
-    assert_eq!(replayed, EffectReply::Replay(answer("x")), "an answer that is there is not waited for");
+    assert_eq!(replayed, EffectReply::Replay(answer("x")), "a stored answer is replayed without waiting");
     other.effects.apply(settled(&second, DispatchEnd::Unknown("reset".to_owned()))).await.unwrap();
     mine(reply(effects, changing("c", &["invoice/1"])).await);
 }
@@ -116,7 +116,7 @@ async fn taken_over(kept: Kept) {
     mine(reply(effects, keyed()).await);
 }
 
-/// Whoever gets one looks whether it is alone, and settles it; whoever is in the way has to be there.
+/// A call that gets its effect checks that no other is under way, and settles the effect; a blocked call tries again.
 async fn never_two(kept: Kept) {
     let other = kept.replica().await;
     let (under_way, done) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -125,7 +125,7 @@ async fn never_two(kept: Kept) {
     for number in 0..48_usize {
         let effects = if number % 2 == 0 { kept.effects.clone() } else { other.effects.clone() };
         let (under_way, done) = (under_way.clone(), done.clone());
-        // The last name does not meet the first one, so that it comes with one that all others meet.
+        // The last name does not overlap the first, so each comes together with a name that overlaps all.
         let resources = [names[number % names.len()], "invoice/9"];
         tasks.spawn(async move {
             for _ in 0..2_000 {
@@ -145,13 +145,13 @@ async fn never_two(kept: Kept) {
         });
     }
     tasks.join_all().await;
-    assert_eq!(done.load(Ordering::SeqCst), 48, "and everybody's turn comes");
+    assert_eq!(done.load(Ordering::SeqCst), 48, "every call gets its turn");
     let state = kept.effects.find(EffectTarget::Key(key("k0"))).await.unwrap().unwrap().state;
     assert_eq!(state, EffectState::Completed);
     assert!(matches!(kept.place, Place::Memory(..)) || !Arc::ptr_eq(&kept.effects, &other.effects));
 }
 
-/// What a gateway does for the first time takes it longer: its lock has to last until it is done.
+/// A gateway's first transaction takes longer: its lock has to last until it is done.
 async fn newcomers(kept: Kept) {
     for round in 0..8 {
         let resource = format!("invoice/{round}");

@@ -22,7 +22,7 @@ fn every_class_is_counted_as_one_thing() {
 }
 
 #[test]
-fn no_two_accounts_are_found_by_the_same() {
+fn no_two_accounts_have_the_same_digest() {
     let text = |text: &str| text.to_owned();
     let mut scopes = Vec::new();
     for [one, other] in [["a", "bc"], ["ab", "c"], ["", "abc"], ["abc", ""]] {

@@ -1,4 +1,4 @@
-//! Units in chunks: what one process does, and several that die at random.
+//! Units in chunks: one process, and several that die at random.
 
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ fn one_read(limit: u64) -> Vec<Draw> {
     vec![draw(reads(), limit, 1)]
 }
 
-/// What a shell does: asks the books for what is missing.
+/// Does what the caller of `Chunks` does: makes the missing entries in the accounts.
 fn take(
     chunks: &mut Chunks,
     books: &mut Books,
@@ -26,7 +26,7 @@ fn take(
     take_apart(chunks, books, draws, (now_ms, now_ms))
 }
 
-/// The same where the process's clock and the store's differ.
+/// The same if the clocks of the process and the store differ.
 fn take_apart(
     chunks: &mut Chunks,
     books: &mut Books,
@@ -46,12 +46,12 @@ fn take_apart(
             other => panic!("{other:?}"),
         }
     }
-    panic!("the books are asked in vain")
+    panic!("the accounts were asked in vain")
 }
 
-/// A credential that was narrowed offline shares the account of the one it comes from, with a limit of its own.
+/// A credential that was attenuated offline shares the account of its parent, with a limit of its own.
 #[test]
-fn who_was_given_less_of_an_account_takes_no_units_of_others_and_locks_nobody_out() {
+fn a_lower_limit_on_an_account_takes_no_units_of_others_and_locks_no_one_out() {
     let (mut chunks, mut books) = (Chunks::default(), Books::default());
     take(&mut chunks, &mut books, &one_read(640), NOW_MS).unwrap();
     for limit in [0, 1, 9] {
@@ -59,14 +59,14 @@ fn who_was_given_less_of_an_account_takes_no_units_of_others_and_locks_nobody_ou
         assert_eq!(exhausted.left, 0, "{limit}");
         take(&mut chunks, &mut books, &one_read(640), NOW_MS).unwrap();
     }
-    // Ten are leased, and of twelve that leaves two.
+    // Ten are leased; a limit of twelve leaves two.
     for _ in 0..2 {
         take(&mut chunks, &mut books, &one_read(12), NOW_MS).unwrap();
     }
     take(&mut chunks, &mut books, &one_read(12), NOW_MS).unwrap_err();
 }
 
-/// How long units last is the store's to say, whatever the process's clock shows.
+/// The store decides how long units last, whatever the process's clock shows.
 #[test]
 fn units_last_by_the_stores_time() {
     let end_ms = NOW_MS - NOW_MS % HOUR_MS + HOUR_MS;
@@ -108,7 +108,7 @@ fn one_process_gets_exactly_the_limit_and_every_window_anew() {
 }
 
 #[test]
-fn what_was_never_made_is_put_back_and_what_is_not_wanted_is_given_back() {
+fn units_of_calls_never_made_are_put_back_and_idle_units_are_given_back() {
     let (mut chunks, mut books) = (Chunks::default(), Books::default());
     let ticket = take(&mut chunks, &mut books, &one_read(640), NOW_MS).unwrap();
     chunks.put_back(ticket);
@@ -116,7 +116,7 @@ fn what_was_never_made_is_put_back_and_what_is_not_wanted_is_given_back() {
     assert_eq!(books.stands(&reads()), (0, 0, 10, 0));
     assert!(chunks.take_expired(NOW_MS + 1).is_empty());
     let given_back = chunks.take_expired(NOW_MS + HOUR_MS / 6);
-    assert_eq!(given_back.len(), 1, "nobody wanted it for ten minutes");
+    assert_eq!(given_back.len(), 1, "no call used it for ten minutes");
     for entry in given_back {
         books.book(&entry, NOW_MS);
     }
@@ -129,11 +129,11 @@ fn what_was_never_made_is_put_back_and_what_is_not_wanted_is_given_back() {
 }
 
 #[test]
-fn one_asks_for_all_who_wait_and_an_answer_that_was_lost_is_asked_for_again() {
+fn one_call_asks_for_all_that_wait_and_a_lost_answer_is_asked_for_again() {
     let (mut chunks, mut books) = (Chunks::default(), Books::default());
     let TakeOutcome::First(entries) = chunks.take(&one_read(640), NOW_MS) else { panic!() };
     assert_eq!(chunks.take(&one_read(640), NOW_MS), TakeOutcome::Wait);
-    // The store did it, and nobody heard of it.
+    // The store granted the lease, and its answer was lost.
     books.book(&entries[0], NOW_MS);
     chunks.record_reply(&entries[0], None, NOW_MS);
     assert_eq!(chunks.take(&one_read(640), NOW_MS), TakeOutcome::First(entries.clone()), "the same again");
@@ -153,7 +153,7 @@ fn of_several_accounts_all_or_none() {
         take(&mut chunks, &mut books, &both, NOW_MS).unwrap();
     }
     assert!(take(&mut chunks, &mut books, &both, NOW_MS).is_err());
-    // The other account can still be drawn on: nothing was left half asked for.
+    // The other account can still be drawn on: no half-finished request was left behind.
     take(&mut chunks, &mut books, &[draw(caller.clone(), 100, 1)], NOW_MS).unwrap();
     for entry in chunks.close() {
         books.book(&entry, NOW_MS);
@@ -172,7 +172,8 @@ enum Happening {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The bound: never over the limit, and what is not used when all want more is at most a chunk for each that died.
+    /// The bound: never over the limit, and when all want more, at most one chunk per dead process stays
+    /// unused.
     #[test]
     fn processes_that_die_leave_a_chunk_each_at_the_most(
         limit in 1..700u64,
@@ -208,7 +209,7 @@ proptest! {
             }
             prop_assert!(made <= limit);
         }
-        // Everybody goes, and one that is left uses up what there is.
+        // All processes end, and a last one uses up what there is.
         for process in &mut processes {
             for entry in process.close() {
                 books.book(&entry, NOW_MS);
@@ -230,6 +231,9 @@ fn answers_to_others_change_nothing() {
     let TakeOutcome::First(entries) = chunks.take(&one_read(9), NOW_MS) else { panic!() };
     let mut others = Chunks::default();
     others.record_reply(&entries[0], Some(&EntryReply::Leased { granted: 5, lasts_ms: None }), NOW_MS);
-    assert!(matches!(others.take(&one_read(9), NOW_MS), TakeOutcome::First(_)), "it was not asked by this one");
+    assert!(
+        matches!(others.take(&one_read(9), NOW_MS), TakeOutcome::First(_)),
+        "this process did not ask for that lease"
+    );
     assert!(matches!(entries[0], AccountEntry::Lease(_)));
 }

@@ -1,4 +1,4 @@
-//! Laws of the machine under any sequence of entries.
+//! Laws of the state machine under any sequence of entries.
 
 use proptest::prelude::*;
 
@@ -37,7 +37,7 @@ fn entries() -> impl Strategy<Value = Vec<(AccountEntry, u64)>> {
     proptest::collection::vec((entry, later), 1..80)
 }
 
-/// What holds say that is used of an account in its present window.
+/// The balance of an account in its current window, computed from the holds.
 fn by_holds(books: &Books, of: &Account) -> (u64, u64, u64, u64) {
     let window_start_ms = books.balances[&of.digest()].window_start_ms;
     let (mut spent, mut reserved, mut leased, mut over) = (0, 0, 0, 0);
@@ -83,7 +83,7 @@ proptest! {
         }
     }
 
-    /// When everything is closed nothing is kept back, and what is spent is what was said to be spent.
+    /// When everything is closed, nothing is reserved, and the spent amount is what the settlements said.
     #[test]
     fn after_everything_is_closed_nothing_is_kept_back(entries in entries()) {
         let (mut books, mut now_ms) = (Books::default(), NOW_MS);

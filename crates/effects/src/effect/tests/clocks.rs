@@ -1,4 +1,4 @@
-//! Ledger time: what counts as time, and what a clock that jumps or a store that was away does to leases and windows.
+//! Ledger time: what counts as time, and what a jumping clock or an absent store does to leases and windows.
 
 use super::{Completed, Dispatching, Expired, HOUR_MS, K, LEASE_MS, NOW_MS, Unknown, at, began, effect, follows};
 use crate::effect::{EffectContext, EffectEvent, LedgerClock, LedgerNow};
@@ -9,7 +9,7 @@ const TICK_MS: u64 = LEASE_MS / 3;
 fn ledger_time_never_goes_back_and_never_leaps() {
     let clock = LedgerClock { seen_ms: NOW_MS, ledger_ms: 77 };
     let table = [
-        // what the store's clock says, what ledger time it is
+        // the store's clock, the expected ledger time
         (NOW_MS, 77),
         (NOW_MS + 1_234, 77 + 1_234),
         (NOW_MS + TICK_MS, 77 + TICK_MS),
@@ -26,7 +26,7 @@ fn ledger_time_never_goes_back_and_never_leaps() {
     }
 }
 
-/// After a clock went back, time goes on from where it was: nothing waits until the clock has caught up.
+/// After a clock went back, ledger time goes on from where it was: nothing waits until the clock has caught up.
 #[test]
 fn a_clock_that_went_back_does_not_stop_the_time() {
     let mut clock = LedgerClock::starting(NOW_MS);
@@ -40,12 +40,12 @@ fn a_clock_that_went_back_does_not_stop_the_time() {
 }
 
 #[test]
-fn a_store_that_was_away_makes_nobody_look_gone() {
+fn a_store_that_was_away_makes_no_owner_look_gone() {
     let clock = LedgerClock::starting(NOW_MS);
     let heard_ms = Some(NOW_MS - 2 * TICK_MS);
     assert!(!clock.at(NOW_MS + 60_000).is_owner_gone(heard_ms), "a minute away counts as a tick");
     assert!(clock.at(NOW_MS + 60_000).is_owner_gone(Some(NOW_MS - 2 * TICK_MS - 1)));
-    assert!(clock.at(NOW_MS).is_owner_gone(None), "one that was never heard of has only its leases");
+    assert!(clock.at(NOW_MS).is_owner_gone(None), "an owner that never beat has only its leases");
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn what_was_used_within_its_window_survives_a_jump() {
     assert_eq!(follows(&done, &EffectEvent::Expire, &at(NOW_MS + HOUR_MS)), (Expired, "settled"));
 }
 
-/// The upstream's window goes by whichever time says that more has passed.
+/// For the upstream's window, the clock by which more time has passed counts.
 #[test]
 fn a_key_is_not_sent_again_if_either_time_says_that_its_window_is_over() {
     let unknown = effect(K, Unknown);

@@ -1,4 +1,5 @@
-//! What the ledger makes of an end, by the state it finds and the epoch the end comes from: as a table for every class.
+//! What the ledger does with an end, by the state it finds and the epoch of the end: as a table for every
+//! class.
 
 use bytes::Bytes;
 use servanda_contract::{refusal::EffectKnowledge, tool::EffectClass};
@@ -32,7 +33,7 @@ fn settle(before: &Effect, epoch: u64, end: &DispatchEnd) -> (EffectState, &'sta
     (changed.state, reply, changed.conflict.is_some())
 }
 
-/// What follows on each end for class N: completed, failed, not executed, absent, unknown.
+/// The result of each end for class N: completed, failed, not executed, absent, unknown.
 #[rustfmt::skip]
 const PRESENT_EPOCH: [(EffectState, [(EffectState, &str); 5]); 7] = [
     (Claimed, [(Claimed, "stale"), (FailedFinal, "settled"), (FailedRetryable, "settled"), (Claimed, "stale"), (Claimed, "stale")]),
@@ -56,7 +57,7 @@ fn an_end_of_the_present_epoch() {
     }
 }
 
-/// The ledger says that an answer came late where it did, and nowhere else.
+/// The ledger says that an answer came late if it did, and never otherwise.
 #[test]
 fn an_answer_to_a_call_that_ended_unknown_is_said_to_be_late() {
     let sent = effect(Q, Dispatching);
@@ -74,9 +75,9 @@ fn an_answer_to_a_call_that_ended_unknown_is_said_to_be_late() {
     assert_eq!(reason(&unknown, found), "");
 }
 
-/// Until its time is over the upstream may be at work on what its status tool does not know yet.
+/// Until its time is over, the upstream may be working on an effect that its status tool does not know yet.
 #[test]
-fn what_a_status_tool_does_not_find_is_absent_when_its_time_is_over() {
+fn an_effect_that_a_status_tool_does_not_find_is_absent_only_when_its_time_is_over() {
     let sent = effect(Q, Dispatching);
     let lost = EffectEvent::Settle(sent.claim(), DispatchEnd::Unknown("reset".to_owned()));
     let unknown = step(Some(&sent), &lost, &at(NOW_MS + 1)).change.unwrap();
@@ -93,7 +94,8 @@ fn what_a_status_tool_does_not_find_is_absent_when_its_time_is_over() {
     }
 }
 
-/// What was taken for not executed was dispatched after all, and what failed may have changed something first.
+/// An effect that was taken for not executed was dispatched after all, and a failed one may have changed
+/// something first.
 #[test]
 fn a_failure_after_all_is_not_denied() {
     let never_ran = effect(N, FailedRetryable);
@@ -102,9 +104,9 @@ fn a_failure_after_all_is_not_denied() {
     assert_eq!((failed.state, knowledge_of_key(Some(&failed))), (FailedFinal, EffectKnowledge::Unknown));
 }
 
-/// It gave its turn away while it waited, so that another may be changing the same.
+/// It gave up its turn while it waited, so another effect may be changing the same resource.
 #[test]
-fn what_waited_for_input_in_vain_is_not_sent_again() {
+fn an_effect_that_waited_for_input_in_vain_is_not_sent_again() {
     let waiting = Effect { awaits: Some(EffectWaitReason::Input("n".to_owned())), ..effect(K, Dispatching) };
     let over = gone(NOW_MS + LEASE_MS);
     let recover = EffectEvent::Recover(OwnerId::from("own_b".to_owned()));
@@ -112,7 +114,7 @@ fn what_waited_for_input_in_vain_is_not_sent_again() {
     assert_eq!(follows(&Effect { awaits: None, ..waiting }, &recover, &over), (Dispatching, "mine"));
 }
 
-/// An owner whose effect was taken over answers after all. What it says definitely is never dropped.
+/// An owner whose effect was taken over answers after all. A definite answer is never dropped.
 #[test]
 fn an_answer_of_an_earlier_epoch_is_evidence() {
     for class in [K, R] {
@@ -130,7 +132,7 @@ fn an_answer_of_an_earlier_epoch_is_evidence() {
             assert_eq!(settle(&taken, first.epoch, end), (Dispatching, "stale", false), "{class:?} {name}");
         }
     }
-    // The taker's own answer then is the same one, and told as done; another answer is not.
+    // The new owner's own answer is then the same one and is reported as done; another answer is not.
     let first = effect(K, Dispatching);
     let taken = step(Some(&first), &began(K), &gone(NOW_MS + LEASE_MS)).change.unwrap();
     let late = EffectEvent::Settle(first.claim(), DispatchEnd::Completed(answer()));
@@ -140,7 +142,8 @@ fn an_answer_of_an_earlier_epoch_is_evidence() {
     assert_eq!(settle(&done, taken.epoch, &DispatchEnd::Completed(other)), (Completed, "stale", false));
 }
 
-/// A later epoch of what cannot be repeated exists only because the ledger held that the earlier one never ran.
+/// A later epoch of an effect that cannot be repeated exists only because the ledger held that the earlier one
+/// never ran.
 #[test]
 fn an_answer_that_contradicts_the_ledger_is_kept_and_pages() {
     for class in [N, Q] {
@@ -163,7 +166,7 @@ fn without_the_rule_late_evidence_is_dropped() {
     assert_eq!(step(Some(&taken), &late, &around).reply, EffectReply::Stale);
 }
 
-/// An owner that was not told that its end was taken offers it again.
+/// An owner that did not learn that its end was accepted offers it again.
 #[test]
 fn the_same_end_again_is_settled_and_changes_nothing() {
     for class in ALL {
@@ -177,7 +180,8 @@ fn the_same_end_again_is_settled_and_changes_nothing() {
     }
 }
 
-/// A status tool that found it knows no answer; the owner's own answer, when it comes, is the better evidence.
+/// A status tool that found the effect knows no answer; the owner's own answer, when it comes, is better
+/// evidence.
 #[test]
 fn an_answer_takes_the_place_of_what_was_only_known() {
     let asked = effect(Q, Dispatching);

@@ -1,9 +1,9 @@
-//! Keys that a store does not know after it has lost a part of its past.
+//! Keys that a store does not know after it has lost some of its commits.
 
 use super::*;
 use crate::effect::LostWindow;
 
-/// Ten minutes were lost, and accepted as lost just now.
+/// Ten minutes were lost, and the loss was accepted just now.
 fn after_a_loss(from_ms: u64) -> EffectContext {
     EffectContext { lost_window: Some(LostWindow { from_ms, until_ms: NOW_MS }), ..at(NOW_MS) }
 }
@@ -27,7 +27,7 @@ fn an_unknown_key_of_class_n_does_not_run_after_a_loss_until_a_person_settles_it
     assert_eq!(follows(&not_done, &began(N), &around), (Dispatching, "mine"));
 }
 
-/// That it never ran was so when the copy was made that was put back.
+/// The state that it never ran is from when the restored copy was made.
 #[test]
 fn a_key_that_never_ran_before_a_loss_may_have_run_in_it() {
     let around = after_a_loss(NOW_MS - 600_000);
@@ -47,14 +47,14 @@ fn a_call_without_a_key_is_a_new_operation_after_a_loss_too() {
     assert_eq!((after.change.unwrap().state, word(&after.reply)), (Dispatching, "mine"));
 }
 
-/// The upstream knows our key for an hour: it may be sent again for as long as a dispatch at the beginning of the lost time
-/// is still known there.
+/// The upstream knows the gateway's key for an hour: it may be sent again as long as the upstream still knows a
+/// dispatch from the beginning of the lost window.
 #[test]
 fn a_key_that_its_upstream_dedupes_is_sent_after_a_loss_while_the_upstream_still_knows_it() {
     let after = step(None, &began(K), &after_a_loss(NOW_MS - 600_000));
     let sent = after.change.unwrap();
     assert_eq!((sent.state, word(&after.reply)), (Dispatching, "mine"));
-    // Nothing left this time; what may have left in the lost time is as uncertain as it was.
+    // Nothing was sent this time; what may have been sent in the lost window is still uncertain.
     let refused = EffectEvent::Settle(sent.claim(), DispatchEnd::NotExecuted("no connection".to_owned()));
     assert_eq!(follows(&sent, &refused, &at(NOW_MS + 1)), (Unknown, "settled"));
     let now_ms = 10 * HOUR_MS;

@@ -1,5 +1,5 @@
-//! The law: whatever happens to one key, in whatever order, with two owners, a network and a clock, its effect happens once at
-//! the most where it may not be repeated, and its states follow the arrows of the design.
+//! The law: whatever happens to one key, in whatever order, with two owners, a network and a clock, an effect
+//! that may not be repeated happens at most once, and its states follow the arrows of the design.
 
 use proptest::prelude::*;
 use servanda_contract::tool::EffectClass;
@@ -60,7 +60,7 @@ struct World {
     now_ms: u64,
     owners_gone: bool,
     processes: [Process; 3],
-    /// How often the upstream did it.
+    /// How often the upstream performed it.
     done: u32,
 }
 
@@ -132,7 +132,7 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Two processes, pauses of any length, lost answers, zombies, recoveries: one effect at most.
+    /// Two processes, pauses of any length, lost answers, zombies, recoveries: at most one effect.
     #[test]
     fn nothing_of_class_n_or_k_is_ever_done_twice(k in any::<bool>(), happenings in happenings()) {
         let class = if k { K } else { N };
@@ -151,7 +151,7 @@ proptest! {
     }
 }
 
-/// The arrows of the design, and standing still.
+/// The arrows of the design, and staying in the same state.
 fn legal(before: EffectState, after: EffectState) -> bool {
     let arrows = [
         (Claimed, Dispatching),

@@ -72,7 +72,7 @@ fn a_contract_fills_one_component() {
 }
 
 #[test]
-fn what_comes_on_top_is_counted_by_component() {
+fn additional_costs_are_counted_by_component() {
     let all = CostComponents {
         compute: 1.0,
         external_api: 2.0,
@@ -82,7 +82,7 @@ fn what_comes_on_top_is_counted_by_component() {
         human_review: 6.0,
     };
     let priced = price_with(0.5, CostUnit::Second, all).unwrap();
-    // Two and a half seconds are three, on top of what every call costs.
+    // Two and a half seconds count as three, in addition to the cost of every call.
     assert_eq!(priced.cost.compute_micros, 2_500_000);
     assert_eq!(priced.cost.total_micros(), Ok(22_500_000));
     assert_eq!(
@@ -115,7 +115,7 @@ fn call(class: SideEffectClass, price: &Price) -> BudgetedCall<'_> {
 }
 
 #[test]
-fn a_call_draws_on_what_is_about_it() {
+fn a_call_draws_on_the_allowances_that_apply_to_it() {
     let (free, paid) = (price(0.0, CostUnit::Call), price(0.25, CostUnit::Call));
     let allowances = [
         allowance(AllowanceScope::Run, BudgetDimension::Read, 30, Period::Total),
@@ -123,7 +123,7 @@ fn a_call_draws_on_what_is_about_it() {
         allowance(AllowanceScope::Caller, BudgetDimension::Financial, 5_000_000, Period::Month),
         allowance(AllowanceScope::Caller, BudgetDimension::Financial, 1_000_000, Period::Day),
         allowance(AllowanceScope::Tool, BudgetDimension::Critical, 2, Period::Day),
-        // The same again: the less counts.
+        // The same account again: the lower limit counts.
         allowance(AllowanceScope::Tool, BudgetDimension::Critical, 1, Period::Day),
     ];
     let drawn = |call: BudgetedCall<'_>| {
@@ -149,7 +149,7 @@ fn a_call_draws_on_what_is_about_it() {
 }
 
 #[test]
-fn critical_is_zero_unless_somebody_said_otherwise() {
+fn critical_is_zero_unless_an_allowance_says_otherwise() {
     let free = price(0.0, CostUnit::Call);
     let critical = call(SideEffectClass::CriticalMutation, &free);
     let elsewhere = Allowance {
@@ -169,7 +169,7 @@ fn critical_is_zero_unless_somebody_said_otherwise() {
     assert_eq!(draws(&critical, &[of_runs]).unwrap().len(), 1);
 }
 
-/// Budgets about different tools or parties are different accounts, and one about all is another.
+/// Allowances for different tools or principals are different accounts, and one for all is another.
 #[test]
 fn a_budget_of_one_tool_is_not_drawn_on_by_others() {
     let free = price(0.0, CostUnit::Call);
@@ -192,7 +192,8 @@ fn a_budget_of_one_tool_is_not_drawn_on_by_others() {
         ];
         let (looks, lists) = (of("bank.look", &all), of("bank.list", &all));
         let shared = looks.iter().filter(|draw| lists.iter().any(|other| other.account == draw.account)).count();
-        // A party's own account is the same whether its budget names the party or not; and then the less of both counts.
+        // The account of a caller is the same whether its allowance names the principal or not; then the lower
+        // limit counts.
         let expected = if per == AllowanceScope::Tenant { 2 } else { 1 };
         assert_eq!((looks.len(), lists.len(), shared), (1 + expected, 1 + expected, expected), "{per:?}");
         let digests: std::collections::BTreeSet<_> =
@@ -217,7 +218,7 @@ fn nothing_is_converted() {
         assert!(draws(&call(SideEffectClass::ReadOnly, &free), &[budget(currency)]).unwrap().is_empty());
     }
     assert_eq!(draws(&call(SideEffectClass::ReadOnly, &paid), &[budget(Some("EUR"))]).unwrap().len(), 1);
-    // Budgets in two currencies are each about their own calls.
+    // Budgets in two currencies each apply to their own calls.
     let both = [budget(Some("USD")), budget(Some("EUR"))];
     let drawn = draws(&call(SideEffectClass::ReadOnly, &paid), &both).unwrap();
     assert_eq!(drawn.iter().map(|draw| draw.account.currency.as_deref()).collect::<Vec<_>>(), [Some("EUR")]);

@@ -25,7 +25,7 @@ fn a_bucket_is_full_at_first_and_fills_evenly() {
         (3_333, denied(1)),
         (3_334, Ok(0)),
         (3_334, denied(3_333)),
-        // A clock that goes back brings nothing.
+        // A clock that goes back adds no tokens.
         (1_000, denied(3_333)),
         (6_667, Ok(0)),
         (60_000, Ok(2)),
@@ -38,7 +38,7 @@ fn a_bucket_is_full_at_first_and_fills_evenly() {
 }
 
 #[test]
-fn a_contract_that_says_something_else_keeps_what_was_used() {
+fn a_changed_rate_keeps_what_was_used() {
     let mut rates = ToolRateLimiter::new(10);
     for _ in 0..3 {
         rates.take("acme", "mail", rate(10, 10), NOW_MS).unwrap();
@@ -68,9 +68,10 @@ fn the_greatest_numbers_are_counted_too() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// In any stretch of time no more than a bucket and what was filled in; and who waits as told is let through.
+    /// In any period at most a full bucket and what was added passes; and a caller that waits as told is let
+    /// through.
     #[test]
-    fn no_more_than_a_bucket_and_what_came(
+    fn no_more_than_a_bucket_and_what_was_added(
         calls_max in 1..20u64, window_sec in 1..30u64, gaps in proptest::collection::vec(0..3_000u64, 1..200),
     ) {
         let (mut rates, rate) = (ToolRateLimiter::new(1), rate(calls_max, window_sec));

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::compile;
 
-/// What stands before, the unit that is repeated, what stands after, and what closes each unit.
+/// The text before, the unit that is repeated, the text after, and what closes each unit.
 const PRODUCTIONS: &[(&str, &str, &str, &str)] = &[
     ("", "(", "true", ")"),
     ("", "[", "1", "] == []"),
@@ -124,6 +124,6 @@ fn every_production_of_cel_repeated_overflows_nothing() {
             }
         }
     };
-    // The stack that a worker thread has.
+    // The stack size of a worker thread.
     std::thread::Builder::new().stack_size(2 << 20).spawn(work).unwrap().join().unwrap();
 }

@@ -1,4 +1,4 @@
-//! What is read of the text that says where PostgreSQL is.
+//! What the address parser makes of URLs and `keyword=value` pairs.
 
 use super::{CertificateChecks, ClientIdentity, PostgresAddress, TlsRequirements, TlsTrustedRoots};
 use crate::LedgerError;
@@ -7,7 +7,7 @@ const CHECKED: TlsRequirements =
     TlsRequirements { checks: CertificateChecks::IssuerAndName, roots: TlsTrustedRoots::System, identity: None };
 
 #[test]
-fn between_machines_tls_is_used_and_checked_and_only_on_this_one_it_need_not_be() {
+fn tls_is_checked_between_machines_and_optional_on_this_one() {
     let from = |path: &str| TlsTrustedRoots::File(path.into());
     let identity = Some(ClientIdentity { certificate: "/c/client.pem".into(), key: "/c/client.key".into() });
     let table = [
@@ -40,7 +40,7 @@ fn between_machines_tls_is_used_and_checked_and_only_on_this_one_it_need_not_be(
 }
 
 #[test]
-fn what_is_not_of_tls_reaches_the_driver() {
+fn parameters_other_than_tls_reach_the_driver() {
     for text in [
         "postgres://ada:p%40w@db:5433/x?sslmode=require&application_name=a%20b&options=-csearch_path%3Ds",
         "user=ada password='p@w' sslmode=require host=db port=5433 application_name='a b' dbname=x options=-csearch_path=s",
@@ -58,7 +58,7 @@ fn what_is_not_of_tls_reaches_the_driver() {
 }
 
 #[test]
-fn what_would_protect_less_than_it_says_is_refused_without_repeating_a_secret() {
+fn a_text_that_would_protect_less_than_it_says_is_refused_without_repeating_a_secret() {
     let table = [
         ("postgres://u:hunter2@10.0.0.1/x?sslmode=prefer", "let the server choose"),
         ("postgres://u:hunter2@10.0.0.1/x?sslmode=allow", "let the server choose"),

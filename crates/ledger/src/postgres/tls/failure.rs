@@ -1,4 +1,4 @@
-//! Which failure of TLS it is that the driver, rustls or a file reports.
+//! Finds out which TLS failure the driver, rustls or a file reports.
 
 use std::{error::Error, fmt, path::Path};
 
@@ -17,7 +17,7 @@ impl TlsFailure {
         Self::Handshake(error.to_string())
     }
 
-    /// What an attempt to connect failed of, if that was TLS.
+    /// Why an attempt to connect failed, if TLS was the reason.
     pub(in crate::postgres) fn from_connect_error(
         error: &tokio_postgres::Error,
         terms: &TlsRequirements,
@@ -38,7 +38,7 @@ impl TlsFailure {
     fn from_rustls(error: &rustls::Error, terms: &TlsRequirements) -> Self {
         match error {
             rustls::Error::InvalidCertificate(error) => Self::from_certificate_error(error, terms),
-            // With TLS 1.3 a server that wants no such client says so after the handshake.
+            // With TLS 1.3 a server that does not accept the client says so after the handshake.
             rustls::Error::AlertReceived(alert) => Self::ClientCertificate(format!("{alert:?}")),
             other => Self::Handshake(other.to_string()),
         }
@@ -48,7 +48,7 @@ impl TlsFailure {
         match error {
             CertificateError::UnknownIssuer => Self::UnknownIssuer { trusted: terms.roots.in_words() },
             CertificateError::NotValidForNameContext { expected, presented } => {
-                let presented = if presented.is_empty() { "no host at all".to_owned() } else { presented.join(", ") };
+                let presented = if presented.is_empty() { "no host".to_owned() } else { presented.join(", ") };
                 Self::OtherName { expected: expected.to_str().into_owned(), presented }
             }
             CertificateError::NotValidForName => {

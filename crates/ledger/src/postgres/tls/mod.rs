@@ -1,7 +1,8 @@
-//! TLS to PostgreSQL: whose certificates are trusted, what of a certificate is checked, and what the server is shown.
+//! TLS to PostgreSQL: which issuers are trusted, what is checked of a certificate, and what the client
+//! presents.
 //!
-//! Files are read for every connection, so that renewed certificates are used without a restart; connections are few.
-//! Deliberately not here: which connection has TLS at all, which `address` decides.
+//! Files are read for every connection, so that renewed certificates are used without a restart; connections
+//! are few. Deliberately not here: which connections use TLS, which `address` decides.
 
 mod failure;
 mod verifier;
@@ -23,12 +24,12 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use self::verifier::NoHostnameVerifier;
 use crate::tls_failure::TlsFailure;
 
-/// What PostgreSQL expects the protocol to be called, where TLS begins without a question.
+/// The protocol name that PostgreSQL expects if TLS starts directly.
 const ALPN: &[u8] = b"postgresql";
-/// How much of a file of certificates or of a key is read.
+/// The most bytes that are read from a certificate or key file.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// What is asked of TLS.
+/// The requirements on a TLS connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TlsRequirements {
     pub(super) checks: CertificateChecks,
@@ -39,11 +40,11 @@ pub(super) struct TlsRequirements {
 /// What of the server's certificate is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CertificateChecks {
-    /// That a trusted issuer made it for the host that was named.
+    /// That a trusted issuer made it for the named host.
     IssuerAndName,
-    /// That a trusted issuer made it, for whichever host.
+    /// That a trusted issuer made it, for any host.
     Issuer,
-    /// Nothing: the operator said so.
+    /// Nothing, as the operator asked.
     Nothing,
 }
 
@@ -56,7 +57,7 @@ pub(super) enum TlsTrustedRoots {
     File(PathBuf),
 }
 
-/// What a server that asks for a client's certificate is shown.
+/// What the client presents to a server that asks for a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ClientIdentity {
     pub(super) certificate: PathBuf,
@@ -64,7 +65,7 @@ pub(super) struct ClientIdentity {
 }
 
 impl TlsRequirements {
-    /// Reads the files and makes what the driver needs. Blocks while it reads.
+    /// Reads the files and makes the driver's TLS connector. Blocks while it reads.
     pub(super) fn connector(&self) -> Result<MakeRustlsConnect, TlsFailure> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -100,7 +101,7 @@ impl TlsRequirements {
 }
 
 impl TlsTrustedRoots {
-    /// The parameter as it would be written, for messages.
+    /// The trusted issuers, for messages.
     fn in_words(&self) -> String {
         match self {
             Self::System => "an issuer that this machine trusts".to_owned(),
@@ -112,7 +113,7 @@ impl TlsTrustedRoots {
         let mut roots = RootCertStore::empty();
         match self {
             Self::System => {
-                // Some systems have certificates among theirs that cannot be read; the others still count.
+                // Some systems have certificates in their store that cannot be read; the others still count.
                 let found = rustls_native_certs::load_native_certs();
                 roots.add_parsable_certificates(found.certs);
                 if roots.is_empty() {
@@ -134,7 +135,7 @@ impl ClientIdentity {
         let certificates = certificates("sslcert", &self.certificate)?;
         let unusable = |error: &dyn std::fmt::Display| TlsFailure::file("sslkey", &self.key, error);
         let about = std::fs::metadata(&self.key).map_err(|error| unusable(&error))?;
-        // As libpq has it: root's key may be readable by root's group, any other by its owner alone.
+        // As in libpq: root's key may be readable by root's group, any other key only by its owner.
         let exposed = if about.uid() == 0 { 0o037 } else { 0o077 };
         if about.mode() & exposed != 0 {
             return Err(unusable(&format_args!("others may read it (mode {:o}); chmod 600", about.mode() & 0o777)));

@@ -16,13 +16,13 @@ use rustls::{
 /// Checks a server's certificate without the name of its host.
 #[derive(Debug)]
 pub(super) struct NoHostnameVerifier {
-    /// Who may have issued the certificate; anybody if there is none.
+    /// The issuers that are accepted; none accepts any certificate.
     roots: Option<RootCertStore>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl NoHostnameVerifier {
-    /// `sslmode=verify-ca`: one of these issued the certificate, for whichever host.
+    /// `sslmode=verify-ca`: one of these issued the certificate, for any host.
     pub(super) fn issued_by(roots: RootCertStore, provider: &Arc<CryptoProvider>) -> Self {
         Self { roots: Some(roots), algorithms: provider.signature_verification_algorithms }
     }

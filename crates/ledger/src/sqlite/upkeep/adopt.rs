@@ -1,5 +1,5 @@
-//! Accepting a file that is not the ledger that was known, and putting a copy in its place. What was there before is set aside,
-//! never deleted: a person may still get something out of it.
+//! Accepts a file that is not the known ledger, and replaces the ledger with a copy. The previous files are set
+//! aside, never deleted: a person may still recover something from them.
 
 use std::{
     fs, io,
@@ -23,7 +23,7 @@ use crate::{
     time::StoreTime,
 };
 
-/// Accepts what is there; none if it is the ledger that was known.
+/// Accepts what is there; none if it is the known ledger.
 pub(crate) fn adopt(
     path: &Path,
     guard: &LedgerGuard,
@@ -34,7 +34,7 @@ pub(crate) fn adopt(
     accept(path, guard, &examined, (terms, &[]))
 }
 
-/// Puts a copy in place and accepts it.
+/// Replaces the ledger with a copy and accepts it.
 pub(crate) fn restore(
     path: &Path,
     guard: &LedgerGuard,
@@ -51,7 +51,7 @@ pub(crate) fn restore(
     let placed = backup::keep(&part, path);
     placed.map_err(|error| LedgerError::Backup { path: path.to_owned(), reason: error.to_string() })?;
     let after = examine(path, guard, true)?;
-    // Without a file outside, the ledger that was there knows how far it had come.
+    // Without a position file, the ledger that was there says how far it had come.
     let witness = match (after.witness, before.found) {
         (PositionWitness::Nothing, FoundLedger::Ledger { position: Some(position), .. }) => {
             PositionWitness::Known { position, ended_cleanly: false }
@@ -62,7 +62,7 @@ pub(crate) fn restore(
     Ok(LedgerRestoration { set_aside, ..accepted })
 }
 
-/// What was accepted before in the ledger that is replaced, as far as it can be read.
+/// The acceptances stored in the ledger that is replaced, as far as they can be read.
 fn accepted_before(path: &Path, found: &FoundLedger) -> Vec<Adoption> {
     match found {
         FoundLedger::Ledger { position: Some(_), .. } => {
@@ -87,7 +87,7 @@ fn accept(
         FoundLedger::Ledger { position, .. } => (position.as_ref(), None),
         FoundLedger::Missing | FoundLedger::Empty | FoundLedger::Unreadable(_) => (None, set_aside(path, "lost")?),
     };
-    // SQLite drops the end of a log that does not fit.
+    // SQLite drops the end of a log whose checksums do not fit.
     if examined.log.as_ref().is_some_and(|log| log.stop.is_some()) {
         let log = beside(path, "-wal");
         copy_new(&log, &numbered(&log, "damaged")).map_err(|source| LedgerError::Folder { path: log, source })?;
@@ -116,12 +116,12 @@ fn alone(path: &Path) -> Result<LedgerProcessLock, LedgerError> {
     LedgerProcessLock::alone(path)
 }
 
-/// Copies a ledger that is one, is sound and is not newer than this servanda.
+/// Copies a ledger, if the file holds one that is sound and not newer than this servanda.
 fn copy_sound(from: &Path, to: &Path) -> Result<(), LedgerError> {
     let failed = |reason: String| LedgerError::NoCopy { path: from.to_owned(), reason };
     let unreadable = |error: rusqlite::Error| failed(error.to_string());
     let source = open_read_only(from)?;
-    // Any database may have a version.
+    // Any database may have a version number, so look for the tables.
     let tables = "select count(*) from sqlite_master where type = 'table' and name in ('calls', 'effects')";
     if source.query_row(tables, [], |row| row.get::<_, i64>(0)).map_err(unreadable)? < 2 {
         return Err(failed("it holds no ledger".to_owned()));
@@ -134,7 +134,7 @@ fn copy_sound(from: &Path, to: &Path) -> Result<(), LedgerError> {
     backup::copy(&source, to)
 }
 
-/// Renames the ledger and its log; where the ledger is now, if there was one.
+/// Renames the ledger and its log. Returns where the ledger is now, if there was one.
 fn set_aside(path: &Path, why: &str) -> Result<Option<PathBuf>, LedgerError> {
     let aside = numbered(path, why);
     let moved = rename(path, &aside)?;
@@ -150,14 +150,14 @@ fn numbered(path: &Path, why: &str) -> PathBuf {
     (1..1_000).map(name).find(is_free).unwrap_or_else(|| name(1_000))
 }
 
-/// Copies a file to a new one that only its owner may use. An existing file or link in its place is an error.
+/// Copies to a new file that only its owner may use. An existing file or link in its place is an error.
 fn copy_new(from: &Path, to: &Path) -> io::Result<()> {
     let mut copy = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
     io::copy(&mut servanda_files::open(from)?, &mut copy)?;
     copy.sync_all()
 }
 
-/// Whether there was something to rename.
+/// Renames a file. Returns whether it existed.
 fn rename(from: &Path, to: &Path) -> Result<bool, LedgerError> {
     match fs::rename(from, to) {
         Ok(()) => Ok(true),

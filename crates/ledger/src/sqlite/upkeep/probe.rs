@@ -1,5 +1,5 @@
-//! Whether a ledger can really be written to. A small row may still fit into the write-ahead log of a full disk, so that a file
-//! is written beside it too.
+//! Whether a ledger can really be written to. A small row may still fit into the write-ahead log on a full
+//! disk, so a file is written beside it too.
 
 use std::{fs, path::Path, sync::mpsc, thread, time::Duration};
 
@@ -8,14 +8,14 @@ use rusqlite::{Connection, ErrorCode, params};
 use super::super::{file_permissions::beside, open_read_only};
 use crate::{LedgerError, LedgerGuard, codec::signed, report::Soundness};
 
-/// What has to fit beside the ledger, at the least.
+/// Bytes that have to fit beside the ledger.
 const PROBE_FILE_BYTES: usize = 1 << 20;
-/// What is written into it.
+/// Bytes that are written into the ledger.
 const PROBE_ROW_BYTES: u32 = 64 << 10;
-/// How long damage is looked for.
+/// How long to look for damage.
 const CHECK_MAX: Duration = Duration::from_secs(10);
 
-/// Writes and looks for damage.
+/// Writes to the ledger and looks for damage.
 pub(crate) fn probe(path: &Path, guard: &LedgerGuard) -> Result<Soundness, LedgerError> {
     probe_disk(path)?;
     super::write(path, guard, |transaction, now_ms| {
@@ -27,7 +27,7 @@ pub(crate) fn probe(path: &Path, guard: &LedgerGuard) -> Result<Soundness, Ledge
     look_for_damage(&open_read_only(path)?)
 }
 
-/// Whether a file could be made in the folder, or in the one in which the folder would be made.
+/// Whether a file could be made in the folder, or in the parent if the folder does not exist yet.
 pub(crate) fn probe_place(path: &Path) -> Result<(), LedgerError> {
     let there = path.ancestors().skip(1).find(|folder| folder.as_os_str().is_empty() || folder.exists());
     let folder = there.filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -1,4 +1,4 @@
-//! Reads all of a file: SQLite's own check, and every row by what it should say.
+//! Reads a whole file: runs SQLite's own check, and checks every row.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use crate::{
     report::LedgerVerification,
 };
 
-/// Problems that are told.
+/// Problems that are reported at most.
 const PROBLEMS_MAX: usize = 20;
 
-/// Reads everything, in one moment of the ledger.
+/// Reads everything in one snapshot.
 pub(crate) fn verify(path: &Path) -> Result<LedgerVerification, LedgerError> {
     let connection = open_read_only(path)?;
     migrate::require(&connection)?;
@@ -35,7 +35,7 @@ pub(crate) fn verify(path: &Path) -> Result<LedgerVerification, LedgerError> {
     Ok(verified)
 }
 
-/// Looks at every row; how many there are.
+/// Checks every row. Returns how many there are.
 fn each(
     connection: &Connection,
     sql: &str,

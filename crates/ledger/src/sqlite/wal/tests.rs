@@ -1,10 +1,10 @@
-//! The reader of logs against logs that SQLite wrote.
+//! Checks the log reader against logs that SQLite wrote.
 
 use rusqlite::Connection;
 
 use super::{FRAME_HEADER_BYTES, HEADER_BYTES, LogReport, LogStop, read};
 
-/// A log of five commits of one page each, as a killed process leaves it, and what SQLite finds in a folder with it.
+/// A log of five commits of one page each, as a killed process leaves it, and the database file beside it.
 fn log() -> (Vec<u8>, Vec<u8>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.db");
@@ -62,7 +62,7 @@ fn every_cut_and_every_flipped_byte_is_found_and_sqlite_reads_what_we_say_it_doe
 }
 
 #[test]
-fn what_is_left_over_from_an_earlier_turn_is_no_damage() {
+fn frames_left_over_from_an_earlier_cycle_are_no_damage() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.db");
     let connection = Connection::open(&path).unwrap();
@@ -76,7 +76,7 @@ fn what_is_left_over_from_an_earlier_turn_is_no_damage() {
     let log = std::fs::read(folder.path().join("x.db-wal")).unwrap();
     let found = report(&log);
     assert_eq!((found.frames, found.commits_valid, found.stop), (1, 1, None), "{found}");
-    assert!(log.len() > 3 * 4_096, "there is something left over");
+    assert!(log.len() > 3 * 4_096, "there are frames left over");
     assert_eq!(report(&[]).stop, None);
 }
 

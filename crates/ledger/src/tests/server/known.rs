@@ -1,4 +1,4 @@
-//! Which ledger a database has, and how far it has come, as a gateway's own file knows it.
+//! Which ledger a database holds, and how far it has come, compared with a gateway's own position file.
 
 use std::path::{Path, PathBuf};
 
@@ -56,7 +56,7 @@ pub(super) async fn a_database_that_is_not_the_known_one_is_refused(cluster: &Cl
     let terms = AdoptionRequest { by: "ada".to_owned(), evidence: "point in time".to_owned(), in_force_ms: 3_600_000 };
     assert!(upkeep.adopt(&terms).await.unwrap().adoption.is_some());
     assert_eq!(upkeep.adopt(&terms).await.unwrap().adoption, None);
-    // The other gateway's file knows the ledger whose place this one took.
+    // The position file of the other gateway knows the ledger that this one replaced.
     for file in &files {
         lived(&url, file).await;
     }
@@ -94,8 +94,8 @@ pub(super) async fn a_database_that_was_put_back_under_a_running_gateway_is_noti
     assert!(matches!(refused(&url, &file).await, LedgerDamage::Behind(_)));
 }
 
-/// A gateway writes the database first and its file afterwards. A command that runs beside it must not take that for a database that was put
-/// back.
+/// A gateway writes the database first and its position file second. A command that runs at the same time must
+/// not mistake that for a restored database.
 pub(super) async fn a_ledger_that_moves_on_meanwhile_is_not_behind(cluster: &Cluster) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.position");
