@@ -17,7 +17,7 @@
 //! use std::sync::Arc;
 //! use servanda_contract::Proposal;
 //! use servanda_gates::{CompiledContract, ResolvedCall};
-//! fn pick(proposal: Proposal, contract: Arc<CompiledContract>) -> ResolvedCall {
+//! fn pick(proposal: Box<Proposal>, contract: Arc<CompiledContract>) -> ResolvedCall {
 //!     ResolvedCall::new(proposal, contract)
 //! }
 //! ```
