@@ -1,5 +1,5 @@
-//! `servanda callbacks`: who is told how long work ends, what is still on its way or was given up; and a test of one of them.
-//! Works beside a gateway that is running. No secret and no whole address is ever shown.
+//! `servanda callbacks`: lists the callbacks for finished long work with deliveries that are pending or were given up, and tests one. Works
+//! while a gateway is running. Never shows a secret or a full address.
 
 use std::{path::Path, time::Instant};
 
@@ -22,13 +22,13 @@ use crate::{
 pub(crate) async fn run(config: &Path, args: &CallbacksArgs, screen: Screen) -> Result<(), CommandFailure> {
     let loaded = LoadedConfig::read(config)?;
     match &args.command {
-        // Whoever only looks need not have the secrets.
+        // Listing works without the callbacks' secrets.
         None => list(&loaded, screen).await,
         Some(CallbacksCommand::Test { name }) => test(&loaded.callbacks()?, name, screen).await,
     }
 }
 
-/// A callback as far as it may be shown.
+/// The parts of a callback that may be shown.
 struct ShownCallback {
     subscription: CallbackSubscription,
     /// Scheme, host and port, if they are known here.

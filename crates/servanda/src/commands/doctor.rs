@@ -1,4 +1,4 @@
-//! `servanda doctor`: looks at everything the gateway needs, one line each, and says what to do about what is wrong.
+//! `servanda doctor`: checks everything the gateway needs, one line each, and says what to do about problems.
 
 mod databases;
 mod ledger;
@@ -30,7 +30,7 @@ use crate::{
     wiring::{self, remembered_names, survey::told_if_slow},
 };
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Serialize)]
 struct DoctorFinding {
     what: String,
@@ -39,15 +39,15 @@ struct DoctorFinding {
     hint: Option<String>,
 }
 
-/// How a thing is.
+/// How serious a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum DoctorSeverity {
-    /// As it should be.
+    /// All is well.
     Good,
     /// Worth knowing; nothing is broken.
     Note,
-    /// Not as it should be.
+    /// A problem.
     Bad,
 }
 
@@ -80,7 +80,7 @@ impl DoctorFindings {
 
 pub(crate) async fn run(config: &Path, args: &DoctorArgs, screen: Screen) -> Result<(), CommandFailure> {
     let mut findings = DoctorFindings::default();
-    // Before the configuration is read, because reading it mends the files in its folder.
+    // Before the configuration is read, because reading it repairs the permissions of files in its folder.
     privacy::tell(&privacy::exposed(config), &mut findings);
     match LoadedConfig::read(config) {
         Err(failure) => {
@@ -132,7 +132,7 @@ async fn look(loaded: &LoadedConfig, args: &DoctorArgs, findings: &mut DoctorFin
     waiting.finish_and_clear();
 }
 
-/// Variables that are to be passed on and are not there. A server may do without, so this is a note.
+/// Variables that a server inherits and that are not set. A server may not need them, so this is a note.
 fn look_at_variables(loaded: &LoadedConfig, findings: &mut DoctorFindings) {
     for (id, upstream) in &loaded.config.upstreams {
         for name in upstream.env_pass.iter().filter(|name| std::env::var_os(name).is_none()) {
@@ -145,7 +145,7 @@ fn look_at_variables(loaded: &LoadedConfig, findings: &mut DoctorFindings) {
     }
 }
 
-/// Secrets that upstreams are to be shown.
+/// Secrets that upstreams need.
 fn look_at_secrets(loaded: &LoadedConfig, findings: &mut DoctorFindings) {
     for needed in credentials::needed(loaded) {
         let what = format!("upstream {}", needed.upstream);
@@ -207,7 +207,7 @@ fn look_at_pins(pins: &Pins, contracts: usize, findings: &mut DoctorFindings) {
     }
 }
 
-/// Tools that lied, and tools that a person holds back, which is no fault.
+/// Tools that broke their contract, which is a problem, and tools that a person holds back, which is not.
 fn look_at_quarantine(
     loaded: &LoadedConfig,
     known: Result<Vec<QuarantineHistory>, JournalError>,
@@ -256,7 +256,7 @@ async fn look_at_address(loaded: &LoadedConfig, findings: &mut DoctorFindings) {
     }
 }
 
-/// Whether the keys of those whose tokens are taken can be had.
+/// Whether the keys of the configured token issuers can be fetched.
 async fn look_at_issuers(loaded: &LoadedConfig, findings: &mut DoctorFindings) {
     let auth = &loaded.config.auth;
     if auth.mode == AuthMode::Required && auth.issuers.is_empty() && !auth.keys {
@@ -345,7 +345,7 @@ fn look_at_tools(id: &str, catalog: &Catalog, inventory: &Inventory, findings: &
                 findings.note(what.clone(), says, objections::NEXT_STEP);
                 continue;
             }
-            // What cannot be used has been said already, with why, and so has the ledger.
+            // These problems were reported above, with the upstream or the ledger.
             ToolStanding::Unasked
             | ToolStanding::Offered { .. }
             | ToolStanding::Held(ToolHold::Rejected { .. } | ToolHold::Observed { .. } | ToolHold::Blocked { .. }) => {

@@ -1,4 +1,4 @@
-//! Tables for reading and editing, and the laws of an edit.
+//! Tables of reads and edits, and properties that every edit must keep.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn what_editors_write_is_read() {
     ];
     for (text, expected) in cases {
         let mut value = parse(text).unwrap_or_else(|error| panic!("{text}: {error}")).value();
-        // `-0` is a number like any other here.
+        // The reader gives `-0` as a float; the test compares it as plain zero.
         if let Some(zero) = value.get_mut(2).filter(|item| item.as_f64() == Some(0.0)) {
             *zero = json!(0);
         }
@@ -61,7 +61,7 @@ fn what_is_wrong_is_named_with_its_line() {
     }
 }
 
-/// Where a member goes, and how it looks there.
+/// Where a new member is placed, and how it is written.
 #[test]
 fn a_member_is_put_where_a_person_would() {
     let two = "{\n  \"mcpServers\": {\n    \"servanda\": {\n      \"command\": \"servanda\",\n      \"args\": [\"stdio\"]\n    }\n  }\n}";
@@ -132,7 +132,7 @@ fn what_is_no_object_is_not_edited() {
     }
 }
 
-/// Blanks and comments as they may stand anywhere.
+/// Blanks and comments, which may be anywhere between tokens.
 fn gap() -> impl Strategy<Value = String> {
     prop_oneof![
         Just(String::new()),
@@ -154,7 +154,7 @@ fn written(value: &Value, gaps: &mut dyn FnMut() -> String) -> String {
                 let (key, value) = (json!(key).to_string(), written(value, gaps));
                 text.extend([comma, &one, &key, &two, ":", &three, &value, &four]);
             }
-            // A comma may trail.
+            // A trailing comma is allowed.
             if !members.is_empty() && gaps().contains(" //") {
                 text.push(',');
             }
@@ -180,7 +180,7 @@ fn document() -> impl Strategy<Value = (Value, String)> {
 }
 
 proptest! {
-    /// The meaning changes by the one member, and no byte of theirs is lost.
+    /// Only the one member changes in meaning, and no other byte is lost.
     #[test]
     fn putting_a_member_in_changes_only_that((value, text) in document()) {
         let edited = edit::put(&text, "s", "servanda", &entry()).unwrap();
@@ -191,7 +191,7 @@ proptest! {
         prop_assert!(text.chars().all(|wanted| rest.any(|character| character == wanted)), "{} became {}", text, edited);
     }
 
-    /// What was put in goes out again, and leaves the meaning and every comment as they were.
+    /// Removing the added member restores the meaning and every comment.
     #[test]
     fn taking_it_out_again_brings_the_meaning_back((value, text) in document()) {
         let edited = edit::put(&text, "s", "servanda", &entry()).unwrap();
@@ -201,7 +201,7 @@ proptest! {
         prop_assert_eq!(back.matches("another").count(), text.matches("another").count());
     }
 
-    /// Any member can go.
+    /// Every member can be removed.
     #[test]
     fn taking_any_member_out_changes_only_that((value, text) in document(), pick in 0_usize..5) {
         let keys: Vec<String> = value["s"].as_object().unwrap().keys().cloned().collect();
@@ -213,7 +213,7 @@ proptest! {
         let mut expected = value;
         expected["s"].as_object_mut().unwrap().shift_remove(key);
         prop_assert_eq!(parse(&edited).unwrap().value(), expected, "{} became {}", text, edited);
-        // Comments inside the member are the member's.
+        // Comments inside a member belong to the member.
         let kept = text.matches("comment").count() - theirs.matches("comment").count();
         prop_assert_eq!(edited.matches("comment").count(), kept, "{} became {}", text, edited);
     }

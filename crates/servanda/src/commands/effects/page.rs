@@ -1,4 +1,4 @@
-//! Effects as people read them.
+//! Effects as text for people.
 
 use servanda_contract::Timestamp;
 use servanda_effects::effect::{ClientKey, Effect, EffectState, EffectWaitReason, StoredAnswer};
@@ -7,15 +7,15 @@ use servanda_engine::WorkProgress;
 use super::look_up::EffectLookup;
 use crate::screen::{TextStyle, distinct_chars, lines, one_line, paint, stdout_width, table};
 
-/// Characters of arguments that a page shows.
+/// How many characters of arguments a page shows.
 const ARGUMENTS_CHARS_MAX: usize = 2_000;
-/// Characters of a handle that a list shows at least.
+/// How many characters of a handle a list shows at least.
 const HANDLE_CHARS_MIN: usize = 16;
 
-/// A line each, newest first.
+/// One line per effect, newest first.
 pub(super) fn list(effects: &[Effect], now: Timestamp) -> String {
     let mut shown = table(&["handle", "tool", "state", "class", "changed"]);
-    // On a terminal the beginning is enough: every command takes it.
+    // On a terminal the beginning is enough, because every command accepts it.
     let all = if stdout_width().is_some() { HANDLE_CHARS_MIN } else { usize::MAX };
     let handle_chars = distinct_chars(effects.iter().map(|effect| effect.id.as_str()), all);
     let today = date(now.unix_ms());
@@ -31,7 +31,7 @@ pub(super) fn list(effects: &[Effect], now: Timestamp) -> String {
     lines(&shown)
 }
 
-/// Everything that is known about one.
+/// Everything known about one effect.
 pub(super) fn page(effect: &Effect, progress: Option<&WorkProgress>, look_up: Option<&EffectLookup>) -> String {
     let order = &effect.order;
     let mut lines = vec![format!("{}  {}", paint(effect.id.as_str(), TextStyle::Strong), order.exposed_tool)];
@@ -93,12 +93,12 @@ pub(super) fn page(effect: &Effect, progress: Option<&WorkProgress>, look_up: Op
     lines.join("\n")
 }
 
-/// What became of an effect, in one line.
+/// The state of an effect in one line.
 pub(crate) fn standing(effect: &Effect) -> String {
     format!("{}: {}, since {}", state(effect), meaning(effect), at(effect.changed_ms))
 }
 
-/// The arguments on one line, as far as a page has room.
+/// The arguments on one line, cut to the room of a page.
 fn arguments(look_up: &EffectLookup) -> String {
     let Some(arguments) = &look_up.arguments else {
         return "not kept: an effect that is settled keeps only their digest".to_owned();
@@ -118,7 +118,7 @@ fn looked_for(look_up: &EffectLookup) -> String {
     format!("at `{upstream}`, what `{tool}` makes of these arguments{when}, or the key {operation_id}")
 }
 
-/// The state; where evidence contradicts it, that is said with it.
+/// The state, with a remark if evidence contradicts it.
 fn state(effect: &Effect) -> String {
     let Some(_) = effect.conflict else { return paint(effect.state.name(), style(effect.state)) };
     paint(&format!("{}, in conflict", effect.state.name()), TextStyle::Bad)

@@ -1,10 +1,10 @@
-//! What was seen around a call, in words.
+//! What probes saw around a call, as text.
 
 use servanda_engine::probes::{ProbeComparison, ProbeReport, ProbeSnapshot, ProbeVerdict};
 
 use crate::screen::{TextStyle, paint};
 
-/// The lines of a page about it.
+/// The lines of the page.
 pub(super) fn lines(observed: &ProbeReport) -> Vec<String> {
     let ProbeReport { verdict, sample_percent, .. } = observed;
     let share =

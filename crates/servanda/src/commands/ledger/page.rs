@@ -1,4 +1,4 @@
-//! What `servanda ledger` shows.
+//! The output of `servanda ledger`.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use servanda_ledger::{Adoption, LedgerPosition, LedgerStatus, LedgerVerification
 
 use crate::config::ledger_place::LedgerPlace;
 
-/// How a ledger stands, as JSON.
+/// The state of a ledger, as JSON.
 #[derive(Debug, serde::Serialize)]
 pub(super) struct LedgerReport {
     pub(super) ledger: String,
@@ -19,7 +19,7 @@ pub(super) struct LedgerReport {
 pub(super) fn status(place: &LedgerPlace, status: &LedgerStatus) -> String {
     let mut page = format!("ledger         {place}\n");
     let mut line = |name: &str, says: String| {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(page, "{name:<14} {says}");
     };
     match &status.position {
