@@ -1,5 +1,5 @@
-//! Every format as it is found in the wild, and what becomes of it. What a server becomes is shown on one line:
-//! `id: command line | env NAME=value | pass NAME | in folder`, or `id: url | Header=value`.
+//! Every format as it is found in practice, and what it becomes. A server is shown on one line: `id: command line | env NAME=value | pass
+//! NAME | in folder`, or `id: url | Header=value`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,7 +23,7 @@ pub(super) fn http(url: &str, headers: &[(&str, &str)]) -> UpstreamConfig {
     UpstreamConfig { url: Some(url.to_owned()), headers, ..UpstreamConfig::default() }
 }
 
-/// Imports a file that stands in a folder of its own.
+/// Imports a file from a folder of its own.
 fn import_in(folder: &Path, name: &str, text: &str) -> Result<ImportResult, CommandFailure> {
     let file = folder.join(name);
     fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -37,7 +37,7 @@ fn import(name: &str, text: &str) -> Vec<String> {
     lines(&mut imported, folder.path())
 }
 
-/// What was imported, a line each, with the folder as `~~`.
+/// The imported servers, one line each, with the folder as `~~`.
 pub(super) fn lines(imported: &mut ImportResult, folder: &Path) -> Vec<String> {
     let all = imported.upstreams.clone();
     imported.settle(Path::new("servanda.yaml"), &all, &BTreeSet::new());

@@ -1,5 +1,5 @@
-//! Who is let in: what starts and what does not, what a client is told that comes without a credential or with too little, and what
-//! the operator sees of keys and of who acted.
+//! Admission: which configurations start, what a client without a credential or with too few rights is told, and what the operator sees of
+//! keys and of who acted.
 
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ fn what_listens_beyond_this_machine_asks_who_comes_or_does_not_start() {
         config["auth"] = json!({ "mode": "required", "resource": "https://gateway.example/mcp" });
     });
     world.run(&["check"]).ended(0);
-    // Open to all interfaces, and to nobody without a key.
+    // Listens on all interfaces, but requires a key.
     let gateway = world.serve_at("0.0.0.0:0");
     let port = gateway.address.port();
     let here = format!("127.0.0.1:{port}").parse().unwrap();
@@ -76,13 +76,13 @@ fn whoever_comes_without_a_credential_is_told_where_tokens_are() {
         assert_eq!(document, expected);
     }
     assert_eq!(Question::page("/.well-known/oauth-protected-resource/other").ask(gateway.address).status, 404);
-    // That a page may read the document does not let it call.
+    // A web page may read the document, but may not call.
     let foreign = agent.question(1, "tools/list", json!({})).with("origin", "https://inspector.example");
     assert_eq!(agent.exchange(&foreign).status, 403);
 }
 
-/// A call that lacks nothing but scopes is a challenge with all of them; one that lacks something else, or that no authorization
-/// server could help, is only refused.
+/// A call that lacks only scopes gets a challenge with all of them. A call that lacks something else, or that no authorization server could
+/// help, is only refused.
 #[test]
 fn a_token_that_lacks_a_scope_is_told_every_scope_at_once() {
     let issuer = Issuer::start();
@@ -113,7 +113,7 @@ fn a_token_that_lacks_a_scope_is_told_every_scope_at_once() {
         "no issuer gives a key more scopes"
     );
     Reply::of(answer.text()).refusal();
-    // More scopes would not be enough: no challenge, or the client would go round in circles.
+    // More scopes would not be enough, so there is no challenge: the client would ask again and again.
     world.change_config(|config| config["auth"]["issuers"][0]["ceiling"] = json!("READ_ONLY"));
     until("the ceiling to hold", || {
         let answer = gateway.bearing(&token).begin(1, "tools/call", pay());
@@ -126,7 +126,7 @@ fn a_token_that_lacks_a_scope_is_told_every_scope_at_once() {
     assert!(gateway.bearing(&wide).call("company__pay_invoice", payment(1)).raw.contains("nothing graver"));
 }
 
-/// Credentials of the former root key stay good until they expire, and the ledger holds no root key in clear.
+/// Credentials of the former root key stay valid until they expire, and the ledger holds no root key in plain text.
 #[test]
 fn root_keys_rotate_and_old_credentials_are_good_until_they_end() {
     let world = World::guarded(&[]);
@@ -189,7 +189,7 @@ fn a_token_is_exchanged_for_an_agents_credential_and_both_are_on_record() {
     for secret in [credential, agent_key.as_str(), token.as_str()] {
         assert!(!gateway.said().contains(secret) && !explained.contains(secret) && !json.to_string().contains(secret));
     }
-    // Neither a form of another kind nor anything too long is read.
+    // A request with another content type, or one that is too long, is not read.
     let other = Question {
         headers: vec![("content-type", "application/json".to_owned())],
         ..Question::form("/oauth/token", &[])
@@ -199,7 +199,7 @@ fn a_token_is_exchanged_for_an_agents_credential_and_both_are_on_record() {
     assert_eq!(Question::form("/oauth/token", &[("subject_token", &long)]).ask(gateway.address).status, 413);
 }
 
-/// Whoever only listens is sent away when the credential is: a legacy stream and a modern subscription.
+/// A stream is closed when its credential is revoked: a legacy stream and a modern subscription.
 #[test]
 fn a_stream_ends_when_its_credential_is_revoked() {
     let world = World::guarded(&[]);
@@ -210,7 +210,7 @@ fn a_stream_ends_when_its_credential_is_revoked() {
     let mut modern = gateway.bearing(&key).begin(1, "subscriptions/listen", listen);
     assert!(modern.next_event().unwrap().contains("acknowledged"));
     world.run(&["keys", "revoke", &id]).ended(0);
-    // Both would go on for as long as the gateway does; the reads are bounded.
+    // Both streams would last as long as the gateway; the reads have a timeout.
     while legacy.next_event().is_some() {}
     while modern.next_event().is_some() {}
     assert_eq!(gateway.knock(&key).0, 401);
@@ -314,7 +314,7 @@ fn keys_from_the_command_line() {
     page.run(&["keys", "create", "--tenant", "acme", "--principal", "ada", "--label", "x", "--expires", "400d"]);
     page.run(&["keys", "create", "--tenant", "acme", "--principal", "ada", "--label", "x", "--budget", "reads=1"]);
     page.compare("keys");
-    // Nothing of the key is in the store that it could be made from.
+    // The store holds nothing from which the key could be made.
     let secret = key.splitn(3, '_').nth(2).unwrap();
     for file in ["ledger.db", "ledger.db-wal"] {
         let bytes = std::fs::read(world.path(".servanda").join(file)).unwrap_or_default();

@@ -1,5 +1,4 @@
-//! `servanda init --from BUNDLE`: a bundle from the file to a call through the gateway, and bundles that are not what they
-//! say.
+//! `servanda init --from BUNDLE`: a bundle from the file to a call through the gateway, and bundles whose content contradicts their claims.
 
 use std::{
     fs,

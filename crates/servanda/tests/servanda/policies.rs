@@ -1,5 +1,5 @@
-//! Policies as an operator meets them: files beside the configuration, mistakes with their places, cases, explanations, what other
-//! policies would have done, and policies that are only tried out.
+//! Policies as an operator uses them: files beside the configuration, mistakes with their places, cases, explanations, what other policies
+//! would have decided, and shadow policies.
 
 use serde_json::{Value, json};
 
@@ -108,7 +108,7 @@ fn what_policies_say_to_calls_and_of_them() {
     world.write("next/slow.cedar", QUICK);
     page.run(&["policy", "what-if", "--policies", "next", "--since", "1d"]).ended(0);
     let report = world.run(&["policy", "what-if", "--policies", "next", "--json"]).ended(0).json();
-    // The effect of the slow call keeps its arguments, and not those of the next; the payment would be refused whatever it was.
+    // The effect of the slow call keeps its own arguments, not those of the next call; the payment would be refused with any arguments.
     assert_eq!((&report["calls"], &report["same"], &report["depends"]), (&json!(5), &json!(2), &json!(1)));
     let changed: Vec<&Value> = report["changes"].as_array().unwrap().iter().map(|change| &change["call_id"]).collect();
     assert_eq!(changed, [&json!(unknown), &json!(paid)]);
@@ -224,7 +224,7 @@ fn an_upstream_of_other_tenants_is_not_there() {
     world.call("company__count_effects", "{}").ended(0);
 }
 
-/// A call that nothing permits: the permits are named, and which of their conditions is not met.
+/// A call that nothing permits: the message names the permits, and which of their conditions are not met.
 #[test]
 fn a_call_that_nothing_permits_shows_the_permits_that_do_not_hold() {
     let world = company();

@@ -1,4 +1,4 @@
-//! Descriptions as authors publish them, in both spellings, and the command lines and addresses they become.
+//! Descriptions as authors publish them, in both spellings, and the command lines and addresses that they become.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ fn one(package: &Value) -> Value {
     json!({ "name": "io.github.somebody/thing", "description": "A thing.", "version": "1.0.0", "packages": [package] })
 }
 
-/// Every runtime, with the first line of what becomes of it.
+/// Every runtime, with the first line of the result.
 #[test]
 fn packages_become_command_lines() {
     let argument = |value: &str| json!([{ "type": "positional", "value": value }]);
@@ -142,7 +142,7 @@ fn remotes_with_variables() {
     );
 }
 
-/// The two spellings of one description are one description.
+/// Both spellings of a description mean the same.
 #[test]
 fn the_older_spelling_means_the_same() {
     let newer = json!({ "name": "a/files", "description": "x", "version": "1.0.2", "packages": [{
@@ -197,7 +197,7 @@ fn of_several_the_first_is_taken_that_can_be_started() {
     assert!(found.iter().any(|line| line.contains("`npx` is not installed")), "{found:?}");
 }
 
-/// What an author writes cannot reach into the user's environment, nor pass for an option of the runtime.
+/// An author's text cannot read the user's environment, nor pass as an option of the runtime.
 #[test]
 fn authors_do_not_reach_into_the_environment() {
     let package = |field: &str, value: Value| {
@@ -229,7 +229,7 @@ fn authors_do_not_reach_into_the_environment() {
     }
 }
 
-/// An author's words do not steer the terminal.
+/// An author's text cannot control the terminal.
 #[test]
 fn authors_words_are_only_words() {
     let folder = tempfile::tempdir().unwrap();
