@@ -118,7 +118,7 @@ fn looked_for(look_up: &EffectLookup) -> String {
     format!("at `{upstream}`, what `{tool}` makes of these arguments{when}, or the key {operation_id}")
 }
 
-/// The state, with a remark if evidence contradicts it.
+/// The state, with a note if evidence contradicts it.
 fn state(effect: &Effect) -> String {
     let Some(_) = effect.conflict else { return paint(effect.state.name(), style(effect.state)) };
     paint(&format!("{}, in conflict", effect.state.name()), TextStyle::Bad)

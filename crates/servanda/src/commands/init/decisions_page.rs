@@ -57,7 +57,7 @@ fn named(plain: &[&InitDecision]) -> Vec<String> {
     servers.into_iter().map(line).collect()
 }
 
-/// Whether a person should check it: it is grave or doubtful, or there is a remark about it.
+/// Whether a person should check it: it is grave or doubtful, or there is a note about it.
 fn is_looked_at(class: &str, decision: &InitDecision) -> bool {
     let is_grave =
         [SideEffectClass::HighRiskExternal.word(), SideEffectClass::CriticalMutation.word()].contains(&class);
