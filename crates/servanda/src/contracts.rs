@@ -107,7 +107,7 @@ fn unanswerable(admitted: &[CompiledContract], files: &[String]) -> Vec<Contract
             // A tool with preconditions of its own cannot be asked.
             if !named.any(|other| !other.effect_class().mutates() && other.preconditions.is_empty()) {
                 let reason =
-                    format!("`{member}`: there is no contract `{tool}` that changes nothing and asks nothing first");
+                    format!("`{member}`: there is no contract `{tool}` that changes nothing and has no preconditions");
                 problems.push(ContractProblem { file: file.clone(), reasons: vec![reason] });
             }
         }

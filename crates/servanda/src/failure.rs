@@ -90,7 +90,7 @@ impl From<LedgerError> for CommandFailure {
         match error {
             LedgerError::Refused(_) => Self::bad_input(says).hint(
                 "put a backup back with `servanda ledger restore FILE --evidence TEXT`, or accept what is there with `servanda \
-                 ledger adopt --evidence TEXT`: it writes down which time may be lost",
+                 ledger adopt --evidence TEXT`: it records which time may be lost",
             ),
             LedgerError::Newer { .. } => Self::bad_input(says)
                 .hint("run the servanda that wrote it, or put a backup of before back with `servanda ledger restore FILE`"),

@@ -88,8 +88,8 @@ pub(crate) fn warning(loaded: &LoadedConfig, authorities: &Authorities) -> Optio
     let shadow = authorities.shadow().filter(|_| loaded.config.policy.mode == PolicyMode::Shadow)?;
     let written = plural(shadow.policies().written_count(), "policy", "policies");
     Some(format!(
-        "warning: `policy.mode` is `shadow`: what you wrote ({written}) decides nothing; the built-in policies do, and records \
-         say what yours would have done"
+        "warning: `policy.mode` is `shadow`: what you wrote ({written}) is not enforced; the built-in policies decide, and \
+         records say what yours would have decided"
     ))
 }
 
@@ -100,6 +100,6 @@ fn tenants(loaded: &LoadedConfig) -> UpstreamTenants {
 
 fn mistakes(error: &PolicyLoadFailure) -> CommandFailure {
     CommandFailure::bad_input(error.to_string()).hint(
-        "nothing was started; correct the policies and run `servanda check`; `servanda policy schema` has the words",
+        "nothing was started; correct the policies and run `servanda check`; `servanda policy schema` lists the names",
     )
 }

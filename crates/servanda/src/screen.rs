@@ -58,10 +58,7 @@ pub(crate) enum TextStyle {
     Strong,
 }
 
-#[expect(
-    clippy::unused_self,
-    reason = "whoever speaks has been handed a screen; where it writes is the screen's business"
-)]
+#[expect(clippy::unused_self, reason = "every caller has been given a screen, and the screen decides where it writes")]
 impl Screen {
     /// Writes a line of data. With `--json` a program gets JSON from every command: text becomes the `message` of an object.
     pub(crate) fn data(self, line: impl Display) -> Result<(), CommandFailure> {

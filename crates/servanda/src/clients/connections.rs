@@ -118,8 +118,8 @@ impl ClientFileConnections {
             }
         };
         let broken = |why: String| {
-            CommandFailure::bad_input(format!("`{}` is not the record it was: {why}", file.display()))
-                .hint("backups stand beside the clients' files as *.servanda-backup-*; move the record away to go on")
+            CommandFailure::bad_input(format!("`{}` is not a valid record: {why}", file.display()))
+                .hint("backups are beside the clients' files as *.servanda-backup-*; move the record away to go on")
         };
         let record: Self = serde_json::from_str(&text).map_err(|error| broken(error.to_string()))?;
         if record.version != VERSION {

@@ -93,7 +93,7 @@ impl Notation {
                 let root = json::parse(from).map_err(|error| error.to_string())?;
                 let there = root.member(field).and_then(|servers| servers.value.member(name));
                 let Some(raw) = there.and_then(|there| from.get(there.value.span.clone())) else {
-                    return Err(format!("`{name}` does not stand there any more"));
+                    return Err(format!("`{name}` is no longer there"));
                 };
                 json::edit::put_raw(text, field, name, raw).map_err(|error| error.to_string())?
             }
@@ -118,7 +118,7 @@ impl Notation {
             Ok::<_, String>(document)
         };
         if rest(before)? != rest(after)? {
-            return Err("it cannot be edited without changing what else it says".to_owned());
+            return Err("it cannot be edited without changing other content".to_owned());
         }
         Ok(after.to_owned())
     }

@@ -115,7 +115,7 @@ impl RecordCheck<'_> {
 
     fn by_hand(&self, why: &str, file: &str) -> CommandFailure {
         self.refused(why).hint(format!(
-            "take the gateway out of `{file}` by hand (backups stand beside it as *.servanda-backup-*); {}",
+            "take the gateway out of `{file}` by hand (backups are beside it as *.servanda-backup-*); {}",
             self.otherwise()
         ))
     }

@@ -253,7 +253,7 @@ fn a_file_that_was_changed_meanwhile_is_left_alone() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "{ }");
     let absent = ClientFile::read(&folder.path().join("y.json")).unwrap();
     fs::write(folder.path().join("y.json"), "theirs").unwrap();
-    assert!(absent.write("ours").is_err(), "somebody made it meanwhile");
+    assert!(absent.write("ours").is_err(), "it was created meanwhile");
 }
 
 #[test]

@@ -98,7 +98,7 @@ async fn requester_for_key(gateway: &AssembledGateway, key: &str) -> Result<Requ
     let now = SystemClock.now();
     let stored = key_lookup::by_name(gateway.notebook(), key, now).await?;
     let not_good = |why: &dyn std::fmt::Display| {
-        CommandFailure::bad_input(format!("nobody can call as `{key}`: {why}")).hint("`servanda keys list` shows them")
+        CommandFailure::bad_input(format!("cannot call as `{key}`: {why}")).hint("`servanda keys list` shows them")
     };
     let holder = stored.authenticate_for_operator(now).map_err(|why| not_good(&why))?;
     revocation::require_not_revoked(gateway.notebook(), &holder, now).await.map_err(|why| not_good(&why))?;
@@ -130,7 +130,7 @@ fn show_answer(answer: CallAnswer, timed_out: bool, args: &CallArgs, screen: Scr
         }
         CallAnswer::Failed(error) => Err(CommandFailure::failed(error.message)),
         CallAnswer::InputRequired(_) | CallAnswer::Task(_) => {
-            Err(CommandFailure::failed("the tool asks for what only a client can give")
+            Err(CommandFailure::failed("the tool asks for input that only an MCP client can give")
                 .hint("call it from an MCP client"))
         }
         CallAnswer::Result(result) => show(&result.json, timed_out, args.raw, screen),

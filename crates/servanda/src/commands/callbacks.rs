@@ -64,7 +64,7 @@ async fn list(loaded: &LoadedConfig, screen: Screen) -> Result<(), CommandFailur
         }));
     }
     if callbacks.is_empty() {
-        screen.say("nobody is told: there are no `callbacks` in the configuration");
+        screen.say("there are no `callbacks` in the configuration, so no receiver is notified");
     } else {
         screen.data(shown(&callbacks))?;
     }
@@ -123,7 +123,7 @@ const fn what_it_means(status: u16) -> &'static str {
     match status {
         300..=399 => "redirects are not followed: set `url` to where it leads",
         400 | 401 | 403 => "the receiver may have another secret, or checks another signature: see docs/callbacks.md",
-        404 | 405 => "the receiver takes nothing there: look at the path of `url`",
+        404 | 405 => "the receiver accepts nothing there: look at the path of `url`",
         410 => "the receiver does not want events any more: take the callback out of the configuration",
         429 | 503 => "the receiver is busy: events are tried again later",
         _ => "look into the receiver's log",

@@ -266,7 +266,7 @@ fn unpinned(admitted: &[CompiledContract], lock: Option<&LockFile>, loaded: &Loa
     let waiting = admitted.iter().filter(|contract| !pinned(contract));
     let waiting: Vec<String> = waiting.map(|contract| contract.contract().identity.name.clone()).collect();
     let shown = short_list(&waiting);
-    (!waiting.is_empty()).then(|| format!("held back until `servanda pin`, because nobody has agreed to it: {shown}"))
+    (!waiting.is_empty()).then(|| format!("held back until `servanda pin`, because it is not pinned: {shown}"))
 }
 
 /// Secrets that upstreams need and that are missing: the tools of these upstreams cannot be called until they are set.

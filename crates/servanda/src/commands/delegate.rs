@@ -143,7 +143,7 @@ fn narrow(args: &DelegateArgs, now: Timestamp, screen: Screen) -> Result<(), Com
     let text = own.as_text().unwrap_or_default();
     if text.starts_with(api_key::PREFIX) {
         return Err(CommandFailure::bad_input("an API key cannot be narrowed offline: only the gateway knows it")
-            .hint("servanda delegate --agent NAME < key.txt makes an agent credential of it, and that can"));
+            .hint("servanda delegate --agent NAME < key.txt makes an agent credential of it, which can be narrowed"));
     }
     let before = capability::unverified_rights(text).map_err(|error| bad(&error))?;
     let mut narrowing = rights_text::narrowing(&args.rights)?;
@@ -160,7 +160,7 @@ fn narrow(args: &DelegateArgs, now: Timestamp, screen: Screen) -> Result<(), Com
     if screen.json {
         return screen.json(&serde_json::json!({ "credential": text, "caveat": caveat, "rights": after }));
     }
-    screen.say("narrowed; nothing is checked here, and what it was not for before it is not for now:");
+    screen.say("narrowed offline; its rights were not checked here, and rights that it lacked before it still lacks:");
     show_rights(&after, now, screen);
     let asked = caveat.narrowing.as_rights();
     if !asked.scopes.is_within(&before.scopes) && caveat.narrowing.scopes.is_some() {
@@ -197,7 +197,7 @@ fn show(made: &AgentCredential, now: Timestamp, screen: Screen) -> Result<(), Co
     screen.say(id);
     show_rights(&made.rights, now, screen);
     screen.data(text)?;
-    screen.hint(format_args!("servanda revoke {id} takes it back"));
+    screen.hint(format_args!("servanda revoke {id} revokes it"));
     Ok(())
 }
 

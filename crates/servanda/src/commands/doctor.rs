@@ -220,7 +220,7 @@ fn look_at_quarantine(
     for history in known {
         let Some(hold) = history.hold() else { continue };
         let tool = loaded.config.tool_name(&history.tool.upstream, &history.tool.tool);
-        let hint = format!("`servanda quarantine release {tool} --reason TEXT` lets it go");
+        let hint = format!("`servanda quarantine release {tool} --reason TEXT` releases it");
         match hold {
             ToolHold::Observed { call_id, probes } => {
                 let says = format!("`{tool}` says that it only reads, and changed {}", probes.join(", "));
@@ -260,17 +260,21 @@ async fn look_at_address(loaded: &LoadedConfig, findings: &mut DoctorFindings) {
 async fn look_at_issuers(loaded: &LoadedConfig, findings: &mut DoctorFindings) {
     let auth = &loaded.config.auth;
     if auth.mode == AuthMode::Required && auth.issuers.is_empty() && !auth.keys {
-        let says = "neither keys nor tokens are taken: only what `servanda delegate` makes lets anybody in";
+        let says = "neither keys nor tokens are accepted, only credentials that `servanda delegate` makes";
         findings.note("auth", says, "set `auth.keys: true`, or name an issuer");
     }
     for issuer in &auth.issuers {
         let what = format!("issuer {}", issuer.issuer);
         match servanda_authn::check_issuer(&issuer.issuer, issuer.jwks_uri.as_deref()).await {
-            Ok(()) => findings.good(what, "its keys can be had"),
+            Ok(()) => findings.good(what, "its keys can be fetched"),
             Err(why) => {
                 let why =
                     reachability::explained(Some(issuer.jwks_uri.as_deref().unwrap_or(&issuer.issuer)), &why).await;
-                findings.bad(what, why, "check `issuer` and `jwks_uri`; without its keys no token of it is taken");
+                findings.bad(
+                    what,
+                    why,
+                    "check `issuer` and `jwks_uri`; without its keys none of its tokens is accepted",
+                );
             }
         }
     }
@@ -281,7 +285,7 @@ async fn look_at_way_to(issuer: &str, what: &str, findings: &mut DoctorFindings)
     let Some(endpoint) = reachability::HostAndPort::from_url(issuer) else { return };
     if let Some(cause) = endpoint.cause().await {
         let says = format!("its issuer at {endpoint} cannot be reached: {cause}");
-        findings.bad(what, says, "check `issuer` in its `oauth`; without it no token can be had");
+        findings.bad(what, says, "check `issuer` in its `oauth`; without it no token can be obtained");
     }
 }
 
@@ -301,7 +305,7 @@ async fn look_at_upstream(
             };
             let says = reachability::explained(url, &error.to_string()).await;
             let hint = if oauth.is_some() {
-                format!("`servanda login {id}`, if somebody has to log in; docs/upstream-oauth.md has the errors")
+                format!("`servanda login {id}`, if a user has to log in; docs/upstream-oauth.md has the errors")
             } else {
                 "if it has a command, run that by hand and read what it prints; else check its URL and what it is shown"
                     .to_owned()
@@ -356,11 +360,11 @@ fn look_at_tools(id: &str, catalog: &Catalog, inventory: &Inventory, findings: &
                 "remove its contract, or start the server as before".to_owned(),
             ),
             ToolStanding::Held(ToolHold::Quarantined { severity, .. }) => (
-                format!("`{name}` is held back: it changed since somebody agreed to it ({})", severity.word()),
+                format!("`{name}` is held back: its definition changed since it was agreed to ({})", severity.word()),
                 format!("`servanda diff {name}` shows how, `servanda pin {name}` agrees"),
             ),
             ToolStanding::Held(ToolHold::Unpinned) => (
-                format!("`{name}` is held back: nobody has agreed to its definition"),
+                format!("`{name}` is held back: its definition is not pinned"),
                 format!("`servanda pin {name}` agrees"),
             ),
             ToolStanding::Held(ToolHold::Incompatible { reasons }) => {

@@ -29,7 +29,7 @@ pub(crate) fn hint<'a>(troubles: impl IntoIterator<Item = (ToolTrouble, &'a str)
     Some(match (trouble, seen) {
         (ToolTrouble::Quarantined, _) => {
             format!(
-                "`servanda quarantine list` says why `{tool}` is held back, `servanda quarantine release` lets it go"
+                "`servanda quarantine list` says why `{tool}` is held back, `servanda quarantine release` releases it"
             )
         }
         (ToolTrouble::NotAgreed, false) => {

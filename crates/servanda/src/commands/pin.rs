@@ -85,7 +85,7 @@ fn waiting(loaded: &LoadedConfig, review: &PinReview, pinned: &[&ReviewedTool]) 
     let tools = pinned.iter().filter(|reviewed| reviewed.listed.is_none()).count();
     let waiting = review.catalog.entries().count().saturating_sub(tools);
     let verb = if waiting == 1 { "waits" } else { "wait" };
-    (waiting > 0).then(|| format!("note: {} {verb} now until somebody agrees to it", count(waiting, "other tool")))
+    (waiting > 0).then(|| format!("note: {} {verb} now until a person agrees to it", count(waiting, "other tool")))
 }
 
 async fn agree(args: &PinArgs, definitions: usize, screen: Screen) -> Result<(), CommandFailure> {

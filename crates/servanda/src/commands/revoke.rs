@@ -32,7 +32,7 @@ pub(crate) async fn run(config: &Path, args: &RevokeArgs, screen: Screen) -> Res
         return screen.json(&serde_json::json!({ "credential": credential, "revoked_at": at, "by": by }));
     }
     screen.data(format_args!("{credential} is revoked since {}", revoked.at))?;
-    screen.say("it lets nobody in from now on, nor does anything that comes from it; calls that wait are not sent");
+    screen.say("it is not accepted from now on, nor is anything that was derived from it; waiting calls are not sent");
     screen.say("credentials are not kept, only what was revoked: `servanda explain` shows by which a call was made");
     Ok(())
 }

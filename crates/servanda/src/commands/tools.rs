@@ -54,7 +54,7 @@ pub(crate) async fn run(config: &Path, args: &ToolsArgs, screen: Screen) -> Resu
         ask(&loaded, &catalog, screen).await?;
     }
     if let Err(failure) = wiring::hold_quarantined(&loaded, &catalog).await {
-        screen.say(format_args!("note: whether tools are held back for what they did is not known: {failure}"));
+        screen.say(format_args!("note: which tools are quarantined is not known: {failure}"));
     }
     let rows: Vec<Row> = catalog.entries().map(|(name, entry)| row(name, entry, &catalog)).collect();
     if screen.json {

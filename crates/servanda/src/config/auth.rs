@@ -141,7 +141,7 @@ impl LoadedConfig {
         }
         if auth.mode != AuthMode::Required {
             return Err(CommandFailure::bad_input(format!(
-                "`{address}` is not a loopback address, and nobody would have to say who they are there"
+                "`{address}` is not a loopback address, and callers there would need no credential"
             ))
             .hint("set `auth: {mode: required, resource: https://...}`, or listen on 127.0.0.1 or [::1]"));
         }
@@ -295,7 +295,10 @@ pub(super) fn fault(config: &Config) -> Option<ConfigFieldFault> {
     let auth = &config.auth;
     let wrong = |field: &str, reason: &str| Some((format!("auth.{field}"), reason.to_owned()));
     if auth.mode == AuthMode::Local && (!auth.issuers.is_empty() || auth.resource.is_some()) {
-        return wrong("mode", "`local` asks nobody for a credential; with `issuers` or a `resource`, write `required`");
+        return wrong(
+            "mode",
+            "`local` asks callers for no credential; with `issuers` or a `resource`, write `required`",
+        );
     }
     if auth.issuers.len() > ISSUERS_MAX {
         return wrong("issuers", &format!("there are more than {ISSUERS_MAX}"));

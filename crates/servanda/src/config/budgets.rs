@@ -142,7 +142,7 @@ impl TryFrom<BudgetEntry> for BudgetConfig {
         }
         let named = [("tenant", &entry.tenant), ("principal", &entry.principal), ("tool", &entry.tool)];
         if let Some((name, _)) = named.iter().find(|(_, only)| only.as_deref() == Some("")) {
-            return Err(format!("`{name}` is empty: leave it out where everybody is meant"));
+            return Err(format!("`{name}` is empty: leave it out to include all"));
         }
         let only = AllowanceFilter {
             tenant: entry.tenant.clone(),

@@ -93,7 +93,7 @@ impl LoadedConfig {
                 return Err(self.wrong(&field("name"), &reason, NAMED));
             }
             if config.on.is_empty() {
-                return Err(self.wrong(&field("on"), "it wants to be told of nothing", ENDS));
+                return Err(self.wrong(&field("on"), "it lists no outcome", ENDS));
             }
             subscriptions.push(CallbackSubscription {
                 name: config.name.clone(),
@@ -133,7 +133,7 @@ impl LoadedConfig {
     }
 }
 
-const FEWER: &str = "one callback can be told of many tools: `tools: [company__*]`";
+const FEWER: &str = "one callback can be for many tools: `tools: [company__*]`";
 const NAMED: &str = "give every callback a name of its own, like `books`";
 const ENDS: &str = "leave `on` out, or name some of completed, failed, unknown";
 const SECRET: &str = "write `secret: ${NAME}` and set NAME to 24 random bytes or more: \

@@ -116,7 +116,11 @@ impl CredentialConfig {
     fn fault(&self, upstream: &UpstreamConfig) -> Option<String> {
         if let Some(oauth) = &self.oauth {
             let alone = Self { oauth: None, ..self.clone() } == Self::default();
-            return if alone { oauth_fault(oauth, upstream) } else { Some("`oauth` stands by itself".to_owned()) };
+            return if alone {
+                oauth_fault(oauth, upstream)
+            } else {
+                Some("`oauth` cannot be combined with other members".to_owned())
+            };
         }
         let places = [&self.header, &self.argument, &self.env];
         match (&self.secret, &self.statement) {
@@ -214,7 +218,7 @@ fn header_fault(name: &str, upstream: &UpstreamConfig) -> Option<String> {
     } else if name.is_empty() || !name.bytes().all(token) {
         Some("`header` is no name of a header".to_owned())
     } else if TAKEN.contains(&lower.as_str()) || lower.starts_with("mcp-") {
-        Some(format!("the header `{name}` is the protocol's"))
+        Some(format!("the header `{name}` belongs to the protocol"))
     } else if upstream.headers.keys().any(|other| other.eq_ignore_ascii_case(name)) {
         Some(format!("`headers` has `{name}` as well"))
     } else {
@@ -320,7 +324,7 @@ mod tests {
                 r#"credential: { oauth: { flow: jwt_bearer, client_id: x, assertion: "env:A" } }"#,
                 "`oauth.assertion` goes with the `issuer`",
             ),
-            (url, "credential: { oauth: {}, header: X }", "stands by itself"),
+            (url, "credential: { oauth: {}, header: X }", "cannot be combined"),
             (command, "credential: { oauth: {} }", "`oauth` goes with a `url`"),
             (url, r#"credential: [{ oauth: {} }, { secret: "env:A", header: Authorization }]"#, "two of them go into"),
             (url, "credential: { oauth: { client_secret: canary } }", "`oauth.client_secret` a secret is named"),
@@ -331,7 +335,7 @@ mod tests {
             (url, r#"credential: { secret: "store:crm", env: Y }"#, "`env` goes with a `command`"),
             (command, r#"credential: { secret: "store:crm", header: X }"#, "`header` goes with a `url`"),
             (command, "credential: { statement: { header: X } }", "`header` goes with a `url`"),
-            (url, r#"credential: { secret: "store:crm", header: Mcp-Name }"#, "is the protocol's"),
+            (url, r#"credential: { secret: "store:crm", header: Mcp-Name }"#, "belongs to the protocol"),
             (url, r#"credential: { secret: "store:crm", header: "X Y" }"#, "no name of a header"),
             (url, r#"credential: { secret: "store:crm", header: X, format: "Bearer" }"#, "`format` has `{}` once"),
             (url, r#"credential: { secret: "store:crm", argument: api_key }"#, "is a JSON pointer"),

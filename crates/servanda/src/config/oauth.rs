@@ -187,7 +187,7 @@ impl OauthConfig {
             }
             OauthFlow::JwtBearer if self.assertion.is_none() => wrong("assertion", "is missing: it is the grant"),
             OauthFlow::TokenExchange | OauthFlow::JwtBearer if self.client_id.is_none() => {
-                wrong("client_id", "is missing: nobody can register in this flow")
+                wrong("client_id", "is missing: a client cannot register itself in this flow")
             }
             OauthFlow::TokenExchange if self.subject_token.is_some() != self.subject_token_type.is_some() => {
                 wrong("subject_token", "goes with `subject_token_type`")

@@ -82,7 +82,7 @@ pub(super) fn fault(config: &Config) -> Option<(String, String)> {
         return Some(("policy.environment".to_owned(), "is empty: policies compare it with a name".to_owned()));
     }
     if policy.mode == PolicyMode::Shadow && !policy.shadow.is_empty() {
-        let reason = "names the next version of policies that decide, and with `mode: shadow` none do: say `mode: enforce`, or \
+        let reason = "names the next version of enforced policies, but `mode: shadow` enforces none: say `mode: enforce`, or \
                       put the files into `files`";
         return Some(("policy.shadow".to_owned(), reason.to_owned()));
     }

@@ -34,7 +34,7 @@ pub(crate) fn pins(loaded: &LoadedConfig) -> Result<Pins, CommandFailure> {
 pub(crate) fn pins_after(loaded: &LoadedConfig, before: Option<Arc<LockFile>>) -> Result<Pins, CommandFailure> {
     let mut pins = pins(loaded)?;
     if pins.lock.is_none() && before.is_some() {
-        tracing::warn!("{} is gone; what it said holds until the gateway ends", loaded.lock_file().display());
+        tracing::warn!("{} is gone; its pins stay in force until the gateway ends", loaded.lock_file().display());
         pins.lock = before;
     }
     Ok(pins)
@@ -116,7 +116,7 @@ impl LockFileWatcher {
             tracing::warn!(
                 count = waiting.len(),
                 tools,
-                "tools are held back because nobody has agreed to their definitions; `servanda pin --all` agrees"
+                "tools are held back because their definitions are not pinned; `servanda pin --all` agrees to them"
             );
         }
     }
@@ -146,7 +146,7 @@ impl LockFileWatcher {
                 *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = stamp(&self.file);
                 self.discovery.adopt(lock);
             }
-            Err(failure) => tracing::warn!("tools that were seen first could not be pinned: {failure}"),
+            Err(failure) => tracing::warn!("tools could not be pinned at first sight: {failure}"),
         }
     }
 
@@ -158,8 +158,10 @@ impl LockFileWatcher {
         }
         match read(&self.file) {
             Ok(Some(lock)) => self.discovery.adopt(self.with_removed(lock)),
-            Ok(None) => tracing::warn!("{} is gone; what it said holds until the gateway ends", self.file.display()),
-            Err(failure) => tracing::warn!("{failure}; what was agreed to before holds"),
+            Ok(None) => {
+                tracing::warn!("{} is gone; its pins stay in force until the gateway ends", self.file.display());
+            }
+            Err(failure) => tracing::warn!("{failure}; the earlier pins stay in force"),
         }
     }
 

@@ -92,14 +92,15 @@ impl VaultOauthTerms {
         };
         let key = statement::key_of(&self.vault);
         let key = key.map_err(|fault| CommandFailure::failed(fault.to_string()).hint(fault.hint()))?;
-        let key = key.ok_or_else(|| CommandFailure::failed("the key in the store is no key"))?;
+        let key = key.ok_or_else(|| CommandFailure::failed("the value in the store is not a key"))?;
         Ok(Some(Arc::new(GatewayStatements { issuer: issuer.clone(), key })))
     }
 
     fn secret(&self, text: Option<&String>) -> Result<Option<Secret>, MissingCredential> {
         let Some(text) = text else { return Ok(None) };
-        let reference: SecretReference =
-            text.parse().map_err(|_| MissingCredential::unavailable("a secret of the configuration is not named"))?;
+        let reference: SecretReference = text
+            .parse()
+            .map_err(|_| MissingCredential::unavailable("a secret in the configuration is not a reference"))?;
         let found = self.vault.get(&reference);
         found.map(Some).map_err(|lack| MissingCredential::unavailable(lack.to_string()).with_hint(lack.hint()))
     }

@@ -42,7 +42,7 @@ pub(super) struct StatementCredentialSource {
 /// The public halves of the keys that statements are signed with, as a JWK set. Makes the key if there is none.
 pub(crate) fn published_keys(vault: &Vault) -> Result<Value, CommandFailure> {
     let key = key_of(vault).map_err(|fault| CommandFailure::failed(fault.to_string()).hint(fault.hint()))?;
-    let key = key.ok_or_else(|| CommandFailure::failed("the key in the store is no key"))?;
+    let key = key.ok_or_else(|| CommandFailure::failed("the value in the store is not a key"))?;
     Ok(invocation::published_keys(&[&key]))
 }
 
@@ -126,7 +126,7 @@ impl CredentialSource for StatementCredentialSource {
 
     fn rejected<'a>(&'a self, _: &'a CredentialRequest, _: &'a CredentialRejection) -> PortFuture<'a, Remedy> {
         Box::pin(async {
-            let told = "it does not take our statement about the call; it has to know our public key";
+            let told = "it rejects our statement about the call; it must know our public key";
             Remedy::GiveUp(MissingCredential::not_permitted(told).with_hint("servanda secret jwks"))
         })
     }

@@ -91,7 +91,7 @@ impl SecretCredentialSource {
 
     fn shown(&self, secret: Secret) -> Result<PresentedCredentials, MissingCredential> {
         let text = secret.as_text().ok_or_else(|| {
-            MissingCredential::unavailable(format!("the secret `{}` is no text", self.reference))
+            MissingCredential::unavailable(format!("the secret `{}` is not text", self.reference))
                 .with_hint(self.how_to_set())
         })?;
         let written = Secret::from(self.config.written(text));
@@ -132,7 +132,7 @@ impl CredentialSource for SecretCredentialSource {
             if rejection.rejected_before == 0 && replaced.is_some_and(|at| at.elapsed() < FRESH) {
                 return Remedy::TryAgain;
             }
-            let told = format!("it does not take the secret `{}`", self.reference);
+            let told = format!("it rejects the secret `{}`", self.reference);
             // A server that answers 403 recognises us and refuses; the same secret would not change that.
             let lack = match rejection.status {
                 403 => MissingCredential::not_permitted(told),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn everybody_who_showed_the_old_one_tries_the_new_one() {
+    async fn every_request_with_the_old_secret_tries_the_new_one() {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), "secret-1");
         let (source, errand) = (source(folder.path(), "Bearer {}"), errand());

@@ -58,7 +58,7 @@ pub(super) fn import(source: &ImportSource<'_>, document: &Value, places: &Serve
         take(&mut imported, source, &editor, &listed);
     }
     if document.get("sandbox").is_some() {
-        imported.notes.push("`sandbox` was not taken over: upstreams are not sandboxed yet".to_owned());
+        imported.notes.push("`sandbox` was not imported: upstreams are not sandboxed yet".to_owned());
     }
     if let Some(projects) = projects {
         import_projects(&mut imported, source, &editor, projects);
@@ -136,7 +136,7 @@ fn take(imported: &mut ImportResult, source: &ImportSource<'_>, editor: &EditorC
         upstream.cwd = cwd(source, editor, upstream.cwd.take(), project);
     }
     if !remarks.is_empty() {
-        imported.notes.push(format!("`{name}`: not taken over: {}", remarks.join(", ")));
+        imported.notes.push(format!("`{name}`: not imported: {}", remarks.join(", ")));
     }
     let id = servanda_catalog::names::to_upstream_id(name);
     for (variable, value) in private {

@@ -167,8 +167,8 @@ impl<'a> EntryFields<'a> {
         match word.to_lowercase().replace(['-', '_', ' '], "").as_str() {
             "stdio" | "local" | "command" => Ok(Some(EntryTransport::Stdio)),
             "http" | "https" | "streamablehttp" | "streamable" | "remote" => Ok(Some(EntryTransport::Http)),
-            "sse" => Err(foreign("HTTP+SSE is deprecated and not spoken; use the server's Streamable HTTP address")),
-            _ => Err(foreign(format!("`{word}` is not a transport that is spoken here"))),
+            "sse" => Err(foreign("HTTP+SSE is deprecated and not supported; use the server's Streamable HTTP address")),
+            _ => Err(foreign(format!("`{word}` is not a supported transport"))),
         }
     }
 
@@ -195,7 +195,7 @@ impl<'a> EntryFields<'a> {
 
     fn address(&mut self, url: String) -> Result<UpstreamConfig, ImportEntryError> {
         if url.starts_with("unix:") || url.starts_with("pipe:") {
-            return Err(foreign("an address that is no http:// or https:// one is not spoken here"));
+            return Err(foreign("only http:// and https:// addresses are supported"));
         }
         let mut headers = self.pairs(&["headers", "http_headers"])?;
         for (name, variable) in self.pairs(&["env_http_headers"])? {

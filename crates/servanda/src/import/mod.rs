@@ -99,7 +99,7 @@ impl ImportResult {
     fn take(&mut self, name: &str, mut upstream: UpstreamConfig) {
         let id = names::to_upstream_id(name);
         if self.upstreams.contains_key(&id) {
-            return self.leave_out(name, "its name is too like another one's");
+            return self.leave_out(name, "its name is too similar to another one");
         }
         if id != name {
             self.notes.push(format!("`{name}` is called `{id}` here"));
@@ -185,7 +185,7 @@ fn read_any(source: &ImportSource<'_>) -> Result<ImportResult, CommandFailure> {
     let digest = servanda_contract::digest::hex(&Sha256::digest(&bytes));
     if let Some(expected) = source.sha256.filter(|expected| !expected.trim().eq_ignore_ascii_case(&digest)) {
         return Err(CommandFailure::bad_input(format!(
-            "`{}` is not the file that was meant: its SHA-256 is {digest}, not {expected}",
+            "`{}` is not the expected file: its SHA-256 is {digest}, not {expected}",
             source.file.display()
         ))
         .hint("nothing was unpacked or written; download it again from a place you trust"));
@@ -231,7 +231,7 @@ fn recognise(
         return Ok(registry::import(server, &registry::is_installed));
     }
     client_file::import(source, document, places).ok_or_else(|| {
-        CommandFailure::bad_input(format!("`{}` is in no format that is known here", source.file.display())).hint(
+        CommandFailure::bad_input(format!("`{}` is in no known format", source.file.display())).hint(
             "known are \"mcpServers\" (Claude, Cursor and others), VS Code's mcp.json, Codex's config.toml, the registry's \
              server.json and .mcpb bundles",
         )

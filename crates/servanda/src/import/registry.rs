@@ -106,7 +106,7 @@ pub(super) fn import(document: &Value, is_installed: &dyn Fn(&str) -> bool) -> I
     let chosen = offers.iter().position(startable).unwrap_or(0);
     for (index, (shown, offer)) in offers.into_iter().enumerate() {
         if index != chosen {
-            imported.notes.push(format!("`{shown}` would do as well and was not taken"));
+            imported.notes.push(format!("`{shown}` would work as well and was not used"));
             continue;
         }
         if let Some(command) = offer.upstream.command.as_deref().filter(|command| !is_installed(command)) {
@@ -169,8 +169,8 @@ impl RegistryRemote {
     fn offer(&self, server: &str) -> Result<RegistryOffer, String> {
         match self.transport.to_lowercase().as_str() {
             "streamable-http" | "streamable" | "http" => {}
-            "sse" => return Err("HTTP+SSE is deprecated and not spoken".to_owned()),
-            other => return Err(format!("`{other}` is not a transport that is spoken here")),
+            "sse" => return Err("HTTP+SSE is deprecated and not supported".to_owned()),
+            other => return Err(format!("`{other}` is not a supported transport")),
         }
         let mut offer = RegistryOffer::default();
         let url = offer.fill(server, &self.url, &self.variables)?;
@@ -211,9 +211,7 @@ impl RegistryInput {
 /// A text of the author. Fails if it refers to the user's environment.
 fn own(text: &str) -> Result<&str, String> {
     if text.contains("${") {
-        return Err(format!(
-            "`{text}` would be filled in from your environment, which its author has no business with"
-        ));
+        return Err(format!("`{text}` would be filled in from your environment, which its author must not read"));
     }
     Ok(text)
 }

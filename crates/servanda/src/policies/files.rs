@@ -87,7 +87,7 @@ fn expand_all(loaded: &LoadedConfig, field: &str, patterns: &[String]) -> Result
     for pattern in patterns {
         let files = expand(&loaded.beside(Path::new(pattern))).map_err(|failure| failure.at(&loaded.file, field))?;
         if files.is_empty() {
-            return Err(CommandFailure::bad_input(format!("`{pattern}` means no file"))
+            return Err(CommandFailure::bad_input(format!("`{pattern}` matches no file"))
                 .at(&loaded.file, field)
                 .hint("nothing was started; paths are relative to the configuration, and folders are looked through for *.cedar"));
         }

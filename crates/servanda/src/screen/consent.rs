@@ -32,9 +32,8 @@ pub(crate) fn agree_here(question: &ConsentQuestion, yes: bool, screen: Screen) 
         return Ok(());
     }
     if !is_asked(yes, screen) {
-        return Err(
-            CommandFailure::bad_input(format!("{}: there is nobody to ask", question.nothing)).hint(question.hint)
-        );
+        return Err(CommandFailure::bad_input(format!("{}: there is no terminal to ask on", question.nothing))
+            .hint(question.hint));
     }
     // A failed write is ignored: without stderr the person sees no question, and without an answer nothing is done.
     let _ = write!(io::stderr(), "{} [y/N] ", crate::screen::one_line(&question.asked));

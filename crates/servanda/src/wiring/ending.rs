@@ -64,7 +64,7 @@ impl AssembledGateway {
         self.followers.close();
         // These tasks may be waiting for an unreachable store.
         if timeout_at(halfway_to(plan.servers_by), self.followers.wait()).await.is_err() {
-            tracing::warn!(tasks = self.followers.len(), "work beside calls did not end in time and is left");
+            tracing::warn!(tasks = self.followers.len(), "background work did not end in time and is abandoned");
         }
         self.epoch().lock.keep_first_sights();
         self.end_servers(plan.servers_by).await;

@@ -17,7 +17,7 @@ const BEAT_BEGAN_MS_MAX: u64 = 300_000;
 /// Running calls are still settled, and used keys are still answered.
 const OUT_OF_ROOM: HealthProblem = HealthProblem {
     code: "out_of_room",
-    message: "the ledger is running out of room, so that new calls that change something are refused until there is room; \
+    message: "the ledger is running out of room, so new calls that change something are refused until there is room; \
            `servanda ledger status` says how much it uses",
 };
 
@@ -81,7 +81,7 @@ fn alive(standing: WriteHealth) -> Result<(), HealthProblem> {
     match standing.beat_began_ms_ago {
         Some(ago_ms) if ago_ms > BEAT_BEGAN_MS_MAX => Err(HealthProblem {
             code: "loop_stands_still",
-            message: "the loop that tells other gateways that this one is alive stands still; restart it",
+            message: "the loop that tells other gateways that this one is alive is stuck; restart the gateway",
         }),
         _ => Ok(()),
     }
@@ -93,10 +93,10 @@ fn ready(standing: WriteHealth) -> Result<(), HealthProblem> {
     let (code, told) = match standing {
         WriteHealth { refused_ms_ago: Some(_), .. } => (
             "store_refuses_writes",
-            "the ledger did not take the last write, so that calls that change something are refused; \
+            "the ledger rejected the last write, so calls that change something are refused; \
              the log has the reason, and `servanda doctor` looks at the ledger",
         ),
-        WriteHealth { accepted_ms_ago: None, .. } => ("starting", "the ledger has not taken a write yet"),
+        WriteHealth { accepted_ms_ago: None, .. } => ("starting", "the ledger has not accepted a write yet"),
         WriteHealth { accepted_ms_ago: Some(ago_ms), .. } if ago_ms > owner_silence_ms_max() => (
             "store_silent",
             "the ledger has not answered to a write for too long; `servanda doctor` looks at the ledger",

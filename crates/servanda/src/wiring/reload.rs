@@ -129,7 +129,7 @@ pub(crate) async fn keep_up(gateway: &AssembledGateway, files: WatchedConfig, sc
             }
             Err(failure) => {
                 tracing::error!(
-                    "the changed configuration is not used, the one before holds: {}",
+                    "the changed configuration is not used, the earlier one stays in force: {}",
                     failure.to_string().replace("\n  ", " ")
                 );
             }

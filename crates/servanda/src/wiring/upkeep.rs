@@ -48,7 +48,7 @@ pub(crate) async fn remove_what_is_over(ledger: Arc<Ledger>, retention: CurrentR
             }
             Ok(_) => idle(retention.now()),
             Err(error) => {
-                tracing::warn!(%error, "what is over could not be removed from the ledger");
+                tracing::warn!(%error, "expired records could not be removed from the ledger");
                 idle(retention.now())
             }
         };

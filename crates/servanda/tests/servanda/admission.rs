@@ -20,12 +20,12 @@ fn what_listens_beyond_this_machine_asks_who_comes_or_does_not_start() {
         let ran = ran.ended(2);
         assert!(ran.stderr.contains(words) && ran.stderr.contains("hint:"), "{}", ran.stderr);
     };
-    refused(world.run(&["serve", "--listen", "0.0.0.0:0"]), "nobody would have to say who they are");
+    refused(world.run(&["serve", "--listen", "0.0.0.0:0"]), "callers there would need no credential");
     refused(world.run(&["demo", "--listen", "0.0.0.0:0"]), "not a loopback address");
     world.change_config(|config| config["listen"] = json!("0.0.0.0:0"));
-    refused(world.run(&["serve"]), "nobody would have to say who they are");
-    refused(world.run(&["check"]), "nobody would have to say who they are");
-    assert!(world.run(&["doctor"]).ended(1).stdout.contains("nobody would have to say who they are"));
+    refused(world.run(&["serve"]), "callers there would need no credential");
+    refused(world.run(&["check"]), "callers there would need no credential");
+    assert!(world.run(&["doctor"]).ended(1).stdout.contains("callers there would need no credential"));
     world.change_config(|config| config["auth"] = json!({ "mode": "required" }));
     refused(world.run(&["serve"]), "`auth.resource` does not say");
     world.change_config(|config| {
@@ -42,7 +42,7 @@ fn what_listens_beyond_this_machine_asks_who_comes_or_does_not_start() {
 }
 
 #[test]
-fn loopback_asks_nobody_unless_it_is_told_to() {
+fn loopback_needs_no_credential_unless_configured() {
     let world = World::company([count_effects()]).unpinned();
     let gateway = world.serve();
     gateway.modern().call("company__count_effects", json!({})).success();
@@ -51,7 +51,7 @@ fn loopback_asks_nobody_unless_it_is_told_to() {
 }
 
 #[test]
-fn whoever_comes_without_a_credential_is_told_where_tokens_are() {
+fn a_client_without_a_credential_is_told_where_tokens_are() {
     let issuer = Issuer::start();
     let world = World::guarded(&[&issuer]);
     let gateway = world.serve();
@@ -180,7 +180,7 @@ fn a_token_is_exchanged_for_an_agents_credential_and_both_are_on_record() {
     assert!(caller["credential"].as_str().unwrap().starts_with("agent:"));
     let explained = world.run(&["explain", &read.call_id()]).ended(0).stdout;
     assert!(
-        explained.contains("acting    worker (by its holder's word)\n            planner (proven)\n"),
+        explained.contains("acting    worker (as its holder claims)\n            planner (proven)\n"),
         "{explained}"
     );
     assert!(explained.contains(&format!("shown     {}", caller["credential"].as_str().unwrap())), "{explained}");
@@ -225,7 +225,9 @@ fn auth_changes_with_the_configuration_and_not_to_something_open() {
     world.change_config(|config| config["auth"]["keys"] = json!(false));
     until("keys not to be taken any more", || (gateway.knock(&key).0 == 401).then_some(()));
     world.change_config(|config| config["auth"] = json!({ "mode": "local" }));
-    until("nobody to be asked", || (gateway.modern().begin(1, "tools/list", json!({})).status == 200).then_some(()));
+    until("no credential to be required", || {
+        (gateway.modern().begin(1, "tools/list", json!({})).status == 200).then_some(())
+    });
     drop(gateway);
     world.change_config(|config| {
         config["auth"] = json!({ "mode": "required", "resource": "https://gateway.example/mcp" });
@@ -253,7 +255,7 @@ fn bad_auth() {
     for (heading, auth) in [
         ("no mode", json!({})),
         (
-            "issuers that nobody asks",
+            "issuers that are not used",
             json!({ "mode": "local", "issuers": [{ "issuer": "https://a.example", "tenant": "t" }] }),
         ),
         ("not https", issuer(json!({ "issuer": "http://login.example" }))),

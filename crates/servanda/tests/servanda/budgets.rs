@@ -43,7 +43,7 @@ fn what_is_critical_is_refused_until_a_budget_allows_it() {
     assert!(refused.stderr.contains("dimension: critical"), "{}", refused.stderr);
     assert_eq!(world.effects(), 0);
     let nothing = world.run(&["budgets"]).ended(0);
-    assert!(nothing.stdout.is_empty() && nothing.stderr.contains("nothing was drawn"), "{}", nothing.everything());
+    assert!(nothing.stdout.is_empty() && nothing.stderr.contains("has been used yet"), "{}", nothing.everything());
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn calls_are_listed_newest_first_and_by_every_filter() {
     }
     let none = world.run(&["calls", "--caller", "nobody"]).ended(0);
     assert_eq!(none.stdout, "", "{}", none.stdout);
-    assert!(none.stderr.contains("no recorded call is like that"), "{}", none.stderr);
+    assert!(none.stderr.contains("no recorded call matches"), "{}", none.stderr);
 }
 
 #[test]

@@ -443,7 +443,7 @@ impl TokenServer {
 }
 
 #[test]
-fn t25_tokens_of_authorization_servers_are_repeated_to_nobody() {
+fn t25_tokens_of_authorization_servers_are_never_repeated() {
     let world = World::empty();
     let (echo, tokens) = (Echo::start(&world), TokenServer::start());
     let oauth = json!({

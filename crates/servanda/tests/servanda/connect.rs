@@ -48,7 +48,7 @@ fn what_a_person_sees() {
     let world = shop();
     let before = world.read(".mcp.json");
     let mut page_after = Page::new(&world);
-    page_after.head("nobody to ask");
+    page_after.head("no terminal to ask on");
     page_after.run(&["connect", "claude-code"]).ended(2);
     page_after.head("only to look");
     page_after.run(&["connect", "claude-code", "--dry-run"]).ended(0);
@@ -409,7 +409,7 @@ fn the_record_is_private_and_checked() {
         let connected = world.read(".mcp.json");
         let ran = world.run(&["disconnect", "--yes"]).ended(2);
         assert!(
-            ran.stderr.contains("is not the record it was") && ran.stderr.contains("*.servanda-backup-*"),
+            ran.stderr.contains("is not a valid record") && ran.stderr.contains("*.servanda-backup-*"),
             "{}",
             ran.stderr
         );

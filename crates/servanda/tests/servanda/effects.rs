@@ -95,7 +95,7 @@ fn answering_late() -> World {
 }
 
 #[test]
-fn an_answer_after_the_deadline_settles_what_nobody_knew() {
+fn an_answer_after_the_deadline_settles_an_unknown_outcome() {
     let world = answering_late();
     let gateway = world.serve();
     let agent = gateway.modern();
@@ -106,7 +106,7 @@ fn an_answer_after_the_deadline_settles_what_nobody_knew() {
     let unknown = change().refusal();
     assert_eq!((&unknown["effect"], &unknown["error_code"]), (&json!("unknown"), &json!("TIMEOUT")), "{unknown}");
     let handle = unknown["handle"].as_str().unwrap();
-    assert_eq!(change().refusal()["effect"], "unknown", "nobody knows, so it is not sent again");
+    assert_eq!(change().refusal()["effect"], "unknown", "the outcome is unknown, so it is not sent again");
     world.write("answer", "");
     let show = || world.run(&["effects", "show", handle]).ended(0).stdout;
     let shown = until("the answer to settle it", || Some(show()).filter(|shown| shown.contains("state     completed")));

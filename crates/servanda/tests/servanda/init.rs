@@ -258,7 +258,11 @@ fn commands_of_a_foreign_file_are_shown_and_asked_for() {
     world.write(".mcp.json", &servers.to_string());
     let ran = world.run(&["init"]).ended(2);
     assert!(ran.stderr.contains("evil: sh -c 'touch ") && ran.stderr.contains("with TOKEN=${TOKEN}"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("nobody to ask") && ran.stderr.contains("servanda init --yes"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("no terminal to ask on") && ran.stderr.contains("servanda init --yes"),
+        "{}",
+        ran.stderr
+    );
     assert!(!ran.everything().contains("hunter2"), "{}", ran.everything());
     let declined = world.run_on_terminal(&["init"], "n\n").ended(1);
     assert!(declined.stderr.contains("start 1 command? [y/N]"), "{}", declined.stderr);

@@ -16,7 +16,7 @@ fn closed_port() -> u16 {
 }
 
 #[test]
-fn a_tool_that_asks_for_an_approval_is_always_refused_and_everybody_says_so() {
+fn a_tool_that_asks_for_an_approval_is_always_refused_and_every_command_says_so() {
     let world = World::company([pay_invoice().confirmed(), get_invoice()]).unpinned();
     let checked = world.run(&["check"]).ended(0);
     assert!(
@@ -105,7 +105,7 @@ fn check_as_json_has_every_note_of_the_text() {
         .map(|line| line.strip_prefix("note: ").unwrap_or(line))
         .collect();
     assert_eq!(notes, told);
-    for part in ["decides nothing", "always refused", "nothing is pinned", "without a person's approval"] {
+    for part in ["is not enforced", "always refused", "nothing is pinned", "without a person's approval"] {
         assert!(notes.iter().any(|note| note.contains(part)), "{part}: {notes:?}");
     }
 }

@@ -202,7 +202,7 @@ fn models_that_differ_are_reported_as_they_are() {
 }
 
 #[test]
-fn what_is_no_answer_is_an_opinion_of_nobody() {
+fn an_invalid_answer_is_no_opinion() {
     let (world, provider) = (World::empty(), Provider::start());
     let names = ["look", "nonsense", "busy", "unwilling", "broken", "plain", "refusing", "endless", "elsewhere"];
     let models = names.map(|model| provider.model(model));

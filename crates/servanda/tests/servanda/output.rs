@@ -105,7 +105,7 @@ fn a_reader_that_goes_away_is_no_failure() {
 
 /// If stderr is closed, the data are still written.
 #[test]
-fn a_closed_stderr_stops_nobody() {
+fn a_closed_stderr_stops_no_command() {
     let world = World::company([get_invoice()]);
     let mut command = world.command(&["call", "company__get_invoice", r#"{"invoice_id":"inv_1001"}"#]);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

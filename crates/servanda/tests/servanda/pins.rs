@@ -269,7 +269,7 @@ fn a_lock_file_that_breaks_changes_nothing() {
     agent.call(FORECAST, city()).success();
     let text = world.read("servanda.lock");
     world.write("servanda.lock", "servanda_lock: [");
-    until("the gateway to notice", || gateway.said().contains("what was agreed to before holds").then_some(()));
+    until("the gateway to notice", || gateway.said().contains("the earlier pins stay in force").then_some(()));
     std::fs::remove_file(world.path("servanda.lock")).unwrap();
     until("the gateway to notice", || gateway.said().contains("is gone").then_some(()));
     world.offer(&poisoned());
@@ -297,7 +297,7 @@ fn tools_without_a_pin() {
     assert_eq!(gateway.modern().tools(), [FORECAST]);
     drop(gateway);
     let ran = world.run(&["check"]).ended(0);
-    assert!(ran.stderr.contains("nobody has agreed to it: weather.end, weather.lookup"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("it is not pinned: weather.end, weather.lookup"), "{}", ran.stderr);
 
     // With a lock file, a tool without a pin is held back.
     let held = world.call(LOOKUP, r#"{"city":"Rome"}"#).ended(3);

@@ -82,7 +82,7 @@ fn what_policies_say_to_calls_and_of_them() {
     page.head("arguments are not on record");
     page.run(&["policy", "explain", &refused]).ended(0);
     page.run(&["policy", "explain", &read]).ended(0);
-    page.head("an effect keeps them while nobody knows its end");
+    page.head("an effect keeps them while its outcome is unknown");
     let slow = ["call", "company__misbehave_slow", r#"{"milliseconds":20000}"#, "--timeout-ms", "3000"];
     let unknown = world.run(&slow).ended(4).call_id();
     page.run(&["policy", "explain", &unknown]).ended(0);
@@ -91,7 +91,7 @@ fn what_policies_say_to_calls_and_of_them() {
     assert_eq!((effect_of(&again), effect_of(&again).is_string()), (effect_of(&unknown), true));
     page.head("but only for the call that it is of");
     page.run(&["policy", "explain", &again]).ended(0);
-    page.head("or somebody has them");
+    page.head("or a person gives them");
     world.write("args.json", MUCH);
     page.run(&["policy", "explain", &refused, "--arguments", "args.json"]).ended(0);
     let other = world.run_with_input(&["policy", "explain", &refused, "--arguments", "-"], LITTLE).ended(0);
@@ -173,7 +173,7 @@ fn policies_in_shadow_are_told_of_and_decide_nothing() {
     let shadow = json!({ "would_have": "refused", "cause": "forbidden", "by": ["nobody-pays"] });
     assert_eq!(record["policy"]["shadow"], shadow);
     let mut gateway = world.serve();
-    assert!(gateway.said().contains("`shadow`: what you wrote (1 policy) decides nothing"), "{}", gateway.said());
+    assert!(gateway.said().contains("`shadow`: what you wrote (1 policy) is not enforced"), "{}", gateway.said());
     assert_eq!(gateway.modern().tools().len(), 4, "nothing is hidden by what is only tried out");
     gateway.terminate();
     assert_eq!(gateway.wait(), Some(0));
@@ -194,7 +194,7 @@ fn a_running_gateway_takes_other_policies_and_keeps_the_good_ones() {
     );
     until("the policy to be told of", || gateway.said().contains("1 policy new (nobody-pays)").then_some(()));
     world.write("policies/pay.cedar", "permit (principal, action, resource) when { resource.colour == 1 };");
-    until("the mistake to be told", || gateway.said().contains("the one before holds").then_some(()));
+    until("the mistake to be told", || gateway.said().contains("the earlier one stays in force").then_some(()));
     assert!(gateway.said().contains("policies/pay.cedar:1:"), "{}", gateway.said());
     assert_eq!(agent.tools().len(), 3);
     std::fs::remove_file(world.path("policies/pay.cedar")).unwrap();

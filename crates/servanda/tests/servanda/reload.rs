@@ -55,13 +55,13 @@ fn a_mistake_changes_nothing() {
     let agent = gateway.modern();
     let good = world.read("servanda.yaml");
     world.write("servanda.yaml", "servanda: 1\nupstream: {}\n");
-    until("the mistake to be told", || gateway.said().contains("the one before holds").then_some(()));
+    until("the mistake to be told", || gateway.said().contains("the earlier one stays in force").then_some(()));
     agent.call("company__count_effects", json!({})).success();
 
     world.write("servanda.yaml", &good);
     world.write("contracts/broken.yaml", "nonsense: true\n");
     until("the second mistake to be told", || {
-        (gateway.said().matches("the one before holds").count() == 2).then_some(())
+        (gateway.said().matches("the earlier one stays in force").count() == 2).then_some(())
     });
     assert_eq!(agent.tools(), ["company__count_effects"]);
 
@@ -81,7 +81,7 @@ fn a_contract_in_a_folder_is_noticed() {
     assert_eq!(agent.tools(), ["company__count_effects"]);
     // Written in place: the folder itself is unchanged.
     world.write(&file, "nonsense: true\n");
-    until("the mistake to be told", || gateway.said().contains("the one before holds").then_some(()));
+    until("the mistake to be told", || gateway.said().contains("the earlier one stays in force").then_some(()));
 }
 
 /// Pins hold until the gateway ends, whatever else changes.
@@ -101,5 +101,5 @@ fn a_lock_that_is_gone_takes_nothing_back() {
     until("the changed configuration to be used", || (agent.tools() == ["weather__end"]).then_some(()));
     agent.call("weather__forecast", city).refusal();
     assert_eq!(world.performed("forecast"), 0);
-    assert!(gateway.said().contains("is gone; what it said holds"), "{}", gateway.said());
+    assert!(gateway.said().contains("is gone; its pins stay in force"), "{}", gateway.said());
 }

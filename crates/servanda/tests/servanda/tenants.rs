@@ -291,7 +291,7 @@ fn long_work(tenancy: &Tenancy) {
     }
     let fetch = |side: &Side, id: &str| side.modern.call("servanda__result", json!({ "handle": id }));
     assert_eq!(told(&fetch(theirs, &id), &id), told(&fetch(theirs, NO_HANDLE), NO_HANDLE));
-    assert!(fetch(ours, &id).raw.contains("still goes on"), "its owner is told of it, and nobody cancelled it");
+    assert!(fetch(ours, &id).raw.contains("still goes on"), "its owner is told of it, and it was not cancelled");
     release(tenancy, &id);
     assert!(fetch(ours, &id).raw.contains("at last"));
     assert_eq!(told(&fetch(theirs, &id), &id), told(&fetch(theirs, NO_HANDLE), NO_HANDLE), "nor when it has ended");

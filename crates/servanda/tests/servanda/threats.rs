@@ -40,7 +40,7 @@ fn t8_wrong_audience_and_foreign_issuer_are_401() {
     for audience in [json!("https://other.example/mcp"), json!(resource.replace("/mcp", "")), json!([]), json!(null)] {
         turned_away(&gateway, &issuer.token(&resource, &json!({ "aud": audience })), &format!("audience {audience}"));
     }
-    turned_away(&gateway, &foreign.token(&resource, &json!({})), "an issuer nobody configured");
+    turned_away(&gateway, &foreign.token(&resource, &json!({})), "an issuer that is not configured");
     let slash = json!({ "iss": format!("{}/", issuer.url) });
     turned_away(&gateway, &issuer.token(&resource, &slash), "an issuer that is almost one");
     let claims = foreign.claims(&resource, &json!({ "iss": issuer.url }));
@@ -172,7 +172,7 @@ fn end_of(gateway: &Gateway, credential: &str) -> u64 {
 
 /// A removed right cannot be added back by the holder of the credential, nor requested.
 #[test]
-fn t9_nobody_takes_a_narrowing_back_out() {
+fn t9_a_narrowing_cannot_be_removed() {
     let world = World::guarded(&[]);
     let gateway = world.serve();
     let (key, _) = world.key("acme", "ada", &[READ], &[]);
@@ -217,7 +217,7 @@ fn t10_stolen_bearer_ends_soon_and_can_be_taken_back() {
     let lasts_ms = |made: &Value| made["rights"]["expires_at"].as_u64().unwrap() - now_ms();
     assert!(lasts_ms(&made) <= 86_400_000);
     let short = world.delegated(&key, &["--agent", "one"]);
-    assert!(lasts_ms(&short) <= 3_600_000, "an hour if nobody says");
+    assert!(lasts_ms(&short) <= 3_600_000, "an hour by default");
     let never = world.run_with_env(&["delegate", "--agent", "one", "--ttl", "0h"], &[("SERVANDA_CREDENTIAL", &key)]);
     never.ended(2);
     assert_eq!(gateway.knock(stolen).0, 200);
@@ -384,7 +384,7 @@ fn t22_handles_tickets_tasks_of_others() {
         assert_eq!(hijacked.status, 404);
     }
     narrower_credentials(&world, &gateway, &handle, &made_up);
-    assert!(fetch(&owner, &handle).raw.contains("still goes on"), "and nobody cancelled it");
+    assert!(fetch(&owner, &handle).raw.contains("still goes on"), "and it was not cancelled");
     // Cancelled by its owner, so that the world can end.
     session.ask("tasks/cancel", json!({ "taskId": handle }));
 }

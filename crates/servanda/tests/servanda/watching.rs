@@ -26,7 +26,7 @@ done
 "#;
 
 #[test]
-fn only_a_tool_that_nobody_is_offered_is_told() {
+fn only_a_tool_that_no_client_is_offered_is_reported() {
     let world = World::empty();
     let server = json!({ "command": "sh", "args": ["-c", CHOOSY, world.path("choosy")] });
     world.configure(&json!({ "company": server }));

@@ -152,7 +152,7 @@ fn what_a_killed_gateway_left_is_found_again_or_honestly_unknown() {
     let found = last_of(&legacy, "tasks/result", json!({ "taskId": keyed }));
     assert_eq!(found.success()["_meta"]["io.modelcontextprotocol/related-task"], json!({ "taskId": keyed }));
     assert_eq!(legacy.ask("tasks/get", json!({ "taskId": keyed })).result()["status"], "completed");
-    let refusal = until("nobody to know", || {
+    let refusal = until("the outcome to be unknown", || {
         let refusal = fetch(&plain, &handle, 0).refusal();
         (!refusal["message"].as_str().unwrap().contains("still goes on")).then_some(refusal)
     });

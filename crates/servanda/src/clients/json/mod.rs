@@ -100,7 +100,7 @@ pub(crate) fn parse(text: &str) -> Result<JsoncNode, JsoncError> {
     let root = reader.value(0)?;
     reader.skip()?;
     if reader.peek().is_some() {
-        return Err(reader.wrong("something stands behind the end"));
+        return Err(reader.wrong("there is text after the end"));
     }
     Ok(root)
 }
@@ -183,7 +183,7 @@ impl<'a> JsoncReader<'a> {
             }
             let start = self.position;
             if self.peek() != Some('"') {
-                return Err(self.wrong("a name in quotes, or `}`, should stand here"));
+                return Err(self.wrong("expected a name in quotes, or `}`"));
             }
             let key = self.string()?;
             if !keys.insert(key.clone()) {
@@ -192,7 +192,7 @@ impl<'a> JsoncReader<'a> {
             }
             self.skip()?;
             if !self.take(':') {
-                return Err(self.wrong("`:` should stand here"));
+                return Err(self.wrong("expected `:`"));
             }
             self.skip()?;
             let value = self.value(depth + 1)?;
@@ -202,7 +202,7 @@ impl<'a> JsoncReader<'a> {
             if comma.is_some() {
                 self.take(',');
             } else if self.peek() != Some('}') {
-                return Err(self.wrong("`,` or `}` should stand here"));
+                return Err(self.wrong("expected `,` or `}`"));
             }
         }
     }
@@ -218,7 +218,7 @@ impl<'a> JsoncReader<'a> {
             items.push(self.value(depth + 1)?);
             self.skip()?;
             if !self.take(',') && self.peek() != Some(']') {
-                return Err(self.wrong("`,` or `]` should stand here"));
+                return Err(self.wrong("expected `,` or `]`"));
             }
         }
     }
@@ -244,8 +244,8 @@ impl<'a> JsoncReader<'a> {
         let end = rest
             .find(|character: char| !character.is_ascii_alphanumeric() && !"+-.".contains(character))
             .unwrap_or(rest.len());
-        let value = serde_json::from_str(rest.get(..end).unwrap_or_default())
-            .map_err(|_| self.wrong("a value should stand here"))?;
+        let value =
+            serde_json::from_str(rest.get(..end).unwrap_or_default()).map_err(|_| self.wrong("expected a value"))?;
         self.position += end;
         Ok(JsoncShape::Scalar(value))
     }

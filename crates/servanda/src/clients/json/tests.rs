@@ -37,10 +37,10 @@ fn what_is_wrong_is_named_with_its_line() {
     let deep = "[".repeat(200);
     let cases = [
         ("", "line 1, column 1: a value is missing"),
-        ("{\n  \"a\": 1\n  \"b\": 2\n}", "line 3, column 3: `,` or `}` should stand here"),
-        ("{\n  a: 1}", "line 2, column 3: a name in quotes, or `}`, should stand here"),
-        ("{\"a\" 1}", "line 1, column 6: `:` should stand here"),
-        ("{\"é\": tru}", "line 1, column 7: a value should stand here"),
+        ("{\n  \"a\": 1\n  \"b\": 2\n}", "line 3, column 3: expected `,` or `}`"),
+        ("{\n  a: 1}", "line 2, column 3: expected a name in quotes, or `}`"),
+        ("{\"a\" 1}", "line 1, column 6: expected `:`"),
+        ("{\"é\": tru}", "line 1, column 7: expected a value"),
         ("{\"a\": 1, \"a\": 2}", "line 1, column 10: `a` stands there twice"),
         ("{\"a\": \"x}", "line 1, column 7: this text has no closing quote"),
         (
@@ -51,9 +51,9 @@ fn what_is_wrong_is_named_with_its_line() {
             "{\"a\": \"x\ny\"}",
             "line 1, column 7: this text has an escape or a control character that JSON does not allow",
         ),
-        ("{} {}", "line 1, column 4: something stands behind the end"),
+        ("{} {}", "line 1, column 4: there is text after the end"),
         ("{ /* ", "line 1, column 3: this comment has no end"),
-        ("[1 2]", "line 1, column 4: `,` or `]` should stand here"),
+        ("[1 2]", "line 1, column 4: expected `,` or `]`"),
         (&deep, "line 1, column 130: more than 128 arrays and objects inside each other"),
     ];
     for (text, expected) in cases {

@@ -63,12 +63,12 @@ pub(crate) async fn run(config: &Path, args: &BudgetsArgs, screen: Screen) -> Re
     }
     if shown.accounts.is_empty() {
         let whose = args.tenant.as_ref().map_or_else(String::new, |tenant| format!(" of tenant `{tenant}`"));
-        screen.say(format_args!("nothing was drawn on any budget{whose} yet"));
+        screen.say(format_args!("no budget{whose} has been used yet"));
         screen.hint(allowed(&loaded));
         return Ok(());
     }
     screen.data(page::page(&shown, SystemClock.now()))?;
-    screen.say(format_args!("accounts that nobody has drawn on are not shown; {}", allowed(&loaded)));
+    screen.say(format_args!("unused accounts are not shown; {}", allowed(&loaded)));
     Ok(())
 }
 

@@ -11,7 +11,7 @@ pub(super) fn page(shown: &BudgetReport, now: Timestamp) -> String {
     let mut parts = vec![accounts(&shown.accounts)];
     if !shown.reservations.is_empty() {
         parts.push(format!(
-            "\nkept back for calls that are not over, or of which nobody knows\n{}",
+            "\nreserved for calls that are running, or whose outcome is unknown\n{}",
             holds(&shown.reservations, now)
         ));
     }

@@ -41,7 +41,7 @@ pub(crate) async fn run(config: &Path, args: &CallsArgs, screen: Screen) -> Resu
     }
     show(&found, screen)?;
     if !screen.json && found.calls.is_empty() {
-        screen.say("no recorded call is like that");
+        screen.say("no recorded call matches");
     }
     Ok(())
 }

@@ -37,7 +37,7 @@ pub(super) fn run(
     let asked = args.replace || args.yes || args.dry_run || args.stdio || args.http || args.name.is_some();
     if asked {
         return Err(CommandFailure::bad_input("which client is to be connected?")
-            .hint("`servanda connect` lists them; `servanda connect --file PATH` takes any other one's file"));
+            .hint("`servanda connect` lists them; `servanda connect --file PATH` connects any other client's file"));
     }
     let loaded = LoadedConfig::read(config);
     let gateway = loaded.as_ref().ok().map(super::gateway).transpose()?;

@@ -123,7 +123,7 @@ fn checked_name(name: Option<&str>) -> Result<Option<&str>, CommandFailure> {
     };
     match name {
         Some(name) if !plain(name) => {
-            Err(CommandFailure::bad_input(format!("`{name}` is not a name every client takes"))
+            Err(CommandFailure::bad_input(format!("`{name}` is not a name that every client accepts"))
                 .hint(format!("letters, digits, - and _, at most {NAME_CHARS_MAX} of them")))
         }
         name => Ok(name),

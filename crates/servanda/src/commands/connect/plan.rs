@@ -270,6 +270,6 @@ fn note_needed(request: &ConnectRequest<'_>, door: Door, env: &BTreeMap<String, 
     notes.push(format!("the gateway needs {}: set it {place}", needed.join(", ")));
     let lost: Vec<_> = needed.iter().filter(|name| env.contains_key(*name)).map(String::as_str).collect();
     if !lost.is_empty() {
-        notes.push(format!("the value of {} will stand in the backup only", lost.join(", ")));
+        notes.push(format!("the value of {} will be in the backup only", lost.join(", ")));
     }
 }

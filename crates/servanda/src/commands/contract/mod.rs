@@ -75,7 +75,7 @@ pub(crate) fn named(loaded: &LoadedConfig, tool: &str) -> Result<LocatedContract
 /// The error for an unknown name, with similar names.
 fn unnamed(tool: &str, known: &[(String, String)]) -> CommandFailure {
     let known = known.iter().map(|(name, own)| (name.as_str(), own.as_str()));
-    CommandFailure::bad_input(format!("there is no contract of a tool `{tool}`")).hint(next_step::nearest(tool, known))
+    CommandFailure::bad_input(format!("there is no contract for a tool `{tool}`")).hint(next_step::nearest(tool, known))
 }
 
 /// The tool's exposed name, if it was never renamed.

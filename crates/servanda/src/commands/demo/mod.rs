@@ -33,7 +33,7 @@ pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), CommandFa
     let wanted = parse_listen(&args.listen)?;
     if !wanted.ip().is_loopback() {
         return Err(CommandFailure::bad_input(format!(
-            "`{wanted}` is not a loopback address, and the demo asks nobody who they are"
+            "`{wanted}` is not a loopback address, and the demo asks callers for no credential"
         ))
         .hint("listen on 127.0.0.1 or [::1]"));
     }

@@ -54,7 +54,7 @@ pub(super) async fn look(id: &str, upstream: &Upstream, catalog: &Catalog, findi
                 continue;
             }
             match ask(upstream, &contract.binding.tool, &argument.place, statements).await {
-                Some(true) => findings.bad(what, "its login may write: gate 6 is the only wall", SETUP),
+                Some(true) => findings.bad(what, "its login may write: gate 6 is the only protection", SETUP),
                 Some(false) => findings.good(what, "its login cannot write"),
                 None => findings.note(what, "it did not say what its login may do", SETUP),
             }

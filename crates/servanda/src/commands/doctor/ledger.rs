@@ -71,7 +71,7 @@ fn look_at_lost_time(adoptions: &[Adoption], findings: &mut DoctorFindings) {
         findings.note(
             "lost time",
             format!("the ledger lacks {from} to {until}: keys of class N that it does not know are not sent"),
-            "when the keys of that time are looked after, `servanda ledger settle-lost --evidence TEXT` ends it",
+            "when the keys of that time are dealt with, `servanda ledger settle-lost --evidence TEXT` ends it",
         );
     }
 }
@@ -84,7 +84,7 @@ async fn look_at_unknown(ledger: &Ledger, findings: &mut DoctorFindings) {
         let more = if unknown.len() >= UNKNOWN_MAX as usize { " and more" } else { "" };
         findings.note(
             "effects",
-            format!("of {}{more} nobody knows how they ended", count(unknown.len(), "effect")),
+            format!("the outcome of {}{more} is unknown", count(unknown.len(), "effect")),
             "`servanda effects --state outcome_unknown` lists them, and `servanda effects show HANDLE` says how to settle one",
         );
     }

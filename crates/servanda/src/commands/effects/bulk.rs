@@ -183,7 +183,7 @@ async fn agree(consent: BulkConsent, report: &BulkSettleReport<'_>, screen: Scre
 
 pub(super) fn preview(report: &BulkSettleReport<'_>) -> String {
     if report.effects.is_empty() {
-        return "there is no such effect whose end nobody knows".to_owned();
+        return "no effect with an unknown outcome matches".to_owned();
     }
     let mut shown = table(&["handle", "class", "tool", "upstream", "of", "begun"]);
     for meant in report.effects.iter().take(LISTED_MAX) {

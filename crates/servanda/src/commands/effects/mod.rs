@@ -146,7 +146,7 @@ fn requested_action(args: &EffectsArgs) -> Result<EffectsAction<'_>, CommandFail
     })
 }
 
-const NEEDS_EVIDENCE: &str = "say what you know it from: --evidence \"bank statement of 15 November\"";
+const NEEDS_EVIDENCE: &str = "say how you know it: --evidence \"bank statement of 15 November\"";
 
 async fn list(effects: &dyn EffectStore, query: EffectQuery, screen: Screen) -> Result<(), CommandFailure> {
     let found = effects.list(query).await.map_err(store_unavailable)?;
@@ -161,7 +161,7 @@ async fn list(effects: &dyn EffectStore, query: EffectQuery, screen: Screen) -> 
     let unknown = found.iter().find(|effect| effect.state == EffectState::OutcomeUnknown);
     match unknown {
         Some(effect) => screen.hint(format_args!(
-            "nobody knows how some ended: servanda effects show {}; many at once: servanda effects settle --filter …",
+            "some outcomes are unknown: servanda effects show {}; many at once: servanda effects settle --filter …",
             effect.id
         )),
         None => screen.hint("servanda effects show HANDLE"),
@@ -232,7 +232,7 @@ fn not_unknown(effect: &Effect) -> CommandFailure {
         EffectState::FailedFinal => "it failed for good: there is nothing to settle; a new attempt needs a new key",
         EffectState::FailedRetryable => "it never ran: make the call again with the same key",
         EffectState::Expired => "its time is over: only that the key was used is still known",
-        EffectState::OutcomeUnknown => "somebody changed it at the same moment: try again",
+        EffectState::OutcomeUnknown => "it was changed at the same moment: try again",
     };
     CommandFailure::refused(format!(
         "{} is {}, and only what is outcome_unknown can be settled",
@@ -245,7 +245,7 @@ fn not_unknown(effect: &Effect) -> CommandFailure {
 fn after(settled: &Effect) -> String {
     match settled.state {
         EffectState::FailedRetryable => "the same call with the same key may be made again".to_owned(),
-        _ => format!("whoever makes the call again is told so; servanda explain {}", settled.call_id),
+        _ => format!("a caller that repeats the call is told so; servanda explain {}", settled.call_id),
     }
 }
 

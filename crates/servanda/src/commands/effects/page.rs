@@ -49,14 +49,16 @@ pub(super) fn page(effect: &Effect, progress: Option<&WorkProgress>, look_up: Op
     }
     line("call", format!("{}: servanda explain {}", effect.call_id, effect.call_id));
     line("sent", sent(effect));
-    line("operation", format!("{}, the key that the upstream is given where it takes one", order.upstream_key));
+    line("operation", format!("{}, the key that is sent to the upstream if it accepts one", order.upstream_key));
     if let Some(look_up) = look_up {
         line("arguments", arguments(look_up));
     }
     if let Some(awaits) = &effect.awaits {
         let what = match awaits {
             EffectWaitReason::Input(_) => "input that the upstream asked for".to_owned(),
-            EffectWaitReason::Task(id) if id == effect.id.as_str() => "what its upstream works on by itself".to_owned(),
+            EffectWaitReason::Task(id) if id == effect.id.as_str() => {
+                "work that its upstream continues by itself".to_owned()
+            }
             EffectWaitReason::Task(id) => format!("the task {id}"),
         };
         line("waits for", format!("{what}, until {}", at(effect.overdue_at_ms)));
@@ -126,15 +128,15 @@ fn state(effect: &Effect) -> String {
 
 fn meaning(effect: &Effect) -> &'static str {
     match effect.state {
-        EffectState::Claimed => "somebody is about to do it; nothing was sent",
-        EffectState::Dispatching => "bytes may have left; nobody has said yet how it ended",
+        EffectState::Claimed => "it is about to be sent; nothing was sent yet",
+        EffectState::Dispatching => "it may have been sent; how it ended is not known yet",
         EffectState::Completed => "it is done",
         EffectState::FailedFinal => "it failed, and the failure is the answer",
         EffectState::FailedRetryable => "it never ran; it may be tried again",
         EffectState::OutcomeUnknown if effect.is_from_lost_window() => {
             "its key may have been used in a time that the ledger has lost; it is not sent"
         }
-        EffectState::OutcomeUnknown => "it was sent and nobody knows; it is not sent again",
+        EffectState::OutcomeUnknown => "it was sent, and how it ended is unknown; it is not sent again",
         EffectState::Compensated => "it was done and then undone",
         EffectState::Expired => "the key was used once and is never used again",
     }

@@ -125,7 +125,7 @@ async fn what_contradicts_the_ledger_is_shown() {
 }
 
 #[tokio::test]
-async fn only_what_nobody_knows_is_settled_and_only_with_evidence() {
+async fn only_an_unknown_outcome_is_settled_and_only_with_evidence() {
     let effects = bank().await;
     let telling = nobody();
     let settled = |handle: &'static str, evidence: &'static str| {

@@ -31,7 +31,7 @@ const UNKNOWN_NEXT: &str =
 /// For a record whose end is in a later call or in a task.
 const INPUT_NEXT: &str =
     "  why       the upstream asked for input first; a later call that continues this one says how it went on";
-const TASK_NEXT: &str = "  why       the upstream works on it as a task; nobody has learned yet how the task ended";
+const TASK_NEXT: &str = "  why       the upstream works on it as a task; how the task ended is not known yet";
 
 pub(crate) async fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Result<(), CommandFailure> {
     let loaded = LoadedConfig::read(config)?;
@@ -169,7 +169,7 @@ fn authority(caller: &Caller) -> Vec<String> {
     let mut lines = Vec::new();
     for (number, actor) in caller.actors.iter().enumerate() {
         let title = if number == 0 { "acting" } else { "" };
-        let word = if actor.proven { "proven" } else { "by its holder's word" };
+        let word = if actor.proven { "proven" } else { "as its holder claims" };
         lines.push(format!("  {title:<9} {} ({word})", actor.name));
     }
     if let Some(credential) = &caller.credential {
@@ -186,7 +186,7 @@ fn conversation(record: &CallRecord) -> Vec<String> {
     let mut lines = Vec::new();
     match (&record.continues, record.caller.client.as_deref()) {
         (Some(first), Some("servanda recovery")) => {
-            lines.push(format!("  recovers  {first}: nobody looked after it any more"));
+            lines.push(format!("  recovers  {first}, whose gateway no longer looked after it"));
         }
         (Some(first), Some(LATE_ANSWER_CLIENT)) => {
             lines.push(format!("  settles   {first}: this is its answer, which came after its deadline"));

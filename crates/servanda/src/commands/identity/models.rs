@@ -121,7 +121,7 @@ impl PanelModel {
                 Err(ModelAttemptError::Busy { status, retry_after_ms }) => {
                     let wait_ms = retry_after_ms.unwrap_or(RETRY_MS.saturating_mul(1 << tried.min(16)));
                     if wait_ms > limits.retry_wait_ms_max {
-                        return unanswered(format!("status {status}, and it wants to be left alone for {wait_ms} ms"));
+                        return unanswered(format!("status {status}, and it asks to wait {wait_ms} ms"));
                     }
                     tried += 1;
                     tokio::time::sleep(Duration::from_millis(wait_ms)).await;

@@ -134,7 +134,7 @@ fn judged(body: &[u8]) -> Result<OpinionWords, &'static str> {
     let content = content.ok_or("the answer has no message")?;
     let document = strict::decode(content.as_bytes(), OPINION_LIMITS).map_err(|_| "the message is not strict JSON")?;
     let judged: OpinionWords =
-        serde_json::from_value(document).map_err(|_| "the message has not exactly the words asked for")?;
+        serde_json::from_value(document).map_err(|_| "the message does not have exactly the words asked for")?;
     let looks = matches!(judged.action, Action::Read | Action::Search);
     if looks != (judged.mutability == Mutability::Pure) {
         return Err("mutability and action contradict each other");

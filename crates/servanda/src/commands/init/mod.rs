@@ -270,7 +270,7 @@ fn write_contracts(
     for definition in &inventory.definitions {
         let tool = loaded.config.tool_name(upstream, &definition.name);
         if names::is_reserved(&tool) {
-            decisions.push(left_out(tool, "names like this are the gateway's own".to_owned()));
+            decisions.push(left_out(tool, "names like this are reserved for the gateway".to_owned()));
             continue;
         }
         let inferred = infer(upstream, definition).map_err(|error| error.to_string());

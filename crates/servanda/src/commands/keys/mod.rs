@@ -65,9 +65,8 @@ pub(crate) fn tell_revoked(key: &StoredKey, screen: Screen) -> Result<(), Comman
         return screen.json(&page::report(key, SystemClock.now()));
     }
     screen.page(format_args!("key:{} of {}/{} is revoked", key.id, key.tenant, key.principal))?;
-    screen.say(
-        "it lets nobody in from now on, nor does anything that was delegated from it; calls that wait are not sent",
-    );
+    screen
+        .say("it is not accepted from now on, nor is anything that was delegated from it; waiting calls are not sent");
     Ok(())
 }
 
@@ -102,7 +101,7 @@ async fn create(loaded: &LoadedConfig, args: &KeyCreateArgs, screen: Screen) -> 
         screen.say(format_args!("note: {remark}"));
     }
     if loaded.config.auth.mode == AuthMode::Local {
-        screen.say("note: `auth.mode` is `local`, so that nobody is asked for a key yet");
+        screen.say("note: `auth.mode` is `local`, so callers are not asked for a key yet");
     }
     screen.hint(format_args!(
         "send it as `Authorization: Bearer <key>`; try it with `servanda call TOOL '{{...}}' --as {}`",

@@ -87,7 +87,7 @@ fn adopted(accepted: &LedgerRestoration, screen: Screen) -> Result<(), CommandFa
         return screen.page("the ledger is the one that is known and lacks nothing that was acknowledged");
     };
     screen.page(page::adoption(adoption))?;
-    screen.hint("`servanda effects --state outcome_unknown` lists the calls that were stopped; when the lost time is looked after, `servanda ledger settle-lost --evidence TEXT` ends it");
+    screen.hint("`servanda effects --state outcome_unknown` lists the calls that were stopped; when the lost time is dealt with, `servanda ledger settle-lost --evidence TEXT` ends it");
     Ok(())
 }
 

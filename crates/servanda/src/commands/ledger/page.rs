@@ -60,7 +60,7 @@ pub(super) fn status(place: &LedgerPlace, status: &LedgerStatus) -> String {
 
 pub(super) fn adoption(adoption: &Adoption) -> String {
     let Adoption { adopted_ms, adopted_by, evidence, found, lost_from_ms, in_force_until_ms, ledger_id, .. } = adoption;
-    let begins = if adoption.found_id.is_none() { "; nothing could be read, so that it begins empty" } else { "" };
+    let begins = if adoption.found_id.is_none() { "; nothing could be read, so it begins empty" } else { "" };
     let mut page = format!(
         "accepted {} by {adopted_by}: {evidence}\nwhat was found: {found}\nit is ledger {ledger_id} now{begins}\n\
          the time from {} to {} is lost: a key of class N that the ledger does not know is unknown until {}",

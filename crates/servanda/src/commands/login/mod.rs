@@ -41,7 +41,7 @@ pub(crate) async fn login(config: &Path, args: &LoginArgs, screen: Screen) -> Re
     let loaded = LoadedConfig::read(config)?;
     let oauth = configured(&loaded, &args.upstream)?;
     if oauth.flow != OauthFlow::User {
-        return Err(CommandFailure::bad_input(format!("nobody has to agree to the use of `{}`", args.upstream))
+        return Err(CommandFailure::bad_input(format!("`{}` needs no login", args.upstream))
             .hint("its `credential` has another flow than `user`"));
     }
     let whose = login_key(&args.upstream, args.user.as_ref());
@@ -100,7 +100,7 @@ pub(crate) async fn list(config: &Path, screen: Screen) -> Result<(), CommandFai
         return screen.json(&all);
     }
     if found.is_empty() {
-        screen.say("nobody has agreed to the use of an upstream yet");
+        screen.say("no user is logged in at an upstream yet");
         if let Some(id) = loaded.config.upstreams.iter().find_map(|(id, one)| one.oauth().map(|_| id)) {
             screen.hint(format_args!("servanda login {id}"));
         }
@@ -191,7 +191,7 @@ async fn probe_demand(loaded: &LoadedConfig, id: &str, screen: Screen) -> Result
         wiring::notebook_for_command(loaded)?,
         vec![probe.clone()],
     );
-    let waiting = screen.wait(format!("asking `{id}` what it wants"));
+    let waiting = screen.wait(format!("asking `{id}` which login it needs"));
     let asked =
         tokio::time::timeout(Duration::from_millis(PROBE_MS_MAX), upstream.tools(&UpstreamRequester::gateway())).await;
     upstream.shutdown().await;
@@ -199,7 +199,7 @@ async fn probe_demand(loaded: &LoadedConfig, id: &str, screen: Screen) -> Result
     match (probe.demand(), asked) {
         (Some(heard), _) => Ok(Some(heard)),
         (None, Ok(Ok(_))) => {
-            screen.say(format_args!("note: `{id}` lets everybody in; a login may not be needed"));
+            screen.say(format_args!("note: `{id}` accepts requests without a credential; a login may not be needed"));
             Ok(None)
         }
         (None, Ok(Err(error))) => {

@@ -113,7 +113,7 @@ fn present(
         Ok(Some(recalled)) => recalled,
         Ok(None) => {
             return CurrentPolicyDecision::NotAsked(
-                "the call never came to the policies: an earlier stage ended it".to_owned(),
+                "the call never reached the policies: an earlier stage ended it".to_owned(),
             );
         }
         Err(error) => return CurrentPolicyDecision::NotAsked(error.to_string()),
@@ -123,7 +123,7 @@ fn present(
     if !groups_known && !looking.is_empty() {
         let by = looking.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
         return CurrentPolicyDecision::NotAsked(format!(
-            "it is not known: the record has not the caller's groups, and {by} look at them"
+            "it is not known: the record lacks the caller's groups, and {by} look at them"
         ));
     }
     match arguments {
@@ -193,7 +193,7 @@ fn page(
 fn then(authorities: &Authorities, record: &CallRecord) -> Vec<String> {
     let verdict = record.verdicts.iter().rfind(|verdict| verdict.gate == GateName::Policy);
     let Some((verdict, policy)) = verdict.zip(record.policy.as_ref()) else {
-        return vec!["  it never came to the policies".to_owned()];
+        return vec!["  it never reached the policies".to_owned()];
     };
     let word = if verdict.decision == Decision::Passed { "allowed" } else { "refused" };
     let mut lines = vec![format!("  {word} by the policies at {}", record.received_at)];
@@ -244,7 +244,7 @@ fn source(record: &CallRecord, arguments: &ExplainedArguments) -> &'static str {
                 "with the arguments that were given: they are not, byte for byte, the call's own"
             }
         }
-        _ => "with the call's arguments, which its effect keeps because nobody knows its end",
+        _ => "with the call's arguments, which its effect keeps because its outcome is unknown",
     }
 }
 

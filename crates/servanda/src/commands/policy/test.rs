@@ -42,7 +42,7 @@ pub(super) fn run(
     let counted = plural(outcomes.len(), "case", "cases");
     if failed > 0 {
         return Err(CommandFailure::failed(format!("{failed} of {} cases failed", outcomes.len()))
-            .hint("correct the policies or the cases; servanda policy schema has the words"));
+            .hint("correct the policies or the cases; servanda policy schema lists the names"));
     }
     screen.say(format_args!("{counted} as expected"));
     Ok(())

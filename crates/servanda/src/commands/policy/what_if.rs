@@ -177,7 +177,7 @@ fn page(report: &WhatIfReport) -> String {
         line(report.groups_unknown, "not known: it depends on groups, which these records do not have");
     }
     if report.not_asked > 0 {
-        line(report.not_asked, "never came to the policies");
+        line(report.not_asked, "never reached the policies");
     }
     if report.without_contract > 0 {
         line(report.without_contract, "of tools that have no contract any more");

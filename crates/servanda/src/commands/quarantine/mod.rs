@@ -111,8 +111,8 @@ async fn change(
     let named = find(tool.trim(), &catalog(loaded).await?, &known)?;
     let is_held = known.iter().any(|history| history.tool == named.key && history.hold().is_some());
     if !holds && !is_held {
-        return Err(CommandFailure::bad_input(format!("`{}` is not held back by anybody", named.exposed)).hint(
-            "servanda quarantine list shows what is; what a changed definition holds back, `servanda diff` shows",
+        return Err(CommandFailure::bad_input(format!("`{}` is not held back", named.exposed)).hint(
+            "servanda quarantine list shows the tools that are; `servanda diff` shows those with a changed definition",
         ));
     }
     let reason = reason.to_owned();

@@ -83,7 +83,7 @@ fn what(event: &QuarantineEvent) -> String {
             format!("held back by {by}: it says that it only reads, and changed something")
         }
         QuarantineEventKind::Blocked { reason } => format!("held back by {by}: {reason}"),
-        QuarantineEventKind::Released { reason } => format!("let go by {by}: {reason}"),
+        QuarantineEventKind::Released { reason } => format!("released by {by}: {reason}"),
     }
 }
 

@@ -97,7 +97,7 @@ pub(super) async fn run(loaded: &LoadedConfig, screen: Screen) -> Result<(), Com
         return screen.json(&latencies);
     }
     if latencies.is_empty() {
-        screen.say("no recorded call came as far as its server");
+        screen.say("no recorded call reached its server");
         return Ok(());
     }
     let mut shown = table(&["tool", "answered", "p50", "p95", "p99", "timed out", "limit"]);

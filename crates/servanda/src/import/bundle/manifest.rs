@@ -138,7 +138,7 @@ impl Manifest {
             }
         }
         if !env_pass.is_empty() {
-            settings.notes.push(format!("handed on if set: {}", env_pass.join(", ")));
+            settings.notes.push(format!("passed on if set: {}", env_pass.join(", ")));
         }
         let command = settings.program(command);
         Ok(UpstreamConfig { command: Some(command), args, env, env_pass, ..UpstreamConfig::default() })

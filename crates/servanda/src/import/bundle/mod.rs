@@ -68,7 +68,7 @@ pub(super) fn import(source: &ImportSource<'_>, bytes: &[u8], digest: &str) -> R
         if target.exists() {
             if !source.anew {
                 return Err(CommandFailure::bad_input(format!(
-                    "`{}` is there and is of another bundle",
+                    "`{}` exists and belongs to another bundle",
                     target.display()
                 ))
                 .hint("remove it, or unpack this one in its place with `servanda init --force`, which keeps it"));

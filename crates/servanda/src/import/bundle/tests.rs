@@ -102,7 +102,7 @@ fn a_bundle_is_unpacked_and_started_from_there() {
     // Another bundle of the same name and version gets its own folder.
     let other = zip_of(&[("manifest.json", manifest().to_string().as_bytes()), ("server/index.js", b"// other\n")]);
     let error = import(folder.path(), &other, None, false).unwrap_err();
-    assert!(error.contains("is there and is of another bundle"), "{error}");
+    assert!(error.contains("exists and belongs to another bundle"), "{error}");
     assert_eq!(fs::read(unpacked.join("server/index.js")).unwrap(), b"// server\n");
     import(folder.path(), &other, None, true).unwrap();
     assert_eq!(fs::read(unpacked.join("server/index.js")).unwrap(), b"// other\n");
@@ -114,7 +114,7 @@ fn a_wrong_digest_unpacks_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let bytes = bundle(&manifest());
     let error = import(folder.path(), &bytes, Some(&"0".repeat(64)), false).unwrap_err();
-    assert!(error.contains("is not the file that was meant") && error.contains(&sha256(&bytes)), "{error}");
+    assert!(error.contains("is not the expected file") && error.contains(&sha256(&bytes)), "{error}");
     assert!(!folder.path().join(".servanda").exists());
 }
 
@@ -186,7 +186,7 @@ fn settings_are_defaults_references_or_nothing() {
          | env API_KEY=${HELLO_KEY} | env FLAG=false | env MIXED=ab | env P=${HOME}/p | pass OPEN",
             "note: `${user_config.extra}` is optional and was not given; `args` can have it",
             "note: `--extra=${user_config.extra}` is optional and was not given; `args` can have it",
-            "note: handed on if set: OPEN",
+            "note: passed on if set: OPEN",
             "note: set HELLO_KEY (API key) before `servanda serve`: `hello` needs it",
             "note: set HELLO_WHERE (Where) before `servanda serve`: `hello` needs it",
         ],

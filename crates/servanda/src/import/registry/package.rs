@@ -83,7 +83,7 @@ impl RegistryPackage {
             offer.upstream.env.insert(name.clone(), value);
         }
         if !passed.is_empty() {
-            offer.notes.push(format!("handed on if set: {}", passed.join(", ")));
+            offer.notes.push(format!("passed on if set: {}", passed.join(", ")));
         }
         offer.upstream.env_pass = passed;
         Ok(())
