@@ -161,7 +161,7 @@ pub(crate) struct DoctorArgs {
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
     /// What lists or describes the servers: a client's file (`mcpServers`, VS Code's mcp.json, Codex's config.toml), the
-    /// registry's server.json, or an MCPB bundle; .mcp.json if not said.
+    /// registry's server.json, or an MCPB bundle; .mcp.json by default.
     #[arg(long, value_name = "FILE")]
     pub from: Option<PathBuf>,
     /// The SHA-256 that FILE must have, as its author published it.
