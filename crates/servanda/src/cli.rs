@@ -1,4 +1,4 @@
-//! The command line: what people may type. What it means is in `commands`.
+//! The command line: commands, arguments and their help texts. `commands` carries them out.
 
 mod access;
 mod budgets;
@@ -78,11 +78,11 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Find MCP servers, discover their tools, write a contract for each
     Init(InitArgs),
-    /// Remove a server: from the configuration, with its contracts and what was agreed to about its tools
+    /// Remove a server from the configuration, with its contracts and pins
     Remove(RemoveArgs),
     /// Check the configuration and every contract, without starting anything
     Check(CheckArgs),
-    /// Decide about what was inferred: the grave and the doubtful tools first, one key a decision
+    /// Confirm or correct what was inferred about tools: the grave and the doubtful first, one key per decision
     Review(ReviewArgs),
     /// Print a tool's whole contract, and where each value comes from
     Contract(ContractArgs),
@@ -96,47 +96,47 @@ pub(crate) enum Command {
     Disconnect(DisconnectArgs),
     /// List the tools, how grave each is, and whether its upstream offers it
     Tools(ToolsArgs),
-    /// Show what changed in tools' definitions since somebody agreed to them
+    /// Show what changed in tools' definitions since they were agreed to
     Diff(DiffArgs),
     /// Agree to tools' definitions as their servers offer them now
     Pin(PinArgs),
-    /// List what was agreed to, and how it stands
+    /// List the definitions that were agreed to, and whether tools still match them
     Pins(PinsArgs),
     /// Make one call, through every gate
     Call(CallArgs),
-    /// List the recorded calls: caller, tool, outcome, class, gate, time; --follow goes on with each new one
+    /// List the recorded calls: caller, tool, outcome, class, gate, time; --follow prints each new one
     Calls(CallsArgs),
     /// Explain a recorded call, gate by gate
     Explain(ExplainArgs),
-    /// List what calls changed or may have changed; show one, settle what nobody knows
+    /// List what calls changed or may have changed; show one, settle one whose outcome is unknown
     Effects(EffectsArgs),
-    /// Show how the ledger stands; verify it, copy it, put a copy back, accept one that is not the known one
+    /// Show the state of the ledger; verify it, back it up, restore a backup, accept a different ledger
     Ledger(LedgerArgs),
     /// Bring the ledger of an earlier version up to date, after a backup
     Migrate(MigrateArgs),
-    /// Show how budgets stand: what was spent, what is kept back, what is left and when it renews
+    /// Show the budgets: what is spent, reserved and left, and when each renews
     Budgets(BudgetsArgs),
-    /// List the tools that are held back for what they did or by a person; hold one back, let one go
+    /// List the tools that are held back, and why; hold one back, release one
     Quarantine(QuarantineArgs),
-    /// Print the words of policies, test them, explain a decision, see what others would have done
+    /// Print the policy schema, test policies, explain a decision, see what other policies would decide
     Policy(PolicyArgs),
-    /// Say what tools are by what they do, which can be mixed up, and what a statement would do
+    /// Show what tools and statements do, and which tools can be mixed up
     Identity(IdentityArgs),
-    /// List the API keys; make one, take one back
+    /// List the API keys; create one, revoke one
     Keys(KeysArgs),
-    /// Hand on to an agent what a user may do, or less of it
+    /// Make a credential with which an agent acts for a user, with the user's rights or fewer
     Delegate(DelegateArgs),
-    /// Take a credential back by its id, and everything that comes from it
+    /// Revoke a credential by its id, and every credential derived from it
     Revoke(RevokeArgs),
-    /// List who is told how long work ends, and what was not delivered; test one
+    /// List the callbacks for finished long work, and what was not delivered; test one
     Callbacks(CallbacksArgs),
-    /// Set, list and remove the secrets that upstreams are shown
+    /// Set, list and remove the secrets that the gateway sends to upstreams
     Secret(SecretArgs),
-    /// Agree to the use of an upstream that asks for a login
+    /// Log in at an upstream that asks for a login, and agree to its use
     Login(LoginArgs),
-    /// Take that back
+    /// Log out of an upstream
     Logout(LogoutArgs),
-    /// List who agreed to the use of which upstream, and until when
+    /// List who is logged in at which upstream, and until when
     Logins,
     /// Print a JSON Schema
     Schema(SchemaArgs),
@@ -161,19 +161,19 @@ pub(crate) struct DoctorArgs {
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
     /// What lists or describes the servers: a client's file (`mcpServers`, VS Code's mcp.json, Codex's config.toml), the
-    /// registry's server.json, or an MCPB bundle; .mcp.json if not said.
+    /// registry's server.json, or an MCPB bundle; .mcp.json by default.
     #[arg(long, value_name = "FILE")]
     pub from: Option<PathBuf>,
     /// The SHA-256 that FILE must have, as its author published it.
     #[arg(long, value_name = "HEX", requires = "from")]
     pub sha256: Option<String>,
-    /// Write the configuration and its contracts anew; what was there is kept as *.bak.
+    /// Write the configuration and its contracts anew; the old files are kept as *.bak.
     #[arg(long)]
     pub force: bool,
     /// Start the servers of FILE without asking first.
     #[arg(long, short = 'y')]
     pub yes: bool,
-    /// Put the secrets that stand in FILE in clear into the encrypted store, and have the configuration refer to them there.
+    /// Move secrets that FILE has in plain text to the encrypted store; the configuration then refers to them there.
     #[arg(long)]
     pub store_secrets: bool,
 }
@@ -184,7 +184,7 @@ pub(crate) struct InitArgs {
 pub(crate) struct ConnectArgs {
     /// Which client.
     pub client: Option<ClientName>,
-    /// Whose file of it: this folder's or this user's.
+    /// Which of the client's files: the one of this folder or the one of this user.
     #[arg(long, requires = "client", conflicts_with = "file")]
     pub scope: Option<ClientFileScope>,
     /// This file instead of the client's usual one.
@@ -199,7 +199,7 @@ pub(crate) struct ConnectArgs {
     /// The client reaches the gateway that `servanda serve` runs.
     #[arg(long)]
     pub http: bool,
-    /// Take the servers out of the client's file that are behind the gateway now, so that the agent sees only the gateway.
+    /// Remove the servers from the client's file that are behind the gateway now, so that the agent sees only the gateway.
     #[arg(long)]
     pub replace: bool,
     /// Write without asking.
@@ -215,7 +215,7 @@ pub(crate) struct ConnectArgs {
 pub(crate) struct DisconnectArgs {
     /// Which client; not needed if only one is connected.
     pub client: Option<ClientName>,
-    /// Whose file of it, if both are connected.
+    /// Which of the client's files, if both are connected.
     #[arg(long, requires = "client", conflicts_with = "file")]
     pub scope: Option<ClientFileScope>,
     /// The file that was connected with --file.
@@ -232,21 +232,21 @@ pub(crate) struct DisconnectArgs {
 /// `serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Listen here instead of where the configuration says; port 0 takes a free one.
+    /// Listen here instead of at the configured address; port 0 takes a free port.
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<String>,
-    /// How long the gateway may take to end, all in all, instead of what the configuration says.
+    /// How long the gateway may take to stop in total, instead of the configured time.
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(DRAIN_MS_MIN..))]
     pub drain_ms_max: Option<u64>,
-    /// When to print one line a call on stderr: auto prints them on a terminal.
+    /// When to print one line per call on stderr: auto prints them on a terminal.
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub calls: CallLines,
 }
 
-/// When `serve` prints one line a call.
+/// When `serve` prints one line per call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CallLines {
-    /// If stderr is a terminal.
+    /// Only if stderr is a terminal.
     Auto,
     /// Always.
     Always,
@@ -255,7 +255,7 @@ pub(crate) enum CallLines {
 }
 
 impl CallLines {
-    /// Whether they are printed.
+    /// Whether the lines are printed.
     pub(crate) fn are_printed(self) -> bool {
         match self {
             Self::Auto => std::io::stderr().is_terminal(),
@@ -301,7 +301,7 @@ pub(crate) struct PinArgs {
 /// `check`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// Show what the configuration starts and asks, whole: its author alone decides what runs here.
+    /// Show in full what the configuration starts and which addresses it uses: its author alone decides what runs here.
     #[arg(long)]
     pub commands: bool,
 }
@@ -325,19 +325,19 @@ pub(crate) struct CallArgs {
     /// How long to wait, in milliseconds, if the contract allows more.
     #[arg(long, value_name = "MS")]
     pub timeout_ms: Option<u64>,
-    /// Show the result on a terminal as it is, with everything in it that steers terminals.
+    /// Show the result on a terminal unchanged, with its control characters.
     #[arg(long)]
     pub raw: bool,
-    /// The key of the operation: the same call with the same key is done once, however often it is made.
+    /// The operation's idempotency key: calls with the same key are performed once.
     #[arg(long, value_name = "KEY")]
     pub key: Option<String>,
-    /// The task it belongs to, of those the configuration declares: only tools of its kinds are called.
+    /// A task that the configuration declares; only tools of the task's kinds are called.
     #[arg(long, value_name = "TASK")]
     pub task: Option<String>,
-    /// What is wanted: read, write or destructive; a tool of another kind is not called.
+    /// The intended kind: read, write or destructive; a tool of another kind is not called.
     #[arg(long, value_name = "KIND")]
     pub intent: Option<String>,
-    /// An earlier call: a tool of another kind than its is not called.
+    /// An earlier call; a tool of another kind than that call's tool is not called.
     #[arg(long, value_name = "CALL")]
     pub like: Option<String>,
     /// Call as the holder of an API key, to try out what it may do: the key's id or its beginning, its label, or tenant/principal. The
@@ -354,7 +354,7 @@ pub(crate) struct ExplainArgs {
     /// The latest call.
     #[arg(long, conflicts_with = "call_id")]
     pub last: bool,
-    /// Show the answer that was kept back because it broke its contract.
+    /// Show the answer that was withheld because it broke its contract.
     #[arg(long)]
     pub quarantined: bool,
 }
@@ -362,28 +362,28 @@ pub(crate) struct ExplainArgs {
 /// `identity`.
 #[derive(Debug, Args)]
 pub(crate) struct IdentityArgs {
-    /// What to say.
+    /// What to show.
     #[command(subcommand)]
     pub command: IdentityCommand,
 }
 
-/// What can be said about identities.
+/// The subcommands of `identity`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum IdentityCommand {
-    /// Show what a tool is by what it does, and which others take the same arguments
+    /// Show what a tool does, and which other tools take the same arguments
     Show {
         /// The exposed name, as `servanda tools` shows it.
         tool: String,
     },
     /// List the tools that take the same arguments, the worst mix-ups first, and what tells them apart
     Confusions,
-    /// Say what each statement of a file would do: a line of JSON for each, in order
+    /// Say what each statement of a file would do: one line of JSON for each, in order
     Effects {
         /// Lines of JSON with `sql` or `shell`, and `dialect`; `-` reads them from stdin.
         #[arg(value_name = "FILE.jsonl")]
         file: PathBuf,
     },
-    /// Say what each tool of a file does, by its definition alone: a line of JSON for each, in order
+    /// Say what each tool of a file does, judged by its definition alone: one line of JSON for each, in order
     Classify {
         /// Lines of JSON, each a tool's definition; `-` reads them from stdin.
         #[arg(value_name = "FILE.jsonl")]
@@ -394,7 +394,7 @@ pub(crate) enum IdentityCommand {
         /// Do not read the authors' hints.
         #[arg(long)]
         ignore_annotations: bool,
-        /// Ask language models too: a file that names them. The definitions are sent to them.
+        /// Ask language models too, those that this file names. The tools' definitions are sent to them.
         #[arg(long, value_name = "MODELS.yaml")]
         models: Option<PathBuf>,
     },
@@ -422,11 +422,11 @@ pub(crate) enum CallbacksCommand {
 /// `schema`.
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
-    /// Which.
+    /// Which schema.
     pub which: SchemaName,
 }
 
-/// A schema there is.
+/// The schemas that `schema` prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SchemaName {
     /// A whole tool contract.
@@ -437,7 +437,7 @@ pub(crate) enum SchemaName {
     Observation,
     /// What a refused call returns.
     Feedback,
-    /// The same in full: on record, and on request.
+    /// The full refusal: in the record, and returned on request.
     Refusal,
     /// `servanda.yaml`.
     Config,
@@ -449,7 +449,7 @@ pub(crate) struct DemoArgs {
     /// Exit after the tour instead of staying up.
     #[arg(long)]
     pub once: bool,
-    /// Where the gateway listens after the tour; port 0 takes a free one.
+    /// Where the gateway listens after the tour; port 0 takes a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7332")]
     pub listen: String,
 }
@@ -457,18 +457,18 @@ pub(crate) struct DemoArgs {
 /// `sample`.
 #[derive(Debug, Args)]
 pub(crate) struct SampleArgs {
-    /// Where the company keeps its books; in memory if not said.
+    /// Where the company keeps its books; in memory if not given.
     #[arg(long, value_name = "FILE")]
     pub database: Option<PathBuf>,
     /// Offer the misbehaving tools too.
     #[arg(long)]
     pub misbehave: bool,
-    /// Which side of the protocol to speak.
+    /// Which versions of the protocol to speak.
     #[arg(long, default_value = "both")]
     pub era: SampleEra,
 }
 
-/// Which side of the protocol the sample speaks.
+/// Which versions of the protocol the sample speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SampleEra {
     /// Both.

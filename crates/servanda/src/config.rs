@@ -56,15 +56,15 @@ use crate::{failure::CommandFailure, files};
 
 /// The version of the file's format.
 pub(crate) const CONFIG_VERSION: u32 = 1;
-/// Where it stands if nobody says otherwise.
+/// The configuration's default path.
 pub(crate) const CONFIG_FILE: &str = "servanda.yaml";
-/// Folders above this one in which a configuration is looked for, to name it.
+/// How many parent folders are searched for a configuration to suggest.
 const FOLDERS_ABOVE_MAX: usize = 16;
 
-/// What was agreed to about tools, beside the configuration.
+/// The pins of tools, beside the configuration.
 pub(crate) const LOCK_FILE: &str = "servanda.lock";
 
-/// What `servanda.yaml` says.
+/// The contents of `servanda.yaml`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
@@ -80,11 +80,11 @@ pub(crate) struct Config {
     /// stands for a variable of the environment.
     #[serde(default = "default_ledger")]
     pub ledger: String,
-    /// The file that knows the ledger from outside, relative to this one; beside this one and named like it if not said, e.g.
-    /// `servanda.position`. Never in the ledger's own folder: what is lost with the ledger cannot miss it.
+    /// The file that remembers the ledger's identity and position, relative to this one. By default it is beside this one and named like
+    /// it, e.g. `servanda.position`. Never in the ledger's own folder: it must not be lost together with the ledger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position_file: Option<PathBuf>,
-    /// How long the ledger keeps what is over.
+    /// How long the ledger keeps finished calls.
     #[serde(default, skip_serializing_if = "RetentionConfig::is_default")]
     pub retention: RetentionConfig,
     /// How large the ledger may become.
@@ -93,46 +93,46 @@ pub(crate) struct Config {
     /// How tools are named towards agents.
     #[serde(default)]
     pub names: NameStyle,
-    /// Whose limits the names of tools keep to: a name that is over them gets a hash at its end. Tools that are renamed by a
-    /// change of this are still found by their old names.
+    /// The provider whose limits tool names keep to: a name that is too long or has other characters gets a hash at its end. Tools that are
+    /// renamed by a change of this are still found by their old names.
     #[serde(default, skip_serializing_if = "NameProfile::is_default")]
     pub name_profile: NameProfile,
-    /// What contracts say unless the server's file or the tool's entry says otherwise: parts of a contract, and under
-    /// `by_class` for tools of one side-effect class.
+    /// Defaults for contracts, unless the server's file or the tool's entry says otherwise: parts of a contract, and under `by_class` for
+    /// tools of one side-effect class.
     #[serde(default, skip_serializing_if = "Defaults::is_empty")]
     pub defaults: Defaults,
     /// The MCP servers behind the gateway, by id.
     pub upstreams: BTreeMap<String, UpstreamConfig>,
-    /// What is done about tools whose definitions are not those in `servanda.lock`.
+    /// What to do about tools whose definitions differ from those in `servanda.lock`.
     #[serde(default, skip_serializing_if = "PinsConfig::is_default")]
     pub pins: PinsConfig,
-    /// What kinds of tools a task may use, by the task's name: clients name theirs in `_meta["servanda/task"]`, and one that is
-    /// not declared here is refused.
+    /// The kinds of tools that a task may use, by the task's name. Clients name their task in `_meta["servanda/task"]`; an undeclared one
+    /// is refused.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tasks: BTreeMap<String, TaskConfig>,
-    /// What kinds of tools some calls may use whatever their task is, by the name of the rule.
+    /// The kinds of tools that some calls may use whatever their task is, by the name of the rule.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub expectations: BTreeMap<String, ExpectationConfig>,
-    /// How much may be drawn, by whom and in which time. Critical changes are refused unless a budget allows them.
+    /// How much may be used, by whom and in which period. Critical changes are refused unless a budget allows them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<BudgetConfig>,
     /// Who may call what.
     #[serde(default, skip_serializing_if = "PolicyConfig::is_default")]
     pub policy: PolicyConfig,
-    /// Whether calls that cannot be repeated are sent although the ledger's database has an asynchronous standby, so that a
-    /// failover may forget that they were.
+    /// Whether to send calls that cannot be repeated although the ledger's database has an asynchronous standby. After a failover the
+    /// ledger may then have forgotten that they were sent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub accepts_lost_commits: bool,
-    /// Who has to show what at the HTTP door.
+    /// Which credentials callers at the HTTP door need.
     #[serde(default, skip_serializing_if = "AuthConfig::is_default")]
     pub auth: AuthConfig,
-    /// Who is told, by a signed webhook, how long work ended.
+    /// The receivers of signed webhooks about the end of long work.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub callbacks: Vec<CallbackConfig>,
     /// How calls of long-running and async tools are answered.
     #[serde(default, skip_serializing_if = "LongWorkConfig::is_default")]
     pub long_work: LongWorkConfig,
-    /// How much is taken.
+    /// Size and time limits.
     #[serde(default, skip_serializing_if = "LimitsConfig::is_default")]
     pub limits: LimitsConfig,
 }
@@ -141,8 +141,8 @@ pub(crate) struct Config {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct LongWorkConfig {
-    /// How long a caller waits for the result before it gets a handle instead; null if it waits for the end like any caller.
-    /// A caller that takes tasks gets one at once.
+    /// How long a caller waits for the result before it gets a handle instead; null to wait until the end. A caller that supports tasks
+    /// gets one at once.
     pub wait_ms_max: Option<u64>,
 }
 
@@ -159,10 +159,10 @@ pub(crate) struct UpstreamConfig {
     /// Variables set for it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// Variables of ours that it inherits, besides PATH, HOME and the like.
+    /// Variables of the gateway's environment that it inherits, besides PATH, HOME and the like.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env_pass: Vec<String>,
-    /// Where it runs, relative to this file; this file's folder if not said.
+    /// The working folder, relative to this file; this file's folder by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<PathBuf>,
     /// The URL of a Streamable HTTP server.
@@ -171,11 +171,11 @@ pub(crate) struct UpstreamConfig {
     /// Headers sent with every request.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// What it is shown, after everything was decided and out of every agent's sight.
+    /// The credentials that the gateway sends to it, after all decisions and never visible to agents.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "credential::one_or_many")]
     #[schemars(with = "credential::OneOrManySchema")]
     pub credential: Vec<CredentialConfig>,
-    /// The tenants it is for; for all if not said. To everybody else it is not there.
+    /// The tenants that may use it; all by default. Other tenants cannot see it.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub tenants: BTreeSet<String>,
 }
@@ -183,13 +183,13 @@ pub(crate) struct UpstreamConfig {
 /// A configuration and the folder its paths are relative to.
 #[derive(Debug, Clone)]
 pub(crate) struct LoadedConfig {
-    /// What it says.
+    /// The contents.
     pub config: Config,
-    /// Where it stands.
+    /// The folder that contains the file.
     pub folder: PathBuf,
     /// The file itself.
     pub file: PathBuf,
-    /// The folder of policies that nobody has to name was there: a gateway that had it does not go on without.
+    /// Whether the default folder of policies existed: a gateway that started with it does not continue without it.
     pub had_policies: bool,
 }
 
@@ -200,7 +200,7 @@ impl Default for LongWorkConfig {
 }
 
 impl UpstreamConfig {
-    /// How its tokens are got, where it is shown tokens.
+    /// How its tokens are obtained, if it gets tokens.
     pub(crate) fn oauth(&self) -> Option<&OauthConfig> {
         self.credential.iter().find_map(|credential| credential.oauth.as_ref())
     }
@@ -213,7 +213,7 @@ impl LongWorkConfig {
 }
 
 impl Config {
-    /// A configuration for somebody new, with defaults everywhere else.
+    /// A configuration for a new user, with defaults everywhere else.
     pub(crate) fn new(upstreams: BTreeMap<String, UpstreamConfig>) -> Self {
         Self {
             servanda: CONFIG_VERSION,
@@ -240,12 +240,12 @@ impl Config {
         }
     }
 
-    /// What is expected of tools.
+    /// What the configuration expects of tools.
     pub(crate) fn expectations(&self) -> Expectations {
         expected::expectations(&self.tasks, &self.expectations)
     }
 
-    /// What may be drawn.
+    /// The configured budgets.
     pub(crate) fn allowances(&self) -> Arc<[Allowance]> {
         self.budgets.iter().map(|budget| budget.allowance().clone()).collect()
     }
@@ -260,13 +260,13 @@ impl Config {
         self.name_profile.policy(self.names)
     }
 
-    /// The name that a tool has if it never had another and nobody else had it.
+    /// The exposed name of a tool that was never renamed and whose name no other tool had.
     pub(crate) fn tool_name(&self, upstream: &str, tool: &str) -> String {
         self.name_policy().name(&names::upstream_tool(upstream, tool)).to_string()
     }
 }
 
-/// The configuration of the nearest folder above this one, as it is named from here.
+/// The configuration in the nearest parent folder, as a relative path.
 fn config_above() -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
     let above = here.ancestors().skip(1).take(FOLDERS_ABOVE_MAX).enumerate();
@@ -303,7 +303,7 @@ impl LoadedConfig {
         Ok(loaded)
     }
 
-    /// What the format alone cannot say.
+    /// Checks that the format alone cannot express.
     pub(crate) fn check(&self) -> Result<(), CommandFailure> {
         check(&self.file.display().to_string(), &self.config).map_err(|error| bad_document(&error))
     }
@@ -313,8 +313,8 @@ impl LoadedConfig {
         self.beside(&self.config.contracts)
     }
 
-    /// The place of the ledger. Links inside the configuration's folder are refused, because a repository may contain them, and only the
-    /// owner may use the files.
+    /// The place of the ledger. Links inside the configuration's folder are refused, because a repository may contain them. Only the owner
+    /// may use the files.
     pub(crate) fn ledger_place(&self) -> Result<LedgerPlace, CommandFailure> {
         let position_file = self.position_file();
         let named = self.config.position_file.as_deref().unwrap_or(Path::new(""));
@@ -328,35 +328,35 @@ impl LoadedConfig {
         Ok(ledger)
     }
 
-    /// The file that knows the ledger from outside: beside the configuration and named like it, unless it says another.
+    /// The position file: beside the configuration and named like it, unless it names another.
     fn position_file(&self) -> PathBuf {
         let named = self.config.position_file.as_deref().map(|file| self.beside(file));
         named.unwrap_or_else(|| self.file.with_extension("position"))
     }
 
-    /// The file of what was agreed to about tools.
+    /// The lock file with the pins.
     pub(crate) fn lock_file(&self) -> PathBuf {
         self.beside(Path::new(LOCK_FILE))
     }
 
-    /// The folder of what the gateway keeps for itself.
+    /// The folder for the gateway's own files.
     pub(crate) fn state_folder(&self) -> PathBuf {
         self.beside(Path::new(STATE_FOLDER))
     }
 
-    /// A path of the file's, which is relative to the file; shown without a `./` that nobody typed.
+    /// Resolves a path of the configuration relative to its file; shown without a leading `./`.
     pub(crate) fn beside(&self, path: &Path) -> PathBuf {
         if self.folder == Path::new(".") { path.to_owned() } else { self.folder.join(path) }
     }
 
-    /// The address of the HTTP door, at which nobody is let in unknown from beyond this machine.
+    /// The address of the HTTP door. Fails if it is reachable from other machines and callers need no credential.
     pub(crate) fn listen(&self) -> Result<SocketAddr, CommandFailure> {
         let address = parse_listen(&self.config.listen);
         let address = address.and_then(|address| self.require_guarded(address).map(|()| address));
         address.map_err(|failure| failure.at(&self.file, "listen"))
     }
 
-    /// What the upstream of that id is.
+    /// The settings of an upstream.
     pub(crate) fn upstream(&self, id: &str, upstream: &UpstreamConfig) -> Result<UpstreamSpec, CommandFailure> {
         self.upstream_filled(id, upstream, &expand)
     }
@@ -407,7 +407,7 @@ impl LoadedConfig {
     }
 }
 
-/// The address a door listens on; a name is not resolved, so that nothing listens where nobody expects it.
+/// Reads a listening address. A host name is not resolved, because it could lead to an unexpected interface.
 pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, CommandFailure> {
     text.replace("localhost", "127.0.0.1").parse().map_err(|_| {
         CommandFailure::bad_input(format!("`{text}` is not an address to listen on"))
@@ -452,7 +452,7 @@ fn check(file: &str, config: &Config) -> Result<(), DocumentError> {
     Ok(())
 }
 
-/// Where a variable has to be set for the gateway to have it.
+/// How to set a variable so that the gateway has it.
 fn how_to_set(name: &str) -> String {
     format!(
         "nothing was started; `export {name}=...` where servanda is started, or add it to `env` of the client's entry that \

@@ -1,5 +1,5 @@
-//! The contracts' folder: every file read, every contract judged, every problem listed. One bad contract is a reason not to
-//! start, because a tool that silently went missing is found by an agent first.
+//! Reads the contracts' folder: every file, every contract judged, every problem listed. One bad contract stops the start, because
+//! otherwise a tool would silently be missing, and an agent would be the first to notice.
 
 pub(crate) mod editing;
 mod in_parallel;
@@ -28,12 +28,12 @@ use self::reading::{ContractFolder, LocatedContract, UnreadableContract, read_ea
 pub(crate) use self::server_files::{ServerFiles, files_of_server, readable};
 use crate::{config::LoadedConfig, failure::CommandFailure};
 
-/// What is wrong with one file.
+/// The problems of one file.
 #[derive(Debug, Clone, serde::Serialize)]
 pub(crate) struct ContractProblem {
-    /// Which.
+    /// The file.
     pub file: String,
-    /// What, one reason each.
+    /// The reasons.
     pub reasons: Vec<String>,
 }
 
@@ -45,10 +45,10 @@ pub(crate) fn judge_all(
     judge_with(loaded, lock.as_ref())
 }
 
-/// A contract that was judged by itself, and where it is written.
+/// A contract that was judged alone, and where it is written.
 struct JudgedContract {
     file: String,
-    /// The tool, where the file has several.
+    /// The tool, if the file has several.
     within: Option<String>,
     /// Its name and version.
     version: (String, String),
@@ -86,14 +86,15 @@ fn judge_with(
         }
     }
     problems.extend(unanswerable(&admitted, &read));
-    // A contract that was not admitted has been told of.
+    // A contract that was not admitted is already reported.
     if problems.is_empty() {
         problems.extend(unfit_budgets(loaded, &admitted));
     }
     Ok((admitted, problems))
 }
 
-/// Contracts that ask tools which are not there, or cannot be asked so. `files` are those of the contracts, in the same order.
+/// Contracts that depend on tools that do not exist, or that cannot be called in that way. `files` are the contracts' files, in the same
+/// order.
 fn unanswerable(admitted: &[CompiledContract], files: &[String]) -> Vec<ContractProblem> {
     let mut by_name: ContractsByName<'_> = HashMap::new();
     for contract in admitted {
@@ -103,10 +104,10 @@ fn unanswerable(admitted: &[CompiledContract], files: &[String]) -> Vec<Contract
     for (contract, file) in admitted.iter().zip(files) {
         for (member, tool) in asked_tools(contract.contract()) {
             let mut named = by_name.get(tool.as_str()).into_iter().flatten().map(|other| other.contract());
-            // What has to be asked about itself cannot be asked.
+            // A tool with preconditions of its own cannot be asked.
             if !named.any(|other| !other.effect_class().mutates() && other.preconditions.is_empty()) {
                 let reason =
-                    format!("`{member}`: there is no contract `{tool}` that changes nothing and asks nothing first");
+                    format!("`{member}`: there is no contract `{tool}` that changes nothing and has no preconditions");
                 problems.push(ContractProblem { file: file.clone(), reasons: vec![reason] });
             }
         }
@@ -124,7 +125,8 @@ fn unanswerable(admitted: &[CompiledContract], files: &[String]) -> Vec<Contract
 /// Contracts by name, in the order in which they were admitted.
 type ContractsByName<'a> = HashMap<&'a str, Vec<&'a CompiledContract>>;
 
-/// Budgets of tools that there are not, which would limit nothing, and in a currency that no call is paid in, which would refuse all.
+/// Budgets for tools that do not exist, which would limit nothing, and budgets in a currency that no call uses, which would refuse
+/// everything.
 fn unfit_budgets(loaded: &LoadedConfig, admitted: &[CompiledContract]) -> Option<ContractProblem> {
     let allowances = loaded.config.allowances();
     let contracts = || admitted.iter().map(CompiledContract::contract);
@@ -156,7 +158,7 @@ fn unfit_budgets(loaded: &LoadedConfig, admitted: &[CompiledContract]) -> Option
     (!reasons.is_empty()).then(|| ContractProblem { file: loaded.file.display().to_string(), reasons })
 }
 
-/// Why the tools that probes name cannot be asked as they say.
+/// Why the tools that a contract's probes name cannot be called as written.
 fn probe_faults(contract: &CompiledContract, by_name: &ContractsByName<'_>) -> Vec<String> {
     let fault = |probe: &CompiledProbe| {
         let ProbeSubject::Tool(inquiry) = &probe.subject else { return None };
@@ -166,7 +168,7 @@ fn probe_faults(contract: &CompiledContract, by_name: &ContractsByName<'_>) -> V
     contract.probes().iter().filter_map(fault).collect()
 }
 
-/// Why the tool that a plan names cannot tell how an operation stands, if it cannot.
+/// Why the tool that a plan names cannot report the status of an operation, if it cannot.
 fn unpollable(contract: &ToolContract, by_name: &ContractsByName<'_>) -> Option<String> {
     let plan = contract.execution.as_ref()?.poll.as_ref()?;
     let tool = *by_name.get(plan.tool.as_str())?.first()?;
@@ -179,7 +181,7 @@ fn unpollable(contract: &ToolContract, by_name: &ContractsByName<'_>) -> Option<
     })
 }
 
-/// The tools that are asked on behalf of a call of this contract, and where it says so.
+/// The tools that the gateway calls on behalf of this contract's calls, and the field that says so.
 pub(crate) fn asked_tools(contract: &ToolContract) -> impl Iterator<Item = (String, String)> {
     let effect = contract.effect.as_ref();
     let status = effect.filter(|effect| effect.class == EffectClass::Q).and_then(|effect| effect.status.as_ref());
@@ -196,19 +198,19 @@ pub(crate) fn asked_tools(contract: &ToolContract) -> impl Iterator<Item = (Stri
     asked.into_iter()
 }
 
-/// Which tools have a contract, by upstream and own name; one that is not admitted is a contract all the same.
+/// Which tools have a contract, by upstream and own name; contracts that are not admitted count too.
 pub(crate) fn bindings(loaded: &LoadedConfig) -> Result<BTreeSet<(String, String)>, CommandFailure> {
     let ContractFolder { written, unread } = ContractFolder::read(loaded)?;
     let bound = |written: LocatedContract| (written.contract.binding.upstream, written.contract.binding.tool);
     Ok(written.into_iter().map(bound).chain(unread.into_iter().filter_map(|unread| unread.binding)).collect())
 }
 
-/// Every contract of a configuration, or a failure that lists all that is wrong.
+/// Every contract of a configuration, or a failure that lists all problems.
 pub(crate) fn load(loaded: &LoadedConfig) -> Result<Vec<CompiledContract>, CommandFailure> {
     admitted(judge_all(loaded)?)
 }
 
-/// The same with pins that a running gateway holds, whatever became of the lock file.
+/// The same with the pins that a running gateway holds, even if the lock file changed.
 pub(crate) fn load_with(
     loaded: &LoadedConfig,
     lock: Option<&LockFile>,
@@ -235,7 +237,7 @@ impl std::fmt::Display for ContractProblem {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (number, reason) in self.reasons.iter().enumerate() {
             let separator = if number == 0 { "" } else { "\n" };
-            // A reason of the reader already names the file and the line.
+            // The reader's reason already names the file and the line.
             if reason.starts_with(&self.file) {
                 write!(formatter, "{separator}  {reason}")?;
             } else {
@@ -254,10 +256,10 @@ impl JudgedContract {
         Self { file, within, version, verdict: judge(written, loaded) }
     }
 
-    /// Takes note of an admitted contract. A name and a version mean one contract, whichever file has it.
+    /// Registers an admitted contract. A name and a version belong to one contract, whichever file has it.
     fn register(&mut self, registered: &mut RegisteredContracts) {
         let (name, version) = &self.version;
-        // What is refused is no contract that is admitted: the same words would have been admitted, too.
+        // A refused contract differs from every admitted one: with the same content it would have been admitted too.
         let digest = self.verdict.as_ref().ok().map(CompiledContract::digest);
         if registered.get(&self.version).is_some_and(|other| digest != Some(*other)) {
             let failure = already_registered(name, version);
@@ -270,7 +272,7 @@ impl JudgedContract {
     }
 }
 
-/// Judges a contract by itself.
+/// Judges a contract alone.
 fn judge(written: LocatedContract, loaded: &LoadedConfig) -> Result<CompiledContract, Vec<String>> {
     let time_limit = written.field(written.contract.timeout_field(), &loaded.file);
     let contract = written.contract;
@@ -299,7 +301,7 @@ fn judge(written: LocatedContract, loaded: &LoadedConfig) -> Result<CompiledCont
     }
 }
 
-/// Demands this version cannot meet: serving the tool as if they were not there would be worse than not serving it.
+/// Requirements that this version cannot meet. Serving the tool without them would be worse than not serving it.
 fn unserved_reasons(contract: &ToolContract) -> Vec<String> {
     let mut reasons = Vec::new();
     // A timestamp begins with its date, and dates compare as text.

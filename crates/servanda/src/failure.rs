@@ -1,4 +1,4 @@
-//! How a command ends when it does not end well: one message, one hint that names the next command, one exit code.
+//! How a command fails: one message, one hint that names the next command, one exit code.
 
 use std::{fmt, process::ExitCode};
 
@@ -18,7 +18,7 @@ const FAILED: u8 = 1;
 const BAD_INPUT: u8 = 2;
 /// The call was refused, or the tool reported an error.
 const REFUSED: u8 = 3;
-/// The call was sent and nobody knows how it ended.
+/// The call was sent, and its outcome is unknown.
 const UNKNOWN: u8 = 4;
 
 impl CommandFailure {
@@ -27,7 +27,7 @@ impl CommandFailure {
         Self { message: message.into(), hint: None, code: FAILED }
     }
 
-    /// What was given is wrong; nothing was started.
+    /// The input is wrong; nothing was started.
     pub(crate) fn bad_input(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None, code: BAD_INPUT }
     }
@@ -37,19 +37,19 @@ impl CommandFailure {
         Self { message: message.into(), hint: None, code: REFUSED }
     }
 
-    /// A call was sent and nobody knows how it ended.
+    /// A call was sent, and its outcome is unknown.
     pub(crate) fn unknown_outcome(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None, code: UNKNOWN }
     }
 
-    /// Says in which file and field the reason stands.
+    /// Adds the file and field of the reason.
     #[must_use]
     pub(crate) fn at(mut self, file: &std::path::Path, field: &str) -> Self {
         self.message = format!("{}: `{field}`: {}", file.display(), self.message);
         self
     }
 
-    /// Says what to do next.
+    /// Adds what to do next.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -90,7 +90,7 @@ impl From<LedgerError> for CommandFailure {
         match error {
             LedgerError::Refused(_) => Self::bad_input(says).hint(
                 "put a backup back with `servanda ledger restore FILE --evidence TEXT`, or accept what is there with `servanda \
-                 ledger adopt --evidence TEXT`: it writes down which time may be lost",
+                 ledger adopt --evidence TEXT`: it records which time may be lost",
             ),
             LedgerError::Newer { .. } => Self::bad_input(says)
                 .hint("run the servanda that wrote it, or put a backup of before back with `servanda ledger restore FILE`"),

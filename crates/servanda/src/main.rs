@@ -1,4 +1,4 @@
-//! The binary: reads what was typed, runs the command, ends with its exit code.
+//! The binary: reads the command line, runs the command, ends with its exit code.
 
 mod cli;
 mod clients;
@@ -26,12 +26,12 @@ use crate::{
     stopping::{DRAIN_MS_MAX, Stop},
 };
 
-/// How long servers may take to end when a command is stopped: as long as it takes to ask twice and then to kill.
+/// How long servers may take to stop when a command is stopped: enough for two requests and a kill.
 const ENDING_MAX: Duration = Duration::from_secs(6);
 const ENDING_POLL: Duration = Duration::from_millis(20);
 
 fn main() -> ExitCode {
-    // Before anything else: a supervisor of a stdio server is this program, too, and needs nothing of what follows.
+    // First of all: this program is also the supervisor of stdio servers, which needs nothing of what follows.
     if let Some(ended) = servanda_upstream::supervisor::run_if_supervisor(std::env::args_os()) {
         return ended;
     }
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli, screen: Screen) -> Result<(), CommandFailure> {
-    // What needs no runtime does not get one.
+    // Commands that need no async runtime get none.
     match &cli.command {
         Command::Schema(args) => return commands::schema::run(args, screen),
         Command::Contract(args) => return commands::contract::run(&cli.config, args, screen),
@@ -103,13 +103,13 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), CommandFailure> {
             | Command::Secret(_) => Ok(()),
         }
     });
-    // A read of stdin cannot be interrupted; everything that has to end has ended.
+    // A read of stdin cannot be interrupted; everything that must end has ended.
     runtime.shutdown_background();
     outcome
 }
 
-/// A command that only asks, until it is told to stop. Dropping it drops its upstreams, whose tasks then end the servers;
-/// they are waited for, because a server left behind is found much later.
+/// Runs a command that only asks upstreams, until it is told to stop. Dropping the command drops its upstreams, whose tasks then stop the
+/// servers. These tasks are awaited, so that no server is left behind.
 async fn until_stopped(command: impl Future<Output = Result<(), CommandFailure>>) -> Result<(), CommandFailure> {
     let stop = Stop::on_signals(DRAIN_MS_MAX)?;
     tokio::select! {
@@ -118,7 +118,7 @@ async fn until_stopped(command: impl Future<Output = Result<(), CommandFailure>>
     }
     let tasks = tokio::runtime::Handle::current().metrics();
     let over = async {
-        // One listens for the second signal and stays.
+        // One task stays: it waits for the second signal.
         while tasks.num_alive_tasks() > 1 {
             tokio::time::sleep(ENDING_POLL).await;
         }
@@ -133,7 +133,7 @@ async fn until_stopped(command: impl Future<Output = Result<(), CommandFailure>>
     Err(CommandFailure::failed("stopped"))
 }
 
-/// What is in memory is nobody's to read afterwards: there are secrets in it, of ours and, in the servers we start, of theirs.
+/// Forbids core files, because memory holds secrets: ours and, in the servers we start, theirs.
 fn forbid_core_files() {
     let none = Rlimit { current: Some(0), maximum: Some(0) };
     if let Err(error) = setrlimit(Resource::Core, none) {
@@ -141,7 +141,7 @@ fn forbid_core_files() {
     }
 }
 
-/// Whether the log has one line a call.
+/// Whether the log has one line per call.
 fn prints_calls(command: &Command) -> bool {
     matches!(command, Command::Serve(args) if args.calls.are_printed())
 }

@@ -1,5 +1,5 @@
-//! Reads the files of policies that a configuration names, and makes what calls are decided by of them. A single mistake, and
-//! nothing is started: it is told with file, line, column, the policy and what to do.
+//! Reads the policy files that a configuration names, and builds what calls are decided by. A single mistake stops the start; the message
+//! has file, line, column, the policy and what to do.
 
 mod files;
 
@@ -19,22 +19,22 @@ use crate::{
     screen::plural,
 };
 
-/// Texts of policies and the files they are from, as people know them.
+/// Texts of policies and the names of their files.
 #[derive(Debug, Default)]
 pub(crate) struct PolicyTexts(Vec<(String, String)>);
 
 impl PolicyTexts {
-    /// What `policy.files` names.
+    /// The texts of `policy.files`.
     pub(crate) fn from_files(loaded: &LoadedConfig) -> Result<Self, CommandFailure> {
         files::read(loaded, &files::policy_files(loaded)?)
     }
 
-    /// What `policy.shadow` names.
+    /// The texts of `policy.shadow`.
     pub(crate) fn from_shadow(loaded: &LoadedConfig) -> Result<Self, CommandFailure> {
         files::read(loaded, &files::shadow_files(loaded)?)
     }
 
-    /// What a file or a folder has that somebody named on the command line.
+    /// The texts of a file or a folder from the command line.
     pub(crate) fn from_path(path: &Path) -> Result<Self, CommandFailure> {
         files::read_at(path)
     }
@@ -51,7 +51,7 @@ impl PolicyTexts {
     }
 }
 
-/// The words that policies of a configuration are written in.
+/// The schema that a configuration's policies are written against.
 pub(crate) fn vocabulary<'a>(
     loaded: &LoadedConfig,
     contracts: impl IntoIterator<Item = &'a CompiledContract>,
@@ -59,7 +59,7 @@ pub(crate) fn vocabulary<'a>(
     tenants(loaded).vocabulary(contracts).map(Arc::new).map_err(|error| CommandFailure::bad_input(error.to_string()))
 }
 
-/// What calls are decided by in a configuration, and what is tried out beside it.
+/// The policies in force, and the shadow policies.
 pub(crate) fn authorities<'a>(
     loaded: &LoadedConfig,
     contracts: impl IntoIterator<Item = &'a CompiledContract>,
@@ -68,7 +68,7 @@ pub(crate) fn authorities<'a>(
     let vocabulary = vocabulary(loaded, contracts)?;
     let written = PolicyTexts::from_files(loaded)?.load(&vocabulary, policy.defaults())?;
     let (in_force, shadow) = match policy.mode {
-        // What protects tenants from each other and the built-in permits: nobody is safer without the latter and nobody stuck.
+        // In force are only the tenant separation and the built-in permits. Without these permits every call would be refused.
         PolicyMode::Shadow => (PolicyTexts::default().load(&vocabulary, BuiltInPermits::On)?, Some(written)),
         PolicyMode::Enforce if policy.shadow.is_empty() => (written, None),
         PolicyMode::Enforce => {
@@ -83,23 +83,23 @@ pub(crate) fn authorities<'a>(
     })
 }
 
-/// What whoever starts a gateway must not miss: policies that somebody wrote and that decide nothing.
+/// The warning that written policies are not enforced.
 pub(crate) fn warning(loaded: &LoadedConfig, authorities: &Authorities) -> Option<String> {
     let shadow = authorities.shadow().filter(|_| loaded.config.policy.mode == PolicyMode::Shadow)?;
     let written = plural(shadow.policies().written_count(), "policy", "policies");
     Some(format!(
-        "warning: `policy.mode` is `shadow`: what you wrote ({written}) decides nothing; the built-in policies do, and records \
-         say what yours would have done"
+        "warning: `policy.mode` is `shadow`: what you wrote ({written}) is not enforced; the built-in policies decide, and \
+         records say what yours would have decided"
     ))
 }
 
-/// Whose the upstreams are.
+/// The tenants of each upstream.
 fn tenants(loaded: &LoadedConfig) -> UpstreamTenants {
     loaded.config.upstreams.iter().map(|(id, upstream)| (id.clone(), upstream.tenants.clone())).collect()
 }
 
 fn mistakes(error: &PolicyLoadFailure) -> CommandFailure {
     CommandFailure::bad_input(error.to_string()).hint(
-        "nothing was started; correct the policies and run `servanda check`; `servanda policy schema` has the words",
+        "nothing was started; correct the policies and run `servanda check`; `servanda policy schema` lists the names",
     )
 }

@@ -1,9 +1,9 @@
-//! What people and programs see: data on stdout, everything else on stderr, JSON where it was asked for, colour only where
-//! it is wanted, and nothing that needs colour to be understood.
+//! Output for people and programs: data on stdout, everything else on stderr, JSON if it was asked for. Colour is used only if it is
+//! wanted, and nothing needs colour to be understood.
 //!
-//! No text from outside controls a terminal: every text that is written here goes through [`shown`], which spells out every character
-//! that does not show, escapes and direction overrides among them. Only [`Screen::raw`] does not. Only [`paint`] makes colour: its codes
-//! have a random mark that no text from outside can contain.
+//! No foreign text controls a terminal: every text that is written here goes through [`shown`], which spells out every invisible character,
+//! escapes and direction overrides included. Only [`Screen::raw`] does not. Only [`paint`] makes colour: its codes have a random mark that
+//! no foreign text can contain.
 
 mod colour;
 pub(crate) mod consent;
@@ -33,37 +33,34 @@ pub(crate) use self::{
 };
 use crate::failure::CommandFailure;
 
-/// How long a wait may last before it shows.
+/// How long a wait may take before it is shown.
 const SHOWN_AFTER_MS: u64 = 500;
 
-/// Where and how a command speaks.
+/// How a command writes its output.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Screen {
     /// Whether data is JSON.
     pub json: bool,
 }
 
-/// A mood a word can be shown in. Colour only repeats what the word says.
+/// The style of a word. Colour only repeats what the word says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TextStyle {
-    /// As it should be.
+    /// All is well.
     Good,
     /// Worth a look.
     Careful,
-    /// Not as it should be.
+    /// A problem.
     Bad,
-    /// Beside the point.
+    /// Less important.
     Quiet,
-    /// The point.
+    /// Most important.
     Strong,
 }
 
-#[expect(
-    clippy::unused_self,
-    reason = "whoever speaks has been handed a screen; where it writes is the screen's business"
-)]
+#[expect(clippy::unused_self, reason = "every caller has been given a screen, and the screen decides where it writes")]
 impl Screen {
-    /// A line of data. A program that asked for JSON gets JSON whatever a command says: text becomes the `message` of an object.
+    /// Writes a line of data. With `--json` a program gets JSON from every command: text becomes the `message` of an object.
     pub(crate) fn data(self, line: impl Display) -> Result<(), CommandFailure> {
         if self.json {
             let line = line.to_string();
@@ -75,7 +72,7 @@ impl Screen {
         self.write(line.as_bytes())
     }
 
-    /// A page of sentences as data. On a terminal its lines are broken between words.
+    /// Writes a page of sentences as data. On a terminal its lines are wrapped between words.
     pub(crate) fn page(self, text: impl Display) -> Result<(), CommandFailure> {
         if self.json {
             return self.data(text);
@@ -84,7 +81,7 @@ impl Screen {
         self.write(wrapped(&text, stdout_width()).as_bytes())
     }
 
-    /// Writes bytes as they are, for programs, or for a person who asked for them.
+    /// Writes bytes unchanged, for programs, or for a person who asked for them.
     pub(crate) fn raw(self, text: &str) -> Result<(), CommandFailure> {
         self.write(text.as_bytes())
     }
@@ -96,13 +93,13 @@ impl Screen {
 
     fn write(self, line: &[u8]) -> Result<(), CommandFailure> {
         match io::stdout().write_all(line).and_then(|()| io::stdout().write_all(b"\n")) {
-            // Whoever read it has seen enough, as `head` does; that is no failure of ours.
+            // The reader is gone, as with `head`; that is no failure.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             written => written.map_err(CommandFailure::from),
         }
     }
 
-    /// A line of data that has to be on one line already, one of many that come; breaks off when nobody reads them any more.
+    /// Writes one of many lines of data, which must not contain line breaks; breaks when the reader is gone.
     pub(crate) fn stream(self, line: &str) -> Result<ControlFlow<()>, CommandFailure> {
         let line = shown(line, has_colour(Stream::Stdout));
         let mut stdout = io::stdout().lock();
@@ -118,15 +115,15 @@ impl Screen {
         self.write(escaped_json(&text).as_bytes())
     }
 
-    /// A line for people, beside the data.
+    /// Writes a line for people, beside the data.
     pub(crate) fn say(self, line: impl Display) {
         let line = shown(&line.to_string(), has_colour(Stream::Stderr));
         let line = if self.json { line } else { wrapped(&line, stderr_width()) };
-        // Nobody can be told when stderr is gone.
+        // If stderr is gone, a failure cannot be reported.
         let _ = writeln!(io::stderr(), "{line}");
     }
 
-    /// How a failed command ends.
+    /// Reports how a command failed.
     pub(crate) fn failure(self, failure: &CommandFailure) {
         if self.json {
             let error = serde_json::json!({
@@ -141,20 +138,20 @@ impl Screen {
         }
     }
 
-    /// What to do next.
+    /// Writes what to do next.
     pub(crate) fn hint(self, hint: impl Display) {
         if !self.json {
             self.say(format_args!("{} {hint}", paint_stderr("hint:", TextStyle::Strong)));
         }
     }
 
-    /// Something that turns while a wait goes on; it shows only after half a second, and only to people.
+    /// A spinner for a wait; it shows only after half a second, and only to people.
     pub(crate) fn wait(self, message: impl Into<String>) -> ProgressBar {
         let bar = ProgressBar::new_spinner();
         if self.json || !io::stderr().is_terminal() {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
-        // Most waits are over before anybody would look.
+        // Most waits are over before a person would look.
         let shown = bar.clone();
         if !bar.is_hidden() {
             bar.set_draw_target(ProgressDrawTarget::hidden());
@@ -199,7 +196,7 @@ pub(crate) fn one_line(text: &str) -> String {
     reveal(&text.replace(['\n', '\t'], " ")).into_owned()
 }
 
-/// The same on one line, in which ends of lines and tabs are spelled out too, so that the reader sees them.
+/// The same on one line, with line ends and tabs spelled out too, so that the reader sees them.
 pub(crate) fn spelled_out(text: &str) -> String {
     reveal(&text.replace("\r\n", "\n").replace('\n', "\\n").replace('\t', "\\t")).into_owned()
 }
@@ -243,7 +240,7 @@ pub(crate) fn lines(table: &TextTable) -> String {
     table.lines()
 }
 
-/// How many characters of ids tell them apart, that many at least.
+/// How many characters are needed to tell ids apart, at least `chars_min`.
 pub(crate) fn distinct_chars<'a>(ids: impl Iterator<Item = &'a str>, chars_min: usize) -> usize {
     let ids: Vec<&str> = ids.collect();
     let longest = ids.iter().map(|id| id.chars().count()).max().unwrap_or(0);
@@ -254,22 +251,22 @@ pub(crate) fn distinct_chars<'a>(ids: impl Iterator<Item = &'a str>, chars_min: 
     (chars_min..longest).find(is_enough).unwrap_or(longest)
 }
 
-/// So many of a thing, in English.
+/// A number and a thing, in English.
 pub(crate) fn count(number: usize, thing: &str) -> String {
     if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }
 
-/// The same of a thing whose plural has a form of its own.
+/// The same for a thing with an irregular plural.
 pub(crate) fn plural(number: usize, one: &str, many: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
 }
 
-/// A word of data in its mood.
+/// A word of data in a style.
 pub(crate) fn paint(word: &str, style: TextStyle) -> String {
     paint_for(Stream::Stdout, word, style)
 }
 
-/// A word for stderr in its mood.
+/// A word for stderr in a style.
 pub(crate) fn paint_stderr(word: &str, style: TextStyle) -> String {
     paint_for(Stream::Stderr, word, style)
 }
@@ -307,7 +304,7 @@ mod tests {
         assert_eq!(spelled_out("a\n\tb\r\n\rc"), "a\\n\\tb\\n<U+000D>c");
     }
 
-    /// Foreign text may use the same codes as we do: its codes are spelled out, and ours make colour.
+    /// Foreign text may contain the same codes as ours: its codes are spelled out, and only ours make colour.
     #[test]
     fn only_our_own_colour_is_colour() {
         for theirs in ["\u{1b}[32mgood\u{1b}[39m", "\u{1b}[0m", "\u{1b}[1;1;2;3m", "\u{1b}[31;m"] {

@@ -1,5 +1,5 @@
-//! How a command is told to stop: once to finish what is under way, twice to end at once; and how much time there is for each part
-//! of the end.
+//! How a command is told to stop: the first signal lets running work finish, the second ends it at once. Also how the time is divided among
+//! the phases of stopping.
 
 use std::{
     convert::Infallible,
@@ -19,10 +19,9 @@ use crate::{
     screen::{Screen, count},
 };
 
-/// How long a gateway takes to end, all in all, unless its configuration says otherwise: less than the ten seconds after which most
-/// supervisors kill.
+/// How long a gateway takes to stop in total by default: less than the ten seconds after which most supervisors kill it.
 pub(crate) const DRAIN_MS_MAX: u64 = 8_000;
-/// The parts that the time is counted in: each phase of the end is over after so many of them.
+/// The time to stop is divided into this many parts; each phase must be over after a number of them.
 const PARTS: u32 = 16;
 const CALL_PARTS: u32 = 10;
 const SERVER_PARTS: u32 = 13;
@@ -30,29 +29,29 @@ const RECORD_PARTS: u32 = 14;
 /// The last part is for the process itself.
 const ALL_PARTS: u32 = 15;
 
-/// After which time it is told that something is waited for that is not a call.
+/// After this time, the user is told that something other than a call is awaited.
 const TOLD_AFTER_MS: u64 = 1_000;
 
-/// Whether and how soon a command is to stop.
+/// Whether and how soon a command must stop.
 #[derive(Debug, Clone)]
 pub(crate) struct Stop {
-    /// Cancelled by the first signal: what is under way is finished.
+    /// Cancelled by the first signal: running work is finished.
     pub requested: CancellationToken,
-    /// Cancelled by the second: nothing is waited for any more.
+    /// Cancelled by the second signal: nothing is awaited any more.
     pub hurry: CancellationToken,
     since: Arc<OnceLock<Instant>>,
     drain_max: Duration,
 }
 
-/// When each phase of the end has to be over, so that the whole is over in time. A phase that needs less leaves more to the next.
+/// When each phase must be over, so that the whole is over in time. A phase that needs less time leaves more to the next.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_field_names, reason = "moments, which `by` says of each")]
 pub(crate) struct ShutdownDeadlines {
-    /// Calls in flight have ended or are cut off.
+    /// Running calls have ended or are cut off.
     pub calls_by: Instant,
-    /// What runs beside calls has ended, and so have the upstreams' servers.
+    /// Background tasks and the upstreams' servers have ended.
     pub servers_by: Instant,
-    /// The calls that were cut off are on record.
+    /// The calls that were cut off are recorded.
     pub records_by: Instant,
     /// The ledger is closed.
     pub all_by: Instant,
@@ -61,17 +60,17 @@ pub(crate) struct ShutdownDeadlines {
 struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
-    /// None where whoever started us wants us to outlive the terminal.
+    /// None if the process was started so that it outlives the terminal.
     terminal_end: Option<Signal>,
 }
 
 impl Stop {
-    /// Listens for SIGINT, SIGTERM and SIGHUP from now on. The whole end is to take no longer than that.
+    /// Listens for SIGINT, SIGTERM and SIGHUP from now on. Stopping takes at most `drain_ms_max`.
     pub(crate) fn on_signals(drain_ms_max: u64) -> Result<Self, CommandFailure> {
         let mut signals = StopSignals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
-            // `nohup` has it ignored; listening for it would undo that.
+            // `nohup` ignores SIGHUP; listening for it would undo that.
             terminal_end: if hang_up_is_ignored() { None } else { Some(signal(SignalKind::hangup())?) },
         };
         let stop = Self {
@@ -91,28 +90,28 @@ impl Stop {
         Ok(stop)
     }
 
-    /// The end has begun, unless it had before: its time counts from here.
+    /// Begins the stop, unless it has begun: its time counts from here.
     pub(crate) fn begin(&self) -> Instant {
         *self.since.get_or_init(Instant::now)
     }
 
-    /// When each phase of the end has to be over. The end has begun.
+    /// When each phase must be over. The stop has begun.
     pub(crate) fn deadlines(&self) -> ShutdownDeadlines {
         ShutdownDeadlines::new(self.begin(), self.drain_max)
     }
 
-    /// How long a door waits for requests before it gives them up: until calls that were cut off are on record and answered.
+    /// How long a door waits for requests before it drops them: until calls that were cut off are recorded and answered.
     pub(crate) fn door_max(&self) -> Duration {
         self.drain_max * RECORD_PARTS / PARTS
     }
 
-    /// Waits until the end has begun and calls have had their time. Never comes to that by itself.
+    /// Waits until the stop has begun and the time for calls is over. Does not begin it.
     pub(crate) async fn calls_are_over(&self) {
         self.requested.cancelled().await;
         tokio::time::sleep_until(self.deadlines().calls_by).await;
     }
 
-    /// Once told to stop, says what is waited for. Never ends by itself.
+    /// After the stop has begun, reports what is awaited. Never ends by itself.
     pub(crate) async fn report_waiting(&self, engine: &Engine, screen: Screen) -> Infallible {
         self.requested.cancelled().await;
         let mut calls = engine.calls_in_flight();
@@ -156,11 +155,11 @@ impl StopSignals {
     }
 }
 
-/// Whether whoever started us wants us to outlive the terminal. Where it cannot be asked, nobody does.
+/// Whether the process was started so that it outlives the terminal. If that cannot be read, it was not.
 fn hang_up_is_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    // SIGHUP is the first signal.
+    // SIGHUP is signal 1, the lowest bit of the mask.
     ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 

@@ -1,4 +1,4 @@
-//! Puts a gateway together from its configuration: contracts, upstreams, ledger, engine. `ending` takes it apart again.
+//! Assembles a gateway from its configuration: contracts, upstreams, ledger, engine. `ending` closes it again.
 
 mod catalogs;
 mod command_notebook;
@@ -56,28 +56,28 @@ use crate::{
     policies,
 };
 
-/// How long a gateway that starts waits for its upstreams before it is ready without those that have not answered.
+/// How long a starting gateway waits for its upstreams before it is ready without those that have not answered.
 const FIRST_ANSWERS_MS_MAX: u64 = 10_000;
 
-/// A gateway, put together.
+/// An assembled gateway.
 #[derive(Debug)]
 pub(crate) struct AssembledGateway {
-    /// Takes calls through.
+    /// Runs calls.
     pub engine: Arc<Engine>,
-    /// Knows who is let in at the HTTP door.
+    /// Checks credentials at the HTTP door.
     pub authenticator: Arc<CredentialAuthenticator>,
     /// Where the HTTP door is, once it is open.
     door: OnceLock<SocketAddr>,
     ledger: Arc<Ledger>,
-    /// How long the ledger keeps what is over.
+    /// How long the ledger keeps finished calls.
     retention: CurrentRetention,
-    /// Of the configuration that holds now.
+    /// What belongs to the current configuration.
     epoch: Mutex<ConfigEpoch>,
     followers: TaskTracker,
     stop: CancellationToken,
     /// Cancelled when this process has nothing more to settle.
     ledger_closes: CancellationToken,
-    /// Cancelled when every upstream has answered or is known not to, or when they were waited for long enough.
+    /// Cancelled when every upstream has answered or is known not to, or when the wait for them is over.
     asked: CancellationToken,
     /// How long an unused session is kept. A reload does not change it.
     pub session_idle_ms_max: u64,
@@ -88,20 +88,20 @@ pub(crate) struct AssembledGateway {
 struct ConfigEpoch {
     lock: Arc<LockFileWatcher>,
     probe_interval: Duration,
-    /// What each upstream is shown.
+    /// The credentials of each upstream.
     shown: BTreeMap<String, Vec<CredentialConfig>>,
     stop: CancellationToken,
 }
 
 impl AssembledGateway {
-    /// Puts a gateway together. Nothing is started or connected yet, and nothing is left half done on an error. `schema` says
-    /// what happens to a ledger of an earlier version; `door` is where callers will come in over HTTP, if they do.
+    /// Assembles a gateway. Nothing is started or connected yet, and an error leaves nothing half done. `schema` says what to do with a
+    /// ledger of an earlier version; `door` is the address for callers over HTTP, if there is one.
     pub(crate) async fn assemble(
         loaded: &LoadedConfig,
         schema: LedgerSchemaPolicy,
         door: Option<SocketAddr>,
     ) -> Result<Self, CommandFailure> {
-        // Read once: contracts have the schemas of the pins, and share them.
+        // Read once, because contracts share the schemas of the pins.
         let pins = lock::pins(loaded)?;
         let contracts = contracts::load_with(loaded, pins.lock.as_deref())?;
         let read = Preflight::read(loaded, contracts, pins, door)?;
@@ -134,7 +134,7 @@ impl AssembledGateway {
             },
         });
         engine.remember_names().await;
-        // What is held back is not let through once before that is known.
+        // Quarantined tools are known before the first call, so that none of their calls passes.
         if let Err(error) = engine.recall_quarantine().await {
             ledger.close().await;
             return Err(CommandFailure::failed(format!(
@@ -176,20 +176,20 @@ impl AssembledGateway {
         })
     }
 
-    /// Lets people in at that address as the configuration says, or nobody.
+    /// Applies the configuration's admission terms at that address. On an error the earlier terms stay.
     pub(crate) fn admit_at(&self, loaded: &LoadedConfig, address: SocketAddr) -> Result<(), CommandFailure> {
         self.authenticator.replace(loaded.admission_terms(address, &self.engine.catalog())?);
-        // Once is enough: a station has one door.
+        // Set only once, because a gateway has one HTTP door.
         let _ = self.door.set(address);
         Ok(())
     }
 
-    /// The notes of this gateway's ledger.
+    /// The notebook in this gateway's ledger.
     pub(crate) fn notebook(&self) -> &dyn Notebook {
         self.ledger.as_ref()
     }
 
-    /// What health checks are told.
+    /// The health that health checks report.
     pub(crate) fn health(&self, configuration: Option<String>) -> LedgerHealth {
         LedgerHealth {
             ledger: Arc::clone(&self.ledger),
@@ -200,29 +200,29 @@ impl AssembledGateway {
         }
     }
 
-    /// Ends when every upstream has answered or is known not to, or when they were waited for long enough.
+    /// Ends when every upstream has answered or is known not to, or when the wait for them is over.
     pub(crate) fn upstreams_asked(&self) -> WaitForCancellationFutureOwned {
         self.asked.clone().cancelled_owned()
     }
 
-    /// How the ledger was brought up to date, if it was.
+    /// How the ledger was migrated, if it was.
     pub(crate) fn migration(&self) -> Option<&Migration> {
         self.ledger.migration()
     }
 
-    /// Says that this process is alive, so that nobody takes over what it does: until its ledger is closed.
+    /// Signals that this process is alive, so that no other process takes over its effects, until its ledger is closed.
     pub(crate) fn stay_alive(&self) {
         let (engine, over) = (Arc::clone(&self.engine), self.ledger_closes.clone());
         tokio::spawn(async move { engine.send_heartbeats(over).await });
     }
 
-    /// Settles effects that others left behind.
+    /// Settles effects that other processes left behind.
     fn look_after_effects(&self) {
         let (engine, stop) = (Arc::clone(&self.engine), self.stop.clone());
         self.followers.spawn(async move { engine.recover_effects(stop).await });
     }
 
-    /// Tells callbacks of what ended.
+    /// Sends callbacks about ended work.
     fn deliver_callbacks(&self) {
         let (engine, stop) = (Arc::clone(&self.engine), self.stop.clone());
         match WebhookClient::new(ANSWER_MS_MAX) {
@@ -233,7 +233,7 @@ impl AssembledGateway {
         }
     }
 
-    /// Connects to every upstream and keeps the catalog told of what each offers. One that is down holds up nothing.
+    /// Connects to every upstream and keeps the catalog up to date with what each offers. An upstream that is down delays nothing.
     pub(crate) fn follow_upstreams(&self) {
         self.follow_epoch();
         let (discovery, asked, stop) = (self.engine.discovery(), self.asked.clone(), self.stop.clone());
@@ -252,9 +252,8 @@ impl AssembledGateway {
         self.followers.spawn(upkeep::remove_what_is_over(ledger, retention, stop));
     }
 
-    /// Works by another configuration from now on; on an error everything stays as it was. Calls in flight end in the world
-    /// they began in, and an upstream that is configured as before keeps its connections. One that is not is ended when its
-    /// last call is over.
+    /// Switches to another configuration; on an error everything stays as it was. Running calls end in the world they began in. An upstream
+    /// with an unchanged configuration keeps its connections; any other is ended after its last call.
     pub(crate) async fn reload(&self, loaded: &LoadedConfig) -> Result<(), CommandFailure> {
         let pins = lock::pins_after(loaded, self.engine.discovery().agreed_lock())?;
         let contracts = contracts::load_with(loaded, pins.lock.as_deref())?;
@@ -314,14 +313,14 @@ impl ConfigEpoch {
     }
 }
 
-/// Has the ledger keep to the limits of a configuration. Where its size cannot be seen now, it is looked at again with every beat.
+/// Applies the limits of a configuration to the ledger. If its size cannot be read now, it is read again with every heartbeat.
 async fn limit(ledger: &Ledger, loaded: &LoadedConfig) {
     if let Err(error) = ledger.set_limits(loaded.config.ledger_limits.limits()).await {
         tracing::warn!(%error, "the size of the ledger could not be measured");
     }
 }
 
-/// What a configuration makes of its parts.
+/// Assembles the world of a configuration from its parts.
 fn world(
     loaded: &LoadedConfig,
     catalog: Arc<Catalog>,
@@ -333,7 +332,7 @@ fn world(
     World { catalog, upstreams, naming, expectations, callbacks, authorities, allowances: loaded.config.allowances() }
 }
 
-/// What calls of a catalog's tools are decided by: read before anything is made, because a bad rule refuses the start.
+/// The policies for the tools of a catalog. They are read before anything is built, because an invalid policy refuses the start.
 fn authorities(loaded: &LoadedConfig, catalog: &Catalog) -> Result<Arc<Authorities>, CommandFailure> {
     let contracts = catalog.entries().map(|(_, entry)| &*entry.contract);
     policies::authorities(loaded, contracts).map(Arc::new)

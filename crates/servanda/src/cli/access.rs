@@ -1,4 +1,4 @@
-//! The command line of who is let in: keys, delegation, revocation.
+//! The command line of access: keys, delegation, revocation.
 
 use clap::{Args, Subcommand};
 
@@ -15,11 +15,11 @@ pub(crate) struct KeysArgs {
 pub(crate) enum KeysCommand {
     /// Make an API key; it is printed once and kept only as a hash
     Create(Box<KeyCreateArgs>),
-    /// List the keys: whose each is, what it may do and until when
+    /// List the keys: owner, rights and expiry of each
     List,
-    /// Make a new root key of agent credentials; those made before are good until they end, a day at most
+    /// Make a new root key for agent credentials; older credentials stay valid until they expire, a day at most
     Rotate,
-    /// Take a key back, and everything that was delegated from it
+    /// Revoke a key, and everything that was delegated from it
     Revoke {
         /// The key's id, or the beginning of it.
         #[arg(value_name = "ID")]
@@ -30,10 +30,10 @@ pub(crate) enum KeysCommand {
 /// `keys create`.
 #[derive(Debug, Args)]
 pub(crate) struct KeyCreateArgs {
-    /// Whose tenant it is for.
+    /// The tenant that the key is for.
     #[arg(long, value_name = "TENANT")]
     pub tenant: String,
-    /// Who it stands for.
+    /// The principal that the key stands for.
     #[arg(long, value_name = "PRINCIPAL")]
     pub principal: String,
     /// What it is for, in your words.
@@ -49,7 +49,7 @@ pub(crate) struct KeyCreateArgs {
     pub rights: RightsArgs,
 }
 
-/// What a credential is to allow. What is not said is not limited by it, but for scopes.
+/// The rights of a credential. A kind of right that is not given is not limited, except scopes.
 #[derive(Debug, Args)]
 pub(crate) struct RightsArgs {
     /// A scope that it has; may be given more than once.
@@ -58,14 +58,14 @@ pub(crate) struct RightsArgs {
     /// Tools that it is for, by contract names: `company.void_invoice`, `company.*`; may be given more than once.
     #[arg(long = "tool", value_name = "PATTERN")]
     pub tools: Vec<String>,
-    /// What its calls may touch: invoice/123, invoice/*; may be given more than once.
+    /// Resources that its calls may touch: invoice/123, invoice/*; may be given more than once.
     #[arg(long = "resource", value_name = "PATTERN")]
     pub resources: Vec<String>,
-    /// The gravest call: `READ_ONLY`, `EPHEMERAL_WRITE`, `LOW_RISK_INTERNAL`, `MEDIUM_RISK_WRITE`, `HIGH_RISK_EXTERNAL` or
-    /// `CRITICAL_MUTATION`.
+    /// The gravest class of calls allowed: `READ_ONLY`, `EPHEMERAL_WRITE`, `LOW_RISK_INTERNAL`, `MEDIUM_RISK_WRITE`, `HIGH_RISK_EXTERNAL`
+    /// or `CRITICAL_MUTATION`.
     #[arg(long, value_name = "CLASS")]
     pub ceiling: Option<String>,
-    /// How much in all: `read=100,write=5,external=1,financial_micros=2000000,critical=0`.
+    /// The total budget: `read=100,write=5,external=1,financial_micros=2000000,critical=0`.
     #[arg(long, value_name = "LIMITS")]
     pub budget: Option<String>,
 }
@@ -73,10 +73,10 @@ pub(crate) struct RightsArgs {
 /// `delegate`.
 #[derive(Debug, Args)]
 pub(crate) struct DelegateArgs {
-    /// The agent that is to act.
+    /// The agent that will act.
     #[arg(long, value_name = "NAME", required_unless_present = "offline")]
     pub agent: Option<String>,
-    /// Without a credential of the user's, by your word as the operator: the user's tenant.
+    /// The user's tenant, if you grant as the operator, without a credential of the user.
     #[arg(long, value_name = "TENANT", requires = "principal", conflicts_with = "offline")]
     pub tenant: Option<String>,
     /// The user.
@@ -85,14 +85,13 @@ pub(crate) struct DelegateArgs {
     /// A group that the user is in; may be given more than once.
     #[arg(long = "group", value_name = "GROUP", requires = "tenant")]
     pub groups: Vec<String>,
-    /// How long it is good: 15m, 1h; a day at most, and never longer than what it comes from. If not said: an hour, and offline as
-    /// long as before.
+    /// How long it is valid: 15m, 1h; a day at most, and never longer than its parent. By default an hour; offline, as long as its parent.
     #[arg(long, value_name = "TIME")]
     pub ttl: Option<String>,
-    /// How many more times it may be handed on.
+    /// How many more times it may be delegated.
     #[arg(long, value_name = "NUMBER")]
     pub depth: Option<u8>,
-    /// Narrow an agent credential here, without the ledger: whoever holds one can.
+    /// Narrow an agent credential here, without the ledger. The credential itself is enough for that.
     #[arg(long)]
     pub offline: bool,
     #[command(flatten)]
@@ -102,8 +101,8 @@ pub(crate) struct DelegateArgs {
 /// `revoke`.
 #[derive(Debug, Args)]
 pub(crate) struct RevokeArgs {
-    /// The credential's id, as `servanda explain` and `servanda keys list` show it: key:…, agent:… or token:…; that of a key without
-    /// its `key:` too.
+    /// The credential's id, as `servanda explain` and `servanda keys list` show it: key:…, agent:… or token:…; for a key, `key:` may be
+    /// left out.
     #[arg(value_name = "CREDENTIAL_ID", required_unless_present = "jti", conflicts_with = "jti")]
     pub credential: Option<String>,
     /// The `jti` of an access token.

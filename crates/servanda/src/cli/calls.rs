@@ -1,4 +1,4 @@
-//! `calls`, as people may type it.
+//! The arguments of `calls`.
 
 use clap::Args;
 use servanda_contract::{GateName, TaxonomyClass, Timestamp, record::Outcome};
@@ -16,7 +16,7 @@ pub(crate) struct CallsArgs {
     /// Only calls of this tool, as `servanda tools` shows it or by its contract's name.
     #[arg(long, value_name = "TOOL")]
     pub tool: Option<String>,
-    /// Only calls that ended so: completed, refused, `tool_error`, `not_executed`, quarantined, unknown, replayed, dispatching,
+    /// Only calls with this outcome: completed, refused, `tool_error`, `not_executed`, quarantined, unknown, replayed, dispatching,
     /// `input_required` or `task_created`.
     #[arg(long, value_name = "OUTCOME", value_parser = outcome)]
     pub outcome: Option<Outcome>,
@@ -32,16 +32,16 @@ pub(crate) struct CallsArgs {
     /// Only calls received before then.
     #[arg(long, value_name = "TIME", value_parser = when, conflicts_with = "follow")]
     pub until: Option<TimeArgument>,
-    /// List at most so many.
+    /// List at most this many.
     #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=50_000))]
     pub limit: u32,
-    /// List the latest, the oldest first, and go on with each call as it is recorded.
+    /// List the latest calls, the oldest first, and then print each new call as it is recorded.
     #[arg(long, short = 'f')]
     pub follow: bool,
 }
 
 impl CallsArgs {
-    /// The same for the store, where it is `now`.
+    /// The filter for the store; `now` is the current time.
     pub(crate) fn filter(&self, now: Timestamp) -> Result<CallFilter, CommandFailure> {
         let (since_ms, until_ms) = (self.since.map(|at| at.unix_ms(now)), self.until.map(|at| at.unix_ms(now)));
         if since_ms.zip(until_ms).is_some_and(|(since_ms, until_ms)| since_ms >= until_ms) {

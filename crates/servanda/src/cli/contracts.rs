@@ -1,4 +1,4 @@
-//! `contract` and `review`, as they are typed.
+//! The arguments of `contract` and `review`.
 
 use clap::{Args, Subcommand};
 
@@ -25,7 +25,7 @@ pub(crate) enum ContractCommand {
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct ReviewArgs {
-    /// The tool to decide about, by its exposed name or its contract's name; all that are open, one by one, if none is named.
+    /// The tool to decide about, by its exposed name or its contract's name; without it, all open tools one by one.
     #[arg(value_name = "TOOL")]
     pub tool: Option<String>,
     /// Agree to what was inferred about TOOL.
@@ -37,13 +37,13 @@ pub(crate) struct ReviewArgs {
     /// Hold TOOL back: its calls are always refused.
     #[arg(long, requires = "tool")]
     pub hold_back: bool,
-    /// Let the calls of TOOL through again that was held back.
+    /// Release TOOL, which was held back: its calls are let through again.
     #[arg(long, requires = "tool", conflicts_with_all = ["agree", "class", "hold_back"])]
     pub release: bool,
     /// Why a class is right although the tool's definition says otherwise.
     #[arg(long, requires = "class", value_name = "TEXT")]
     pub reason: Option<String>,
-    /// List the tools that a person has decided about too.
+    /// Also list the tools that a person has already decided about.
     #[arg(long, conflicts_with = "tool")]
     pub all: bool,
 }

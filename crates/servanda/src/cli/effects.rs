@@ -1,4 +1,4 @@
-//! `effects`, as people may type it.
+//! The arguments of `effects`.
 
 use clap::{Args, Subcommand, ValueEnum};
 use servanda_contract::{Timestamp, tool::EffectClass};
@@ -20,16 +20,16 @@ pub(crate) struct EffectsArgs {
     /// Say how it ended, as `settle` does.
     #[arg(long, value_name = "END", requires = "handle", requires = "evidence")]
     pub settle: Option<SettleAs>,
-    /// What you know it from.
+    /// How you know it.
     #[arg(long, value_name = "TEXT", requires = "settle")]
     pub evidence: Option<String>,
     /// List only effects in this state; may be given more than once.
     #[arg(long, value_name = "STATE", value_parser = effect_state, conflicts_with = "handle")]
     pub state: Vec<EffectState>,
-    /// Which of them.
+    /// Which effects to list.
     #[command(flatten)]
     pub conditions: EffectConditions,
-    /// List at most so many, the newest first.
+    /// List at most this many, the newest first.
     #[arg(long, value_name = "NUMBER", default_value_t = 50, conflicts_with = "handle")]
     pub limit: u32,
 }
@@ -43,44 +43,44 @@ pub(crate) enum EffectsCommand {
         #[arg(value_name = "HANDLE")]
         handle: String,
     },
-    /// Say how an effect ended that nobody knows the end of, or how many did that have something in common
+    /// Say how an effect with an unknown outcome ended, or how several did
     #[command(group = clap::ArgGroup::new("which").required(true).multiple(true).args(["handle", "filter", "since", "until", "all"]))]
     Settle {
         /// The effect, or the beginning of its handle.
         #[arg(value_name = "HANDLE", conflicts_with_all = ["filter", "since", "until", "all", "yes", "dry_run"])]
         handle: Option<String>,
-        /// Or all of which this holds.
+        /// Or all effects that match this.
         #[command(flatten)]
         conditions: EffectConditions,
-        /// Or every one whose end nobody knows.
+        /// Or every effect whose outcome is unknown.
         #[arg(long, conflicts_with_all = ["filter", "since", "until"])]
         all: bool,
         /// How it ended.
         #[arg(long = "as", value_name = "END")]
         settle_as: SettleAs,
-        /// What you know it from.
+        /// How you know it.
         #[arg(long, value_name = "TEXT")]
         evidence: String,
-        /// Settle many without asking.
+        /// Settle several without asking.
         #[arg(long)]
         yes: bool,
-        /// Show which many would be settled, and settle none.
+        /// Show which effects would be settled, and settle none.
         #[arg(long, conflicts_with = "yes")]
         dry_run: bool,
     },
 }
 
-/// Which effects are meant.
+/// Conditions that select effects.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct EffectConditions {
-    /// Only those of this tool=NAME, upstream=ID, tenant=NAME, principal=NAME or class=K|Q|N; may be given more than once,
-    /// and then all have to hold.
+    /// Only effects of this tool=NAME, upstream=ID, tenant=NAME, principal=NAME or class=K|Q|N; may be given more than once, and then all
+    /// must match.
     #[arg(long, value_name = "KEY=VALUE", value_parser = condition, conflicts_with = "handle")]
     pub filter: Vec<EffectCondition>,
-    /// Only those that were begun since then: 2026-11-15, 2026-11-15T09:30Z, or 90m, 12h, 7d ago.
+    /// Only effects that began since then: 2026-11-15, 2026-11-15T09:30Z, or 90m, 12h, 7d ago.
     #[arg(long, value_name = "TIME", value_parser = when, conflicts_with = "handle")]
     pub since: Option<TimeArgument>,
-    /// Only those that were begun before then.
+    /// Only effects that began before then.
     #[arg(long, value_name = "TIME", value_parser = when, conflicts_with = "handle")]
     pub until: Option<TimeArgument>,
 }
@@ -95,7 +95,7 @@ pub(crate) enum EffectCondition {
     Class(EffectClass),
 }
 
-/// A moment as people write it.
+/// A point in time as people write it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TimeArgument {
     At(Timestamp),
@@ -103,7 +103,7 @@ pub(crate) enum TimeArgument {
 }
 
 impl TimeArgument {
-    /// The moment, where it is `now`.
+    /// The time in Unix milliseconds; `now` is the current time.
     pub(super) fn unix_ms(self, now: Timestamp) -> u64 {
         match self {
             Self::At(time) => time.unix_ms(),
@@ -113,7 +113,7 @@ impl TimeArgument {
 }
 
 impl EffectConditions {
-    /// The same for the store, where it is `now`.
+    /// The filter for the store; `now` is the current time.
     pub(crate) fn filter(&self, now: Timestamp) -> Result<EffectFilter, CommandFailure> {
         let (since_ms, until_ms) = (self.since.map(|at| at.unix_ms(now)), self.until.map(|at| at.unix_ms(now)));
         if since_ms.zip(until_ms).is_some_and(|(since_ms, until_ms)| since_ms >= until_ms) {
@@ -137,7 +137,7 @@ impl EffectConditions {
     }
 }
 
-/// How an effect ended, as a person says.
+/// How an effect ended, according to a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SettleAs {
     /// It was done.

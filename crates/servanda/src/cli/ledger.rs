@@ -1,4 +1,4 @@
-//! `ledger` and `migrate`, as they are typed.
+//! The arguments of `ledger` and `migrate`.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 /// `ledger`.
 #[derive(Debug, Args)]
 pub(crate) struct LedgerArgs {
-    /// What to do; without it, how it stands is shown.
+    /// What to do; without it, the state of the ledger is shown.
     #[command(subcommand)]
     pub command: Option<LedgerCommand>,
 }
@@ -15,34 +15,34 @@ pub(crate) struct LedgerArgs {
 /// What to do about the ledger.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LedgerCommand {
-    /// Show which ledger it is, how far it has come, and what was accepted about it
+    /// Show which ledger it is, how many records it has, and what operators accepted about it
     Status,
-    /// Read all of it, and say what is wrong
+    /// Read the whole ledger, and list what is wrong
     Verify,
-    /// Copy it to a new file, also while a gateway runs
+    /// Back up the ledger to a new file, also while a gateway runs
     Backup {
         /// The new file.
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// Put a copy in its place and accept it; no gateway may run
+    /// Replace the ledger by a backup and accept it; no gateway may run
     Restore {
         /// The copy.
         #[arg(value_name = "FILE")]
         file: PathBuf,
-        /// What happened to the ledger, and what you know about the time that is lost.
+        /// What happened to the ledger, and what you know about the time without records.
         #[arg(long, value_name = "TEXT")]
         evidence: String,
     },
-    /// Accept a ledger that is not the one that was known; keys of the lost time are unknown then
+    /// Accept a ledger that differs from the known one; keys used in the lost time count as unknown
     Adopt {
-        /// What happened to the ledger, and what you know about the time that is lost.
+        /// What happened to the ledger, and what you know about the time without records.
         #[arg(long, value_name = "TEXT")]
         evidence: String,
     },
-    /// Say that the keys of the lost time are looked after: keys that the ledger does not know run again
+    /// Say that the keys of the lost time are dealt with: keys that the ledger does not know may run again
     SettleLost {
-        /// What you know it from.
+        /// How you know it.
         #[arg(long, value_name = "TEXT")]
         evidence: String,
     },
@@ -51,7 +51,7 @@ pub(crate) enum LedgerCommand {
 /// `migrate`.
 #[derive(Debug, Args)]
 pub(crate) struct MigrateArgs {
-    /// Say what would be done and do nothing.
+    /// Say what would be done, and do nothing.
     #[arg(long)]
     pub dry_run: bool,
 }

@@ -1,4 +1,4 @@
-//! What people may type about logins.
+//! The arguments of `login` and `logout`.
 
 use clap::Args;
 
@@ -8,13 +8,13 @@ pub(crate) struct LoginArgs {
     /// The upstream, by its id in the configuration.
     #[arg(value_name = "UPSTREAM")]
     pub upstream: String,
-    /// For whom; the local user if not said.
+    /// The user to log in; the local user by default.
     #[arg(long, value_name = "TENANT/NAME", value_parser = user)]
     pub user: Option<(String, String)>,
-    /// A scope to ask for; may be given more than once. If not said, what the upstream says it needs.
+    /// A scope to ask for; may be given more than once. By default, the scopes that the upstream says it needs.
     #[arg(long, value_name = "SCOPE")]
     pub scope: Vec<String>,
-    /// The port on this machine that the browser comes back to; a free one if not said.
+    /// The port on this machine that the browser returns to; a free port by default.
     #[arg(long, value_name = "PORT")]
     pub port: Option<u16>,
     /// How long to wait for the browser, in milliseconds.
@@ -28,7 +28,7 @@ pub(crate) struct LogoutArgs {
     /// The upstream, by its id in the configuration.
     #[arg(value_name = "UPSTREAM")]
     pub upstream: String,
-    /// For whom; the local user if not said.
+    /// The user to log out; the local user by default.
     #[arg(long, value_name = "TENANT/NAME", value_parser = user)]
     pub user: Option<(String, String)>,
 }

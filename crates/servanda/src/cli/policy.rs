@@ -1,4 +1,4 @@
-//! What people may type after `servanda policy`.
+//! The arguments of `policy`.
 
 use std::path::PathBuf;
 
@@ -12,44 +12,44 @@ pub(crate) struct PolicyArgs {
     pub command: PolicyCommand,
 }
 
-/// What can be done about policies.
+/// The subcommands of `policy`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
     /// Print the schema that policies are written against, in Cedar's language
     Schema,
-    /// Try the cases of a file: calls with the decision that is expected of them
+    /// Run the cases of a file: calls with the decision that each must get
     Test {
         /// The cases, YAML or JSON.
         #[arg(value_name = "FILE")]
         file: PathBuf,
-        /// These policies instead of the configuration's: a file or a folder.
+        /// Use these policies instead of the configured ones: a file or a folder.
         #[arg(long, value_name = "PATH")]
         policies: Option<PathBuf>,
     },
-    /// Say which policies made the difference to a recorded call, and what the present ones would say
+    /// Say which policies decided a recorded call, and what the current policies would decide
     Explain {
         /// The call, or the beginning of its id.
         #[arg(value_name = "CALL_ID")]
         call_id: String,
-        /// The call's arguments as JSON, which no record keeps; `-` reads them from stdin.
+        /// The call's arguments as JSON, because records do not keep them; `-` reads them from stdin.
         #[arg(long, value_name = "FILE")]
         arguments: Option<PathBuf>,
     },
-    /// Say which recorded calls other policies would have decided otherwise
+    /// List the recorded calls that other policies would have decided differently
     WhatIf {
-        /// The other policies: a file or a folder; those of `policy.shadow` if not said.
+        /// The other policies: a file or a folder; `policy.shadow` by default.
         #[arg(long, value_name = "PATH")]
         policies: Option<PathBuf>,
-        /// Only calls of this long ago at the most: 90m, 12h, 7d.
+        /// Only calls that are at most this old: 90m, 12h, 7d.
         #[arg(long, value_name = "TIME", value_parser = span_ms)]
         since: Option<u64>,
-        /// Look at so many calls at the most, the latest.
+        /// Look at this many calls at most, the latest first.
         #[arg(long, value_name = "NUMBER", default_value_t = 10_000)]
         limit: u32,
     },
 }
 
-/// A time as people write it, in milliseconds.
+/// Reads a span of time as people write it; returns milliseconds.
 pub(super) fn span_ms(text: &str) -> Result<u64, String> {
     let wrong = || "write a number and s, m, h or d, such as 7d".to_owned();
     let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;

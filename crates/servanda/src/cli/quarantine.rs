@@ -1,4 +1,4 @@
-//! `quarantine`, as it is typed.
+//! The arguments of `quarantine`.
 
 use clap::{Args, Subcommand};
 
@@ -15,25 +15,25 @@ pub(crate) struct QuarantineArgs {
 pub(crate) enum QuarantineCommand {
     /// List the tools that are held back, and why
     List {
-        /// Those too that were let go, with all that happened.
+        /// Also list released tools, with everything that happened to each.
         #[arg(long)]
         all: bool,
     },
-    /// Let a tool go that is held back
+    /// Release a tool that is held back
     Release {
         /// The exposed name, as `servanda tools` shows it, or the contract's name.
         #[arg(value_name = "TOOL")]
         tool: String,
-        /// Why; it is kept.
+        /// Why; the reason is recorded.
         #[arg(long, value_name = "TEXT")]
         reason: String,
     },
-    /// Hold a tool back until somebody lets it go
+    /// Hold a tool back until an operator releases it
     Block {
         /// The exposed name, as `servanda tools` shows it, or the contract's name.
         #[arg(value_name = "TOOL")]
         tool: String,
-        /// Why; it is kept.
+        /// Why; the reason is recorded.
         #[arg(long, value_name = "TEXT")]
         reason: String,
     },

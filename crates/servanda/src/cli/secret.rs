@@ -1,12 +1,11 @@
-//! `servanda secret`: what may be typed. The value of a secret is nothing that can be: command lines are seen by others and
-//! kept by shells.
+//! The arguments of `secret`. A secret's value is never an argument: other users can see command lines, and shells keep them.
 
 use clap::{Args, Subcommand};
 
 /// `secret`.
 #[derive(Debug, Args)]
 pub(crate) struct SecretArgs {
-    /// What to do; without it, they are listed.
+    /// What to do; without it, the secrets are listed.
     #[command(subcommand)]
     pub command: Option<SecretCommand>,
 }
@@ -14,20 +13,20 @@ pub(crate) struct SecretArgs {
 /// What to do about secrets.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SecretCommand {
-    /// Set a secret in the encrypted store; its value is read from stdin, or asked for without showing it
+    /// Set a secret in the encrypted store; its value is read from stdin, or from a prompt that does not show it
     Set {
-        /// What it is called: letters, digits, `.`, `-` and `_`.
+        /// The secret's name: letters, digits, `.`, `-` and `_`.
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// List the secrets: when each was set and which upstreams are shown it, never what it is
+    /// List the secrets: when each was set and which upstreams get it, never its value
     List,
     /// Remove a secret from the encrypted store
     Rm {
-        /// What it is called.
+        /// The secret's name.
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Print the public key of the statements about calls, as a JWK set
+    /// Print the public key that verifies statements about calls, as a JWK set
     Jwks,
 }

@@ -1,4 +1,4 @@
-//! The table of clients. A client more is a row more.
+//! The table of known clients. To add a client, add a row.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use super::{notation::Notation, search_path::on_search_path};
 
-/// A client by the name that is typed.
+/// A client, by its name on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ClientName {
     /// Claude Code: .mcp.json, or ~/.claude.json with --scope user.
@@ -28,7 +28,7 @@ pub(crate) enum ClientName {
     Codex,
 }
 
-/// Whom a client's file is about.
+/// Which of a client's files is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ClientFileScope {
     /// This folder.
@@ -37,10 +37,10 @@ pub(crate) enum ClientFileScope {
     User,
 }
 
-/// How a client writes down a server that is reached over HTTP.
+/// How a client writes a server that is reached over HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HttpStyle {
-    /// Not at all.
+    /// The client cannot reach servers over HTTP.
     None,
     /// `"type": "http", "url": …`.
     TypeAndUrl,
@@ -48,16 +48,16 @@ pub(crate) enum HttpStyle {
     Address(&'static str),
 }
 
-/// Where a file stands.
+/// Where a client's file is.
 #[derive(Debug, Clone, Copy)]
 enum ClientFileLocation {
-    /// In the folder we are in.
+    /// In the working folder.
     Here(&'static str),
     /// In the user's home.
     Home(&'static str),
     /// In `~/.config`, on every system.
     Config(&'static str),
-    /// Where the system has applications keep their settings.
+    /// In the system's folder for application settings.
     Application(&'static str),
     /// In Codex's folder.
     Codex(&'static str),
@@ -65,40 +65,40 @@ enum ClientFileLocation {
     Claude(&'static str),
 }
 
-/// What is known of a client.
+/// What is known about a client.
 #[derive(Debug)]
 pub(crate) struct KnownClient {
-    /// The name that is typed.
+    /// The name on the command line.
     pub name: ClientName,
-    /// What people call it.
+    /// The name that people use.
     pub title: &'static str,
     /// How its file is written.
     pub notation: Notation,
-    /// Whether it says `"type": "stdio"` of a command.
+    /// Whether it writes `"type": "stdio"` for a command.
     pub typed: bool,
-    /// How it reaches a server over HTTP.
+    /// How it writes a server that is reached over HTTP.
     pub http: HttpStyle,
-    /// What makes it see a change.
+    /// What a person has to do so that the client sees a change.
     pub then: &'static str,
     /// Its files, the usual one first.
     places: &'static [(ClientFileScope, ClientFileLocation)],
-    /// What tells that it is installed: a program, or a folder of its own.
+    /// What shows that it is installed: a program, or a folder of its own.
     program: &'static str,
     signs: &'static [ClientFileLocation],
 }
 
-/// Where we are, as far as files of clients depend on it.
+/// The folders that locations of client files depend on.
 #[derive(Debug, Clone)]
 pub(crate) struct ClientFolders {
     /// The user's home.
     pub home: PathBuf,
-    /// The folder we are in.
+    /// The working folder.
     pub here: PathBuf,
-    /// `$XDG_CONFIG_HOME`, `$CODEX_HOME` and `$CLAUDE_CONFIG_DIR`, where they are set.
+    /// `$XDG_CONFIG_HOME`, if it is set.
     pub config_home: Option<PathBuf>,
-    /// See there.
+    /// `$CODEX_HOME`, if it is set.
     pub codex_home: Option<PathBuf>,
-    /// See there.
+    /// `$CLAUDE_CONFIG_DIR`, if it is set.
     pub claude_home: Option<PathBuf>,
 }
 
@@ -209,20 +209,20 @@ const CLIENTS: [KnownClient; 8] = [
 ];
 
 impl ClientName {
-    /// What is known of it.
+    /// The client's row in the table.
     pub(crate) fn client(self) -> &'static KnownClient {
-        // The table has a row for every name; the test sees to that.
+        // The table has a row for every name; a test checks that.
         CLIENTS.iter().find(|client| client.name == self).unwrap_or(&CLIENTS[0])
     }
 
-    /// The name as it is typed.
+    /// The name on the command line.
     pub(crate) fn word(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 }
 
 impl ClientFileScope {
-    /// The word as it is typed.
+    /// The word on the command line.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Project => "project",
@@ -237,7 +237,7 @@ impl KnownClient {
         &CLIENTS
     }
 
-    /// Its file for that scope, or its usual one.
+    /// The client's file for a scope, or its usual file.
     pub(crate) fn file(
         &self,
         scope: Option<ClientFileScope>,
@@ -247,7 +247,7 @@ impl KnownClient {
         Some((*scope, around.path(*place)))
     }
 
-    /// Whether that is the scope of its usual file.
+    /// Whether the client's usual file has this scope.
     pub(crate) fn is_usual(&self, scope: ClientFileScope) -> bool {
         self.places.first().is_some_and(|(usual, _)| *usual == scope)
     }
@@ -264,7 +264,7 @@ impl KnownClient {
 }
 
 impl Notation {
-    /// Whose notation it is, where it is one client's own.
+    /// The client that owns this notation, if only one client uses it.
     pub(crate) fn client(self) -> Option<&'static KnownClient> {
         match self {
             Self::Json("servers") => Some(ClientName::VsCode.client()),
@@ -275,7 +275,7 @@ impl Notation {
     }
 }
 
-/// The client that reads a file, told from where it stands.
+/// The client that reads a file, recognised by the file's path.
 pub(crate) fn client_of(file: &Path, around: &ClientFolders) -> Option<(&'static KnownClient, ClientFileScope)> {
     let file = std::path::absolute(file).ok()?;
     CLIENTS.iter().find_map(|client| {
@@ -285,7 +285,7 @@ pub(crate) fn client_of(file: &Path, around: &ClientFolders) -> Option<(&'static
 }
 
 impl ClientFolders {
-    /// Where we are now; nothing if the user has no home.
+    /// The folders of this process; none if the user has no home.
     pub(crate) fn from_environment() -> Option<Self> {
         let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         Some(Self {
@@ -297,7 +297,7 @@ impl ClientFolders {
         })
     }
 
-    /// A path as people write it from here.
+    /// A path as people write it in the working folder.
     pub(crate) fn shown(&self, path: &Path) -> String {
         if let Ok(near) = path.strip_prefix(&self.here) {
             return near.display().to_string();

@@ -1,5 +1,5 @@
-//! The record of what `connect` did, beside our configuration: enough to undo it, and no secret in it. What was in a
-//! client's file is in the backup beside that file.
+//! The record of what `connect` did, in a file beside our configuration. It holds enough to undo every change, and no secrets. The earlier
+//! text of a client's file is not in it; that is in the backup beside the client's file.
 
 use std::{
     io::ErrorKind,
@@ -13,10 +13,10 @@ use crate::{config::state_folder, failure::CommandFailure, files};
 
 /// The version of the record's format.
 const VERSION: u32 = 1;
-/// Where it stands, beside our configuration.
+/// The record's file, relative to our configuration.
 const FILE: &str = ".servanda/connections.json";
 
-/// Every connection that was made with a configuration.
+/// All connections that were made with one configuration.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ClientFileConnections {
@@ -29,33 +29,33 @@ pub(crate) struct ClientFileConnections {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ClientFileConnection {
-    /// The client as it is typed; nothing for a file that was named instead.
+    /// The client's name on the command line; none for a file that was named with `--file`.
     pub client: Option<String>,
     /// The file, as a full path.
     pub file: PathBuf,
-    /// The name the gateway has in it.
+    /// The gateway's name in that file.
     pub name: String,
     /// When it was last connected.
     pub since: String,
-    /// What the file was before; nothing if it was changed by somebody between two connects.
+    /// The file before the connection; none if another program or person changed it between two connects.
     pub before: Option<PriorFileState>,
     /// The digest of what was written.
     pub after_sha256: String,
-    /// Whether the list of servers was not there before.
+    /// Whether `connect` added the list of servers.
     pub made_list: bool,
-    /// Folders that were made for the file.
+    /// Folders that `connect` made for the file.
     pub made_folders: Vec<PathBuf>,
-    /// Servers that were taken out, and the backups in which they still stand.
+    /// Servers that `connect` removed from the file, and the backups that still have them.
     pub taken_out: Vec<RemovedServer>,
 }
 
-/// What a file was.
+/// A file before it was connected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PriorFileState {
-    /// It was not there.
+    /// The file did not exist.
     Absent,
-    /// It was this.
+    /// The file existed, and a backup has its text.
     Kept {
         /// The backup.
         backup: PathBuf,
@@ -64,27 +64,27 @@ pub(crate) enum PriorFileState {
     },
 }
 
-/// What a file was, once more at hand.
+/// The text of a file before it was connected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PriorFileText {
-    /// It was not there.
+    /// The file did not exist.
     Absent,
-    /// It said this.
+    /// The file had this text.
     Text(String),
 }
 
-/// A server that was taken out.
+/// A server that `connect` removed from the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RemovedServer {
-    /// Its name there.
+    /// Its name in the file.
     pub name: String,
-    /// The backup in which it stands.
+    /// The backup that still has it.
     pub backup: PathBuf,
 }
 
 impl ClientFileConnection {
-    /// What the file was, if it is certain: the file is as `connect` left it, and the backup is as it was made.
+    /// The earlier text, if it is certain: the file is still as `connect` left it, and the backup is unchanged.
     pub(crate) fn prior_text(&self, now_sha256: Option<&str>) -> Option<PriorFileText> {
         if now_sha256 != Some(&self.after_sha256) {
             return None;
@@ -100,12 +100,12 @@ impl ClientFileConnection {
 }
 
 impl ClientFileConnections {
-    /// Where the record of the configuration in a folder stands.
+    /// The path of the record for the configuration in a folder.
     pub(crate) fn record_path(folder: &Path) -> PathBuf {
         if folder == Path::new(".") { PathBuf::from(FILE) } else { folder.join(FILE) }
     }
 
-    /// Reads the record beside a configuration. A repository can contain it: `record_check` says what of it is believed.
+    /// Reads the record beside a configuration. A repository may contain a forged one, so `record_check` decides what is believed.
     pub(crate) fn read(folder: &Path) -> Result<Self, CommandFailure> {
         let file = folder.join(FILE);
         state_folder::require_own(folder, Path::new(FILE), &file)?;
@@ -118,8 +118,8 @@ impl ClientFileConnections {
             }
         };
         let broken = |why: String| {
-            CommandFailure::bad_input(format!("`{}` is not the record it was: {why}", file.display()))
-                .hint("backups stand beside the clients' files as *.servanda-backup-*; move the record away to go on")
+            CommandFailure::bad_input(format!("`{}` is not a valid record: {why}", file.display()))
+                .hint("backups are beside the clients' files as *.servanda-backup-*; move the record away to go on")
         };
         let record: Self = serde_json::from_str(&text).map_err(|error| broken(error.to_string()))?;
         if record.version != VERSION {
@@ -144,7 +144,7 @@ impl ClientFileConnections {
         self.connections.iter().find(|connection| connection.file == file)
     }
 
-    /// Notes a connection, in the place of an earlier one of that file.
+    /// Records a connection, and replaces an earlier one of the same file.
     pub(crate) fn record(&mut self, connection: ClientFileConnection) {
         self.remove(&connection.file);
         self.connections.push(connection);

@@ -1,4 +1,4 @@
-//! The difference between two texts as everybody reads it.
+//! The difference between two texts, as a unified diff.
 
 use similar::TextDiff;
 
@@ -7,7 +7,7 @@ use crate::screen::{TextStyle, paint};
 /// Unchanged lines that are shown around changed ones.
 const CONTEXT_LINES: usize = 3;
 
-/// A unified diff; nothing where a file is not there.
+/// A unified diff; `None` stands for a file that does not exist.
 pub(crate) fn unified(file: &str, before: Option<&str>, after: Option<&str>) -> String {
     let name = |text: Option<&str>| if text.is_some() { file.to_owned() } else { "/dev/null".to_owned() };
     let (old, new) = (before.unwrap_or_default(), after.unwrap_or_default());
@@ -15,7 +15,7 @@ pub(crate) fn unified(file: &str, before: Option<&str>, after: Option<&str>) -> 
     compared.unified_diff().context_radius(CONTEXT_LINES).header(&name(before), &name(after)).to_string()
 }
 
-/// The same in colours, where they are wanted.
+/// The same diff in colours, if colours are enabled.
 pub(crate) fn painted(diff: &str) -> String {
     let line = |line: &str| match line.chars().next() {
         _ if line.starts_with("+++") || line.starts_with("---") => paint(line, TextStyle::Strong),

@@ -1,5 +1,4 @@
-//! The entry that stands for the gateway in a client's list of servers: written in the client's own fields, and recognised
-//! again in whichever way it is written.
+//! The gateway's entry in a client's list of servers: written with the client's own field names, and recognised in every form.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +13,7 @@ use super::{
 };
 use crate::config::parse_listen;
 
-/// Fields in which clients write an address.
+/// Fields in which clients write a URL.
 const ADDRESS_FIELDS: [&str; 3] = ["url", "httpUrl", "serverUrl"];
 
 /// How a client reaches the gateway.
@@ -22,7 +21,7 @@ const ADDRESS_FIELDS: [&str; 3] = ["url", "httpUrl", "serverUrl"];
 pub(crate) enum Door {
     /// It starts the gateway as a command.
     Stdio,
-    /// It finds one running.
+    /// It connects to a gateway that is running.
     Http,
 }
 
@@ -33,12 +32,12 @@ pub(crate) struct GatewayLocation {
     pub program: PathBuf,
     /// Its configuration, as a full path.
     pub config: PathBuf,
-    /// Where it listens.
+    /// The address it listens on.
     pub listen: String,
 }
 
 impl Door {
-    /// The option that asks for it, without its dashes.
+    /// The option on the command line that selects it, without its dashes.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Stdio => "stdio",
@@ -48,12 +47,12 @@ impl Door {
 }
 
 impl GatewayLocation {
-    /// Its address.
+    /// The URL of its MCP endpoint.
     pub(crate) fn url(&self) -> String {
         format!("http://{}/mcp", self.listen)
     }
 
-    /// The entry for a client; nothing if it cannot reach the gateway that way. Without a client, as most write it.
+    /// The gateway's entry for a client; none if the client cannot reach it that way. Without a client, in the form that most clients use.
     pub(crate) fn entry(
         &self,
         client: Option<&KnownClient>,
@@ -80,7 +79,7 @@ impl GatewayLocation {
         }
     }
 
-    /// How an entry reaches this gateway, if it does.
+    /// How an entry reaches this gateway; none if it does not.
     pub(crate) fn door_of(&self, entry: &Value) -> Option<Door> {
         let text = |field: &str| entry.get(field).and_then(Value::as_str);
         if ADDRESS_FIELDS.into_iter().filter_map(text).any(|url| is_listened_at(url, &self.listen)) {
@@ -90,8 +89,8 @@ impl GatewayLocation {
     }
 }
 
-/// Whether an entry is a gateway's, as far as that can be told without reading the configuration, which may be broken: it starts the gateway
-/// of that configuration, or it has an address of the form that [`Gateway::url`] gives.
+/// Whether an entry is for a gateway of this configuration: it starts one, or has a URL of the form that [`GatewayLocation::url`] gives.
+/// The configuration itself is not read, because it may be broken.
 pub(crate) fn is_gateway_of(entry: &Value, config: &Path) -> bool {
     let url = |field: &str| entry.get(field).and_then(Value::as_str);
     let is_address = |url: &str| {
@@ -107,7 +106,7 @@ fn is_started(entry: &Value, config: &Path) -> bool {
     let args: Vec<&str> = args.into_iter().flatten().filter_map(Value::as_str).collect();
     let named = args.iter().position(|arg| matches!(*arg, "--config" | "-c")).and_then(|at| args.get(at + 1));
     let is_ours = match named {
-        // An update may have moved the program; the configuration is what makes it this gateway.
+        // An update may have moved the program, so the configuration decides whether it is this gateway.
         Some(named) => same_file(Path::new(named), config),
         None => entry.get("command").and_then(Value::as_str).is_some_and(is_this_program),
     };
@@ -118,7 +117,7 @@ fn same_file(one: &Path, other: &Path) -> bool {
     one == other || one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
 }
 
-/// What a reference in our configuration stands for, where the client's file has the value itself.
+/// The variable that our configuration refers to, with the value that the client's file has in its place.
 pub(crate) fn value_behind(ours: &str, theirs: &str) -> Option<(String, String)> {
     let [reference] = crate::config::expansion::references(ours).try_into().ok()?;
     let (before, after) = ours.split_once(&format!("${{{}}}", reference.name))?;
@@ -127,7 +126,7 @@ pub(crate) fn value_behind(ours: &str, theirs: &str) -> Option<(String, String)>
     plain.then(|| (reference.name.to_owned(), value.to_owned()))
 }
 
-/// Whether a URL leads to an address of ours.
+/// Whether a URL leads to our listening address.
 pub(crate) fn is_listened_at(url: &str, listen: &str) -> bool {
     let authority = url.strip_prefix("http://").and_then(|rest| rest.split('/').next());
     let addresses = authority.map(|authority| (parse_listen(authority), parse_listen(listen)));

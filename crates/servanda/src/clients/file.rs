@@ -21,9 +21,9 @@ use crate::{failure::CommandFailure, files};
 
 /// How much is read. `~/.claude.json` keeps a history beside its servers.
 pub(crate) const FILE_BYTES_MAX: u64 = 64 << 20;
-/// What stands between the name of a file and the time, in the name of its backup.
+/// The part of a backup's name between the file's name and the time.
 const BACKUP_MARK: &str = ".servanda-backup-";
-/// What a new file may be: everybody's to read who may read the folder, as a person's editor would make it.
+/// The mode of a new file: readable by all users who can reach the folder, as an editor would create it.
 const NEW_MODE: u32 = 0o644;
 
 /// A file, as it was read.
@@ -31,18 +31,18 @@ const NEW_MODE: u32 = 0o644;
 pub(crate) struct ClientFile {
     /// Its full path, links not followed.
     pub path: PathBuf,
-    /// The path as people write it.
+    /// The path as people write it in the working folder.
     pub shown: String,
-    /// What links lead to.
+    /// The path with links resolved.
     real: PathBuf,
-    /// Whether there are any links on the way.
+    /// Whether the path contains links.
     is_linked: bool,
-    /// What it says; nothing if it is not there.
+    /// The text; none if the file does not exist.
     pub text: Option<String>,
 }
 
 impl ClientFile {
-    /// Reads a file, or finds that there is none.
+    /// Reads a file; a missing file is not an error.
     pub(crate) fn read(path: &Path) -> Result<Self, CommandFailure> {
         let path = std::path::absolute(path)?;
         let shown = shown(&path);
@@ -61,7 +61,7 @@ impl ClientFile {
         Ok(Self { path, shown, real, is_linked, text })
     }
 
-    /// Keeps what was read beside the file, and says where.
+    /// Copies the text that was read to a backup beside the file; returns the backup's path.
     pub(crate) fn keep(&self, now: Timestamp) -> Result<Option<PathBuf>, CommandFailure> {
         let Some(text) = &self.text else { return Ok(None) };
         let time: String = now.to_string().chars().filter(|character| !"-:".contains(*character)).collect();
@@ -81,7 +81,7 @@ impl ClientFile {
         Ok(Some(backup))
     }
 
-    /// Whether a path is one that [`Self::keep`] gives to a backup of this file.
+    /// Whether a path has the form of a backup that [`Self::keep`] makes for this file.
     pub(crate) fn has_backup(&self, path: &Path) -> bool {
         let own = self.path.file_name().map(OsStr::as_bytes).unwrap_or_default();
         let name = path.file_name().map(OsStr::as_bytes).unwrap_or_default();
@@ -96,7 +96,7 @@ impl ClientFile {
         self.real.ancestors().skip(1).any(|above| above == folder)
     }
 
-    /// Fails if the file is not what was read any more: what was shown would not be what is written.
+    /// Fails if the file changed since it was read: the change that the user saw would not be the change that is written.
     pub(crate) fn check_unchanged(&self) -> Result<(), CommandFailure> {
         match read_text(&self.real) {
             Ok(now) if now == self.text => Ok(()),
@@ -105,7 +105,7 @@ impl ClientFile {
         }
     }
 
-    /// Writes another text, whole or not at all. Says which folders it had to make.
+    /// Replaces the text, whole or not at all. Returns the folders that had to be created.
     pub(crate) fn write(&self, text: &str) -> Result<Vec<PathBuf>, CommandFailure> {
         self.check_unchanged()?;
         let there = fs::metadata(&self.real).ok();
@@ -120,21 +120,21 @@ impl ClientFile {
         let fresh = folder.join(name);
         let written = write_fresh(&fresh, text, there.as_ref()).and_then(|()| fs::rename(&fresh, &self.real));
         if let Err(error) = written {
-            // It was never the client's.
+            // The new file is ours and has not replaced the client's yet.
             let _ = fs::remove_file(&fresh);
             return Err(cannot("write", &self.path, &error));
         }
-        // That the name is durable too is worth trying for, and not worth failing for.
+        // Syncing the folder makes the new name durable. A failure here is ignored, because the text is already safe.
         let _ = fs::File::open(folder).and_then(|folder| folder.sync_all());
         Ok(made)
     }
 
-    /// Removes the file, and those of the folders that are empty then.
+    /// Removes the file, and those of the given folders that are empty afterwards.
     pub(crate) fn remove(&self, made: &[PathBuf]) -> Result<(), CommandFailure> {
         self.check_unchanged()?;
         fs::remove_file(&self.real).map_err(|error| cannot("remove", &self.path, &error))?;
         for folder in made.iter().rev() {
-            // One that has something in it stays.
+            // A folder that is not empty stays.
             let _ = fs::remove_dir(folder);
         }
         Ok(())
@@ -145,13 +145,13 @@ impl ClientFile {
         if self.is_linked { format!("{}, a link to {}", self.shown, shown(&self.real)) } else { self.shown.clone() }
     }
 
-    /// A digest of what was read.
+    /// The digest of the text that was read.
     pub(crate) fn digest(&self) -> Option<String> {
         self.text.as_deref().map(digest)
     }
 }
 
-/// A path as people write it from here.
+/// A path as people write it in the working folder.
 pub(crate) fn shown(path: &Path) -> String {
     ClientFolders::from_environment().map_or_else(|| path.display().to_string(), |around| around.shown(path))
 }
@@ -168,7 +168,7 @@ fn read_text(file: &Path) -> Result<Option<String>, String> {
     }
 }
 
-/// Where a file really is, or would be.
+/// The path with links resolved, also for a file that does not exist yet.
 fn real(path: &Path) -> io::Result<PathBuf> {
     let there = path.ancestors().find(|part| fs::symlink_metadata(part).is_ok()).unwrap_or(Path::new("/"));
     let real = there.canonicalize()?;
@@ -203,7 +203,7 @@ fn write_fresh(fresh: &Path, text: &str, there: Option<&fs::Metadata>) -> std::i
     file.sync_all()
 }
 
-/// Makes a folder with those around it, and says which were made, the outermost first.
+/// Creates a folder and its parents; returns those that were created, the outermost first.
 fn make_folders(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let missing: Vec<_> = folder.ancestors().take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
     fs::create_dir_all(folder)?;

@@ -1,16 +1,16 @@
-//! What looks like a secret. Whether something is one cannot be known; names and the marks that issuers put on their tokens are the
-//! evidence, and in doubt it is one. A secret in the path of a URL, or inside a longer text, is not recognised.
+//! Guesses which values are secrets, from their names and from the prefixes that issuers give to tokens. In doubt a value counts as a
+//! secret. A secret in the path of a URL, or inside a longer text, is not recognised.
 
 use crate::config::expansion::references;
 
 /// Words in the name of a variable, header, flag or parameter whose value is likely a secret.
 const SECRET_WORDS: [&str; 8] =
     ["TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "AUTHORIZATION", "CREDENTIAL", "COOKIE"];
-/// Those whose value is a secret even if it is a number.
+/// Words for values that are secrets even if they are numbers.
 const SURELY_SECRET_WORDS: [&str; 3] = ["SECRET", "PASSWORD", "PASSWD"];
-/// Names that speak about a secret without being one.
+/// Names that mention a secret but do not hold one.
 const ABOUT_WORDS: [&str; 6] = ["FILE", "PATH", "DIR", "URL", "ID", "NAME"];
-/// How issuers mark their tokens.
+/// Prefixes that issuers give to their tokens.
 const TOKEN_MARKS: [&str; 17] = [
     "sk-",
     "sk_",
@@ -30,12 +30,12 @@ const TOKEN_MARKS: [&str; 17] = [
     "hf_",
     "-----BEGIN",
 ];
-/// Shorter words may begin like a token and are none.
+/// Shorter words may begin like a token without being one.
 const MARKED_CHARS_MIN: usize = 16;
-/// A word before the secret in a header.
+/// Words before the secret in a header.
 const SCHEMES: [&str; 5] = ["Bearer", "Basic", "Token", "ApiKey", "Digest"];
 
-/// Whether the value of that name is a secret.
+/// Whether the value of this name is likely a secret.
 pub(crate) fn is_secret(name: &str, value: &str) -> bool {
     let value = value.trim();
     if value.is_empty() || !references(value).is_empty() {
@@ -50,12 +50,12 @@ pub(crate) fn is_secret(name: &str, value: &str) -> bool {
     !about && (has_word(name, &SURELY_SECRET_WORDS) || has_word(name, &SECRET_WORDS) && !plain)
 }
 
-/// Whether a value is a secret by its form, or by a name that means nothing else.
+/// Whether a value is certainly a secret: by its form, or by a name that can only mean a secret.
 pub(crate) fn is_surely_secret(name: &str, value: &str) -> bool {
     is_marked(value.trim()) || has_word(name, &SURELY_SECRET_WORDS)
 }
 
-/// A header's value without the word before the secret.
+/// A header's value without the scheme before the secret.
 pub(crate) fn without_scheme(value: &str) -> &str {
     match value.split_once(' ') {
         Some((scheme, secret)) if SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(scheme)) => secret,
@@ -63,7 +63,7 @@ pub(crate) fn without_scheme(value: &str) -> &str {
     }
 }
 
-/// Whether a name is one of a secret.
+/// Whether a name is the name of a secret.
 pub(crate) fn is_secret_name(name: &str) -> bool {
     has_word(name, &SECRET_WORDS)
 }
@@ -73,7 +73,7 @@ fn has_word(name: &str, words: &[&str]) -> bool {
     words.iter().any(|word| name.contains(word))
 }
 
-/// Whether a value looks like the token of an issuer.
+/// Whether a value has the form of an issuer's token.
 pub(crate) fn is_marked(value: &str) -> bool {
     let long = value.chars().count() >= MARKED_CHARS_MIN;
     let marked = TOKEN_MARKS.iter().any(|mark| value.starts_with(mark));
@@ -82,7 +82,7 @@ pub(crate) fn is_marked(value: &str) -> bool {
     long && !value.contains(char::is_whitespace) && (marked || web_token)
 }
 
-/// Any text as the name of an environment variable.
+/// Turns any text into the name of an environment variable.
 pub(crate) fn variable_name(text: &str) -> String {
     let mut name = String::new();
     for character in text.chars() {

@@ -1,8 +1,8 @@
-//! A client's file as it may be shown: what may be a secret stands there as `***`. Only what is printed is masked, never
-//! what is written.
+//! Masks a client's file for display: values that may be secrets are shown as `***`. Only printed text is masked, never text that is
+//! written.
 //!
-//! A terminal is recorded, shared and pasted into bug reports, so in doubt a value is masked: all variables and headers, and
-//! elsewhere what its name or its looks give away. A text that cannot be read is shown without any of its strings.
+//! Terminals are recorded, shared and pasted into bug reports, so in doubt a value is masked: all variables and headers, and elsewhere
+//! values that look like secrets or have a secret's name. A text that cannot be parsed is shown without any of its strings.
 
 use toml_edit::visit_mut::{self, VisitMut};
 
@@ -12,11 +12,11 @@ use crate::{
     config::expansion::references,
 };
 
-/// What stands in the place of a secret.
+/// The text that replaces a secret.
 const MASK: &str = "***";
-/// Fields whose members are anybody's guess.
+/// Fields whose members may have any name, so that every value is masked.
 const SETTINGS: [&str; 4] = ["env", "headers", "http_headers", "env_http_headers"];
-/// A part of a path that is this long, with letters and digits, is an address nobody else should know.
+/// A path segment at least this long, with letters and digits, is treated as a secret.
 const SEGMENT_CHARS_MIN: usize = 20;
 
 /// The text with every secret masked.
@@ -35,11 +35,11 @@ pub(crate) fn masked(text: &str) -> String {
     } else {
         without_strings(text)
     };
-    // Comments have no fields, and may still keep a server that somebody took out.
+    // A comment has no fields, and may still contain a server that a person commented out.
     without_marked_words(&masked)
 }
 
-/// Where a string stands.
+/// The context of a string in the file.
 #[derive(Debug, Default, Clone)]
 struct MaskingContext {
     /// The name of its field, or the flag before it.
@@ -53,7 +53,7 @@ impl MaskingContext {
         Self { name: key.to_owned(), setting: self.setting || SETTINGS.contains(&key) }
     }
 
-    /// What is shown of a string that stands here.
+    /// The string as it is shown in this context.
     fn shown(&self, value: &str) -> String {
         let shown = argument(&self.name, value);
         let open = value.is_empty() || !references(value).is_empty() || is_plain(value);
@@ -159,7 +159,7 @@ fn value_of(name: &str, value: &str) -> String {
     address(value).unwrap_or_else(|| value.to_owned())
 }
 
-/// Of an address: who asks, what is asked for, and what nobody could guess of the path.
+/// Masks a URL: the password or token before the host, query values, and path segments that look like secrets.
 fn address(text: &str) -> Option<String> {
     let (scheme, rest) = text.split_once("://").filter(|(scheme, _)| !scheme.contains(char::is_whitespace))?;
     let (front, query) = rest.split_once('?').map_or((rest, None), |(front, query)| (front, Some(query)));
@@ -189,7 +189,7 @@ fn address(text: &str) -> Option<String> {
     ))
 }
 
-/// A small number or a switch, in which no secret fits.
+/// A small number or a switch, which is too short for a secret.
 fn is_plain(value: &str) -> bool {
     const DIGITS_MAX: usize = 6;
     let number = value.len() <= DIGITS_MAX && value.chars().all(|character| character.is_ascii_digit());
@@ -263,7 +263,7 @@ mod tests {
         }
     }
 
-    /// What holds no secret is shown as it stands, escapes and all.
+    /// A value that is no secret is shown unchanged, with its escapes.
     #[test]
     fn the_rest_is_untouched() {
         let text = "{\r\n  \"a\\u0041\": [1, null, {\"b\": \"C:\\\\keys\"}], // x\r\n  \"command\": \"/usr/bin/servanda\",\n}\n";

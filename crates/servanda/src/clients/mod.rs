@@ -1,6 +1,6 @@
-//! The clients a gateway can be connected to: where each keeps its list of servers and how it writes one down. Their files
-//! are edited in place and byte for byte, with a backup and a record, so that every change can be undone. What is imported
-//! from them is in `import`.
+//! The clients that a gateway can be connected to: where each keeps its list of servers, and how it writes an entry. Their files are edited
+//! in place, byte for byte, with a backup and a record, so that every change can be undone. Importing servers from these files is
+//! `import`'s task.
 
 mod client_table;
 pub(crate) mod connections;

@@ -1,5 +1,5 @@
-//! How a client's file is written, and the few things that are done to it: list the servers, put one in, take one out, put
-//! one back. Every edit is checked: what it was not about has to mean what it meant.
+//! How a client's file is written, and the operations on it: list the servers, add one, remove one, restore one. Every edit is checked: all
+//! other content must keep its meaning.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 
 use super::{json, toml};
 
-/// Where a list of servers stands.
+/// Fields that hold a list of servers.
 pub(crate) const CONTAINERS: [&str; 4] = ["mcpServers", "servers", "context_servers", "mcp_servers"];
 
-/// The list of servers of a client's file, and under which field it stands.
+/// The list of servers in a client's file, and the field it is in.
 pub(crate) fn servers_of(document: &Value) -> Option<(&'static str, &Map<String, Value>)> {
     CONTAINERS.into_iter().find_map(|field| Some((field, document.get(field)?.as_object()?)))
 }
@@ -25,7 +25,7 @@ pub(crate) enum Notation {
 }
 
 impl Notation {
-    /// The notation of a file of no client that we know.
+    /// The notation of a file that belongs to no known client.
     pub(crate) fn detect(file: &Path, text: &str) -> Self {
         let found = json::parse(text).ok().and_then(|root| servers_of(&root.value()).map(|(field, _)| field));
         match found {
@@ -35,7 +35,7 @@ impl Notation {
         }
     }
 
-    /// The field the servers stand under.
+    /// The field that holds the servers.
     pub(crate) fn container(self) -> &'static str {
         match self {
             Self::Json(field) => field,
@@ -43,7 +43,7 @@ impl Notation {
         }
     }
 
-    /// The whole file as a value. An empty file is an empty one.
+    /// The whole file as a value. An empty file is an empty object.
     pub(crate) fn document(self, text: &str) -> Result<Value, String> {
         if text.trim().is_empty() {
             return Ok(Value::Object(Map::new()));
@@ -59,14 +59,14 @@ impl Notation {
         Ok(document)
     }
 
-    /// The servers, in the order they stand there.
+    /// The servers, in the file's order.
     pub(crate) fn servers(self, text: &str) -> Result<Vec<(String, Value)>, String> {
         let document = self.document(text)?;
         let servers = document.get(self.container()).and_then(Value::as_object);
         Ok(servers.into_iter().flatten().map(|(name, server)| (name.clone(), server.clone())).collect())
     }
 
-    /// Puts a server in, or another in its place.
+    /// Adds a server, or replaces the one of the same name.
     pub(crate) fn put(self, text: &str, name: &str, server: &Value) -> Result<String, String> {
         let edited = match self {
             Self::Json(field) => json::edit::put(text, field, name, server).map_err(|error| error.to_string())?,
@@ -75,7 +75,7 @@ impl Notation {
         self.checked(text, &edited, name)
     }
 
-    /// Takes a server out; and the list too, if it is empty then and `list_too`.
+    /// Removes a server. If the list is then empty and `list_too` is set, removes the list as well.
     pub(crate) fn take_out(self, text: &str, name: &str, list_too: bool) -> Result<String, String> {
         let edited = match self {
             Self::Json(field) => {
@@ -86,14 +86,14 @@ impl Notation {
         self.checked(text, &edited, name)
     }
 
-    /// Puts a server back as it stood in another text.
+    /// Restores a server as another text has it.
     pub(crate) fn put_back(self, text: &str, name: &str, from: &str) -> Result<String, String> {
         let edited = match self {
             Self::Json(field) => {
                 let root = json::parse(from).map_err(|error| error.to_string())?;
                 let there = root.member(field).and_then(|servers| servers.value.member(name));
                 let Some(raw) = there.and_then(|there| from.get(there.value.span.clone())) else {
-                    return Err(format!("`{name}` does not stand there any more"));
+                    return Err(format!("`{name}` is no longer there"));
                 };
                 json::edit::put_raw(text, field, name, raw).map_err(|error| error.to_string())?
             }
@@ -102,14 +102,14 @@ impl Notation {
         self.checked(text, &edited, name)
     }
 
-    /// The edited text, if all but that server says what it said.
+    /// Returns the edited text if everything except that server still means the same.
     fn checked(self, before: &str, after: &str, name: &str) -> Result<String, String> {
         let rest = |text: &str| {
             let mut document = self.document(text)?;
             if let Some(servers) = document.get_mut(self.container()).and_then(Value::as_object_mut) {
                 servers.shift_remove(name);
             }
-            // An empty list and none at all are the same to whoever reads it.
+            // An empty list and a missing list mean the same to clients.
             if document.get(self.container()).and_then(Value::as_object).is_some_and(Map::is_empty)
                 && let Some(members) = document.as_object_mut()
             {
@@ -118,7 +118,7 @@ impl Notation {
             Ok::<_, String>(document)
         };
         if rest(before)? != rest(after)? {
-            return Err("it cannot be edited without changing what else it says".to_owned());
+            return Err("it cannot be edited without changing other content".to_owned());
         }
         Ok(after.to_owned())
     }
@@ -128,7 +128,7 @@ impl Notation {
 mod tests {
     use super::Notation;
 
-    /// An edit that changes anything else is not handed out, however it came about.
+    /// An edit that changes anything else is refused, whatever the cause.
     #[test]
     fn what_an_edit_was_not_about_has_to_stay() {
         let before = "{\"a\": 1, \"mcpServers\": {\"x\": {}}}";

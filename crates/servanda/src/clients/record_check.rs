@@ -1,6 +1,6 @@
-//! What of the record is believed. The record stands beside the configuration, so a repository can contain one that `connect` never wrote.
-//! Its paths therefore choose nothing: they must be the ones that `connect` would have written for a file that the client, or the
-//! command line, names. A record with any other path is refused as a whole, and stays as it is.
+//! Decides whether to believe the record of connections. The record is beside the configuration, so a repository can contain one that
+//! `connect` never wrote. Its paths must therefore be exactly those that `connect` would have written for a file that the client, or the
+//! command line, names. A record with any other path is refused as a whole, and is left unchanged.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{failure::CommandFailure, files, screen::shell_word::quoted};
 
-/// What the record is checked against: nothing of it comes from the record.
+/// What the record is checked against; none of it comes from the record.
 #[derive(Debug)]
 pub(crate) struct RecordCheck<'a> {
     /// The file that the command line names, as a full path.
@@ -28,7 +28,7 @@ pub(crate) struct RecordCheck<'a> {
 }
 
 impl RecordCheck<'_> {
-    /// The file of a connection. Every path that the record has about it was checked.
+    /// The file of a connection, after every path in the record about it was checked.
     pub(crate) fn file(&self, connection: &ClientFileConnection) -> Result<ClientFile, CommandFailure> {
         self.require_place(connection)?;
         let file = ClientFile::read(&connection.file)?;
@@ -60,7 +60,7 @@ impl RecordCheck<'_> {
         )))
     }
 
-    /// A backup must stand beside the file, under the name that `connect` gives to backups, and be no link.
+    /// A backup must be beside the file, have the name that `connect` gives to backups, and not be a link.
     fn require_backups(&self, connection: &ClientFileConnection, file: &ClientFile) -> Result<(), CommandFailure> {
         let kept = match &connection.before {
             Some(PriorFileState::Kept { backup, .. }) => Some(backup),
@@ -76,7 +76,7 @@ impl RecordCheck<'_> {
         Ok(())
     }
 
-    /// Only folders that the file is in can have been made for it.
+    /// Only parent folders of the file can have been made for it.
     fn require_folders(&self, connection: &ClientFileConnection, file: &ClientFile) -> Result<(), CommandFailure> {
         match connection.made_folders.iter().find(|folder| !file.is_in(folder)) {
             None => Ok(()),
@@ -87,7 +87,7 @@ impl RecordCheck<'_> {
         }
     }
 
-    /// The entry that is to be undone must be a gateway's. A file that is as `connect` left it must have one.
+    /// The entry to undo must be a gateway's. A file that is still as `connect` left it must have one.
     fn require_entry(&self, connection: &ClientFileConnection, file: &ClientFile) -> Result<(), CommandFailure> {
         let Some(text) = &file.text else { return Ok(()) };
         let notation = notation_of(connection, text);
@@ -115,7 +115,7 @@ impl RecordCheck<'_> {
 
     fn by_hand(&self, why: &str, file: &str) -> CommandFailure {
         self.refused(why).hint(format!(
-            "take the gateway out of `{file}` by hand (backups stand beside it as *.servanda-backup-*); {}",
+            "take the gateway out of `{file}` by hand (backups are beside it as *.servanda-backup-*); {}",
             self.otherwise()
         ))
     }

@@ -1,4 +1,4 @@
-//! Programs, found as a shell finds them.
+//! Finds programs as a shell does, with `PATH`.
 
 use std::path::PathBuf;
 

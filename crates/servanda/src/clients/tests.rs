@@ -1,4 +1,4 @@
-//! Where clients keep their servers, how each writes ours down, and what happens to a file on disk.
+//! Where clients keep their servers, how each writes the gateway's entry, and what happens to a file on disk.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -75,7 +75,7 @@ fn every_client_has_a_row_and_its_files() {
     assert!(ClientName::Zed.client().file(Some(ClientFileScope::Project), &moved).is_none());
 }
 
-/// What each client is told, and that it is recognised again.
+/// Every client gets an entry in its own form, and the entry is recognised again.
 #[test]
 fn every_client_is_told_in_its_own_words() {
     let url = "http://127.0.0.1:7332/mcp";
@@ -154,7 +154,7 @@ fn a_reference_is_matched_with_the_value_it_stands_for() {
 
 const CODEX: &str = "# my settings\nmodel = \"x\" # the good one\n\n[mcp_servers.docs]\ncommand = \"npx\" # comment\nargs = [\"-y\",\n  \"docs\"]\n[mcp_servers.docs.env]\nA = \"b\"\n\n[tools]\nweb = true\n";
 
-/// Comments and layout of a TOML file stay, in both directions.
+/// Comments and layout of a TOML file stay when a server is added and when it is removed.
 #[test]
 fn toml_is_edited_without_touching_the_rest() {
     let entry = json!({ "command": "/opt/servanda", "args": ["--config", "/x", "stdio"], "env": { "A": "b" } });
@@ -164,7 +164,7 @@ fn toml_is_edited_without_touching_the_rest() {
     assert_eq!(edited.replace(&format!("\n{added}"), ""), CODEX, "{edited}");
     assert_eq!(toml::read(&edited).unwrap()["mcp_servers"]["servanda"], entry);
     assert_eq!(Notation::Toml.take_out(&edited, "servanda", false).unwrap(), CODEX);
-    // Another server out and in again.
+    // Removes another server and restores it.
     let without = Notation::Toml.take_out(&edited, "docs", false).unwrap();
     assert!(
         !without.contains("docs") && without.contains("# my settings") && without.contains("web = true"),
@@ -181,7 +181,7 @@ fn toml_is_edited_without_touching_the_rest() {
     }
 }
 
-/// Line ends of another system stay; where they are mixed, nothing is edited.
+/// Windows line ends stay; a file with mixed line ends is not edited.
 #[test]
 fn toml_with_other_line_ends() {
     let text = CODEX.replace('\n', "\r\n");
@@ -208,7 +208,7 @@ fn a_notation_is_told_from_the_file() {
     }
 }
 
-/// A server comes back as it was written, comments inside it too.
+/// A server is restored as it was written, with the comments inside it.
 #[test]
 fn a_server_is_put_back_as_it_was_written() {
     let notation = Notation::Json("servers");
@@ -253,7 +253,7 @@ fn a_file_that_was_changed_meanwhile_is_left_alone() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "{ }");
     let absent = ClientFile::read(&folder.path().join("y.json")).unwrap();
     fs::write(folder.path().join("y.json"), "theirs").unwrap();
-    assert!(absent.write("ours").is_err(), "somebody made it meanwhile");
+    assert!(absent.write("ours").is_err(), "it was created meanwhile");
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn what_cannot_be_written_is_refused() {
     assert!(ClientFile::read(&folder.path().join("b.json")).unwrap_err().to_string().contains("not UTF-8"));
 }
 
-/// Folders that were made for a file go with it, unless something else is in them by then.
+/// Folders that were made for a file are removed with it, unless they are no longer empty.
 #[test]
 fn folders_come_and_go_with_the_file() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,10 +1,10 @@
-//! The one client that keeps its servers in TOML is Codex: a table `[mcp_servers.NAME]` each. Its file is edited so that
-//! comments and layout stay; where they could not stay, nothing is edited.
+//! Edits Codex's file, the only client file in TOML: each server is a table `[mcp_servers.NAME]`. Comments and layout stay; a file in which
+//! they could not stay is not edited.
 
 use serde_json::{Map, Value};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike};
 
-/// Where the servers stand.
+/// The table that holds the servers.
 pub(crate) const CONTAINER: &str = "mcp_servers";
 
 /// A whole file as a value.
@@ -27,13 +27,13 @@ pub(crate) fn put(text: &str, name: &str, entry: &Value) -> Result<String, Strin
     })
 }
 
-/// Puts a server back as it stood in another text.
+/// Restores a server as another text has it.
 pub(crate) fn put_back(text: &str, name: &str, from: &str) -> Result<String, String> {
     let source = parse(from)?;
     let Some(there) = source.get(CONTAINER).and_then(|servers| servers.get(name)) else { return Ok(text.to_owned()) };
     edit(text, |document| {
         let mut there = there.clone();
-        // Its place among the tables of the other text means nothing here.
+        // The table's position in the other text means nothing here.
         if let Some(table) = there.as_table_mut() {
             table.set_position(None);
         }
@@ -55,12 +55,13 @@ pub(crate) fn take_out(text: &str, name: &str) -> Result<String, String> {
 }
 
 fn edit(text: &str, change: impl FnOnce(&mut DocumentMut) -> Result<(), String>) -> Result<String, String> {
-    // The library writes one kind of line end only.
+    // The library writes only `
+    // ` line ends.
     let plain = text.replace("\r\n", "\n");
     let carriage = plain.len() != text.len();
     let again = |plain: String| if carriage { plain.replace('\n', "\r\n") } else { plain };
     let mut document = parse(&plain)?;
-    // Everything that is not edited has to come out as it went in.
+    // Everything that is not edited must come out unchanged.
     if again(document.to_string()) != text {
         return Err("it cannot be edited without changing other lines too".to_owned());
     }
@@ -77,7 +78,7 @@ fn parse(text: &str) -> Result<DocumentMut, String> {
 
 fn servers(document: &mut DocumentMut) -> Result<&mut dyn TableLike, String> {
     let mut fresh = Table::new();
-    // No heading of its own: the servers have theirs.
+    // `[mcp_servers]` gets no heading of its own, because each server has one.
     fresh.set_implicit(true);
     let there = document.entry(CONTAINER).or_insert(Item::Table(fresh));
     there.as_table_like_mut().ok_or_else(|| format!("`{CONTAINER}` should be a table"))

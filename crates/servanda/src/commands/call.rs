@@ -1,4 +1,4 @@
-//! `servanda call`: one call through every gate, on record like any other.
+//! `servanda call`: makes one call through every gate, recorded like any other.
 
 use std::{fmt::Write as _, io::Read as _, path::Path, sync::Arc, time::Duration};
 
@@ -35,7 +35,7 @@ struct PrintedToolResult<'a> {
 
 pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Result<(), CommandFailure> {
     let mut loaded = LoadedConfig::read(config)?;
-    // Long work would end with this process, so that whoever calls waits for it.
+    // Long work would end with this process, so the caller waits for it.
     loaded.config.long_work.wait_ms_max = None;
     let stop = Stop::on_signals(loaded.config.limits.drain_ms_max)?;
     let arguments = tokio::select! {
@@ -59,12 +59,12 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
         requester: requester,
         tool: args.tool.clone(),
         arguments,
-        // Every run of the command is a person's own attempt, not a loop.
+        // Every run of the command is a person's own attempt, so it never counts as a loop.
         chain: Some(servanda_contract::CallId::new().to_string()),
         keys: OperationKeys { idempotency_key: args.key.clone(), ..OperationKeys::default() },
         aims: Aims { task: args.task.clone(), intent: args.intent.clone(), like: args.like.clone() },
         task: None,
-        // A person reads all of it.
+        // A person reads the answer, so it is returned in full.
         terms: RequestTerms {
             caller_wait_ms: args.timeout_ms,
             cancel: cancel.clone(),
@@ -80,11 +80,11 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
         () = stop.requested.cancelled() => None,
     };
     waiting.finish_and_clear();
-    // The caller's own limit, not the contract's.
+    // The limit from the command line ran out, not the contract's.
     let timed_out = args.timeout_ms.is_some_and(|ms| started.elapsed() >= Duration::from_millis(ms));
     let Some(answer) = answer else {
         cancel.cancel();
-        // The call goes on until it has learned that it was cut off, and has put that on record.
+        // The call runs on until it learns that it was cut off and has recorded that.
         let (_, _) = tokio::join!(calling, gateway.close_now(&stop));
         return Err(CommandFailure::failed("stopped").hint("`servanda explain --last` says how far the call came"));
     };
@@ -93,19 +93,19 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
     show_answer(answer, timed_out, args, screen)
 }
 
-/// The holder of the API key that a person names, for whom the operator acts.
+/// The holder of the API key that the operator named, for whom the operator acts.
 async fn requester_for_key(gateway: &AssembledGateway, key: &str) -> Result<Requester, CommandFailure> {
     let now = SystemClock.now();
     let stored = key_lookup::by_name(gateway.notebook(), key, now).await?;
     let not_good = |why: &dyn std::fmt::Display| {
-        CommandFailure::bad_input(format!("nobody can call as `{key}`: {why}")).hint("`servanda keys list` shows them")
+        CommandFailure::bad_input(format!("cannot call as `{key}`: {why}")).hint("`servanda keys list` shows them")
     };
     let holder = stored.authenticate_for_operator(now).map_err(|why| not_good(&why))?;
     revocation::require_not_revoked(gateway.notebook(), &holder, now).await.map_err(|why| not_good(&why))?;
     Ok(requester_by_operator(Arc::new(holder)))
 }
 
-/// The holder of an API key, for whom the operator makes a call from the command line.
+/// The requester for a call that the operator makes for the holder of an API key.
 fn requester_by_operator(holder: Arc<AuthenticatedCaller>) -> Requester {
     let mut requester = super::local_requester("servanda-cli");
     let client =
@@ -116,21 +116,21 @@ fn requester_by_operator(holder: Arc<AuthenticatedCaller>) -> Requester {
     requester
 }
 
-/// Shows what a call was answered.
+/// Prints the answer of a call.
 fn show_answer(answer: CallAnswer, timed_out: bool, args: &CallArgs, screen: Screen) -> Result<(), CommandFailure> {
     match answer {
         CallAnswer::UnknownTool(mut refusal) => {
             if screen.json {
                 screen.json(&refusal)?;
             }
-            // What an agent asks the gateway, a person asks the command line.
+            // The hint is for agents; on the command line, a person runs `servanda tools` instead.
             refusal.hint = refusal.hint.replace("`tools/list`", "`servanda tools`");
             let hint = format!("`servanda tools` lists every tool; servanda explain {}", refusal.call_id);
             Err(refused(&refusal).hint(hint))
         }
         CallAnswer::Failed(error) => Err(CommandFailure::failed(error.message)),
         CallAnswer::InputRequired(_) | CallAnswer::Task(_) => {
-            Err(CommandFailure::failed("the tool asks for what only a client can give")
+            Err(CommandFailure::failed("the tool asks for input that only an MCP client can give")
                 .hint("call it from an MCP client"))
         }
         CallAnswer::Result(result) => show(&result.json, timed_out, args.raw, screen),
@@ -141,7 +141,7 @@ async fn arguments(args: &CallArgs) -> Result<Bytes, CommandFailure> {
     match args.arguments.as_deref() {
         None => Ok(Bytes::new()),
         Some("-") => {
-            // On a thread of its own, so that a signal is heard while nobody types.
+            // Reads on its own thread, so that signals are handled while stdin has no input.
             let read = tokio::task::spawn_blocking(|| {
                 let mut text = Vec::new();
                 std::io::stdin().read_to_end(&mut text).map(|_| text)
@@ -162,7 +162,7 @@ fn show(json: &str, timed_out: bool, raw: bool, screen: Screen) -> Result<(), Co
         screen.json(&serde_json::from_str::<Value>(json).map_err(unreadable)?)?;
     }
     let text = answered.content.first().and_then(|block| block_text(block.get()));
-    // A refusal of ours is JSON text; a tool's own error is the tool's text.
+    // A refusal by the gateway is JSON text; a tool's error is any text.
     let refusal =
         text.as_deref().filter(|_| answered.is_error).and_then(|text| serde_json::from_str::<Refusal>(text).ok());
     if let Some(refusal) = refusal {
@@ -173,7 +173,7 @@ fn show(json: &str, timed_out: bool, raw: bool, screen: Screen) -> Result<(), Co
     if !screen.json {
         for block in &answered.content {
             let text = block_text(block.get()).unwrap_or_else(|| block.get().to_owned());
-            // A program gets the tool's text as it is. A person sees it with hidden characters spelled out, unless they ask for `--raw`.
+            // A program gets the tool's text unchanged. A person sees it with hidden characters spelled out, unless they ask for `--raw`.
             if raw || !screen.is_read_by_a_person() { screen.raw(&text)? } else { screen.data(text)? }
         }
         let call_id = &observation.tool_identity.call_id;
@@ -211,7 +211,7 @@ fn refused(refusal: &Refusal) -> CommandFailure {
     }
 }
 
-/// What to do when the time given on the command line was over.
+/// What to do after the time limit from the command line ran out.
 fn after_time_out(refusal: &Refusal) -> String {
     let call_id = &refusal.call_id;
     match refusal.effect {

@@ -1,5 +1,5 @@
-//! `servanda callbacks`: who is told how long work ends, what is still on its way or was given up; and a test of one of them.
-//! Works beside a gateway that is running. No secret and no whole address is ever shown.
+//! `servanda callbacks`: lists the callbacks for finished long work with deliveries that are pending or were given up, and tests one. Works
+//! while a gateway is running. Never shows a secret or a full address.
 
 use std::{path::Path, time::Instant};
 
@@ -22,13 +22,13 @@ use crate::{
 pub(crate) async fn run(config: &Path, args: &CallbacksArgs, screen: Screen) -> Result<(), CommandFailure> {
     let loaded = LoadedConfig::read(config)?;
     match &args.command {
-        // Whoever only looks need not have the secrets.
+        // Listing works without the callbacks' secrets.
         None => list(&loaded, screen).await,
         Some(CallbacksCommand::Test { name }) => test(&loaded.callbacks()?, name, screen).await,
     }
 }
 
-/// A callback as far as it may be shown.
+/// The parts of a callback that may be shown.
 struct ShownCallback {
     subscription: CallbackSubscription,
     /// Scheme, host and port, if they are known here.
@@ -64,7 +64,7 @@ async fn list(loaded: &LoadedConfig, screen: Screen) -> Result<(), CommandFailur
         }));
     }
     if callbacks.is_empty() {
-        screen.say("nobody is told: there are no `callbacks` in the configuration");
+        screen.say("there are no `callbacks` in the configuration, so no receiver is notified");
     } else {
         screen.data(shown(&callbacks))?;
     }
@@ -123,7 +123,7 @@ const fn what_it_means(status: u16) -> &'static str {
     match status {
         300..=399 => "redirects are not followed: set `url` to where it leads",
         400 | 401 | 403 => "the receiver may have another secret, or checks another signature: see docs/callbacks.md",
-        404 | 405 => "the receiver takes nothing there: look at the path of `url`",
+        404 | 405 => "the receiver accepts nothing there: look at the path of `url`",
         410 => "the receiver does not want events any more: take the callback out of the configuration",
         429 | 503 => "the receiver is busy: events are tried again later",
         _ => "look into the receiver's log",

@@ -1,4 +1,4 @@
-//! `servanda check`: reads everything, starts nothing, lists every problem.
+//! `servanda check`: reads the configuration and contracts, starts nothing, lists every problem.
 
 mod budgets;
 
@@ -31,7 +31,7 @@ use crate::{
     wiring::preflight::Preflight,
 };
 
-/// How many of a kind are named.
+/// How many items of one kind are named.
 const SHOWN_MAX: usize = 5;
 
 pub(crate) async fn run(config: &Path, args: &CheckArgs, screen: Screen) -> Result<(), CommandFailure> {
@@ -77,15 +77,15 @@ pub(crate) async fn run(config: &Path, args: &CheckArgs, screen: Screen) -> Resu
     Ok(())
 }
 
-/// What there is to know about a configuration that is good: the same for people and for programs.
+/// Notes about a valid configuration: the same for people and for programs.
 struct CheckNotes {
-    /// What the policies lack; it is a sentence of its own.
+    /// What the policies lack, as a sentence.
     warning: Option<String>,
     from_contracts: ContractNotes,
     lacking: Vec<String>,
 }
 
-/// What follows from the contracts.
+/// Notes that follow from the contracts.
 struct ContractNotes {
     general: Vec<String>,
     unconfirmed: Option<String>,
@@ -127,7 +127,7 @@ fn contract_notes(admitted: &[CompiledContract], lock: Option<&LockFile>, loaded
     ContractNotes { general: general.into_iter().flatten().chain(of_budgets).collect(), unconfirmed }
 }
 
-/// Tools whose contract asks for a person's approval, which nobody can give yet.
+/// Tools whose contract requires a person's approval. No approval can be given yet, so they are always refused.
 fn always_refused(admitted: &[CompiledContract]) -> Option<String> {
     let names: Vec<String> = admitted
         .iter()
@@ -143,7 +143,7 @@ fn always_refused(admitted: &[CompiledContract]) -> Option<String> {
     })
 }
 
-/// Shows what the configuration starts and asks, and starts none of it.
+/// Shows what the configuration would start and which addresses it would use; starts nothing.
 fn show_commands(loaded: &LoadedConfig, screen: Screen) -> Result<(), CommandFailure> {
     let of = |config: &UpstreamConfig| server_page::lines(config, &ImportedSecrets::default(), ShownValues::All);
     if screen.json {
@@ -157,7 +157,7 @@ fn show_commands(loaded: &LoadedConfig, screen: Screen) -> Result<(), CommandFai
     Ok(())
 }
 
-/// How many policies were written, where some were.
+/// The number of policies, if there are any.
 fn rules(authorities: &Authorities) -> String {
     let counted = |written: usize| plural(written, "policy", "policies");
     let in_force = Some(authorities.policies().written_count()).filter(|written| *written > 0);
@@ -167,7 +167,7 @@ fn rules(authorities: &Authorities) -> String {
     [in_force, tried_out].into_iter().flatten().collect()
 }
 
-/// A contract that says less than its tool's definition, or its author, says of the tool.
+/// A contract that claims less than the tool's definition, or its author, says about the tool.
 #[derive(Debug, Serialize)]
 struct FlaggedContract {
     contract: String,
@@ -195,17 +195,17 @@ fn tell_flagged(flagged: &[FlaggedContract], screen: Screen) {
     }
 }
 
-/// The name of a tool that leaves the house or cannot be undone, and that nobody has to approve.
+/// The name of a tool that acts externally or irreversibly, and whose contract requires no approval.
 fn unconfirmed(contract: &ToolContract) -> Option<String> {
     let transactional = &contract.transactional;
     let grave = transactional.side_effect_class >= SideEffectClass::HighRiskExternal;
     (grave && !transactional.confirmation_required).then(|| contract.identity.name.clone())
 }
 
-/// Whether a contract says something about a field.
+/// Whether a contract uses a certain field.
 type ContractPredicate = fn(&ToolContract) -> bool;
 
-/// What contracts say and this version only keeps on record: silence would be taken for a promise.
+/// Fields that this version only records and does not enforce. They are named, because silence would look like a promise.
 fn not_enforced(admitted: &[CompiledContract]) -> Option<String> {
     let fields: [(&str, ContractPredicate); 2] = [
         ("sandbox_isolated", |contract| contract.runtime.sandbox_isolated),
@@ -219,8 +219,8 @@ fn not_enforced(admitted: &[CompiledContract]) -> Option<String> {
     (!said.is_empty()).then(|| format!("not enforced by this version: {}", said.join(", ")))
 }
 
-/// Warns of tools that take text for a shell although their contract says that they only read: the gateway judges the text, and cannot
-/// see what the shell makes of it.
+/// Warns about tools that run shell text although their contract says that they only read: the gateway judges the text, but cannot see what
+/// the shell makes of it.
 fn shell_readers(admitted: &[CompiledContract]) -> Option<String> {
     let is_reader = |contract: &&CompiledContract| {
         contract.contract().mutability() == Mutability::Pure
@@ -237,7 +237,7 @@ fn shell_readers(admitted: &[CompiledContract]) -> Option<String> {
     })
 }
 
-/// Timeouts that are shorter than they look.
+/// Timeouts that are effectively shorter than the contract says.
 fn cut_timeouts(admitted: &[CompiledContract]) -> Option<String> {
     let cut = |contract: &CompiledContract| {
         let contract = contract.contract();
@@ -250,7 +250,8 @@ fn cut_timeouts(admitted: &[CompiledContract]) -> Option<String> {
     (!cut.is_empty()).then(|| short_list(&cut))
 }
 
-/// Tools nobody has agreed to, which pass or wait; silence would be taken for an agreement.
+/// Tools whose definitions are not pinned, and whether they are offered or held back. They are named, because silence would look like
+/// agreement.
 fn unpinned(admitted: &[CompiledContract], lock: Option<&LockFile>, loaded: &LoadedConfig) -> Option<String> {
     if admitted.is_empty() || loaded.config.pins.missing.is_some() {
         return None;
@@ -265,10 +266,10 @@ fn unpinned(admitted: &[CompiledContract], lock: Option<&LockFile>, loaded: &Loa
     let waiting = admitted.iter().filter(|contract| !pinned(contract));
     let waiting: Vec<String> = waiting.map(|contract| contract.contract().identity.name.clone()).collect();
     let shown = short_list(&waiting);
-    (!waiting.is_empty()).then(|| format!("held back until `servanda pin`, because nobody has agreed to it: {shown}"))
+    (!waiting.is_empty()).then(|| format!("held back until `servanda pin`, because it is not pinned: {shown}"))
 }
 
-/// Secrets that upstreams are to be shown and that are not there: their tools cannot be called until they are.
+/// Secrets that upstreams need and that are missing: the tools of these upstreams cannot be called until they are set.
 fn lacking(loaded: &LoadedConfig) -> Vec<String> {
     let needed = credentials::needed(loaded).into_iter();
     needed

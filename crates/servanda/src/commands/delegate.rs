@@ -1,7 +1,7 @@
-//! `servanda delegate`: what a user may do becomes a credential in an agent's hands, or less of it. From a key or an agent credential
-//! that somebody has, by the operator's word, or offline from an agent credential alone.
+//! `servanda delegate`: makes a credential for an agent, with a user's rights or fewer. It derives it from an API key or an agent
+//! credential, grants it as the operator, or narrows an agent credential offline.
 //!
-//! Credentials are read from stdin or the environment, never from the command line, which everybody on the machine can see.
+//! Credentials are read from stdin or the environment, never from the command line, which every user of the machine can see.
 
 use std::{
     io::{IsTerminal as _, Read as _},
@@ -33,9 +33,9 @@ use crate::{
     screen::Screen,
 };
 
-/// Where a credential is looked for first.
+/// The variable that is read first for a credential.
 const VARIABLE: &str = "SERVANDA_CREDENTIAL";
-/// How long a credential is good if nothing is said.
+/// How long a credential is valid by default.
 const LIFETIME_MS_DEFAULT: u64 = 3_600_000;
 
 pub(crate) async fn run(config: &Path, args: &DelegateArgs, screen: Screen) -> Result<(), CommandFailure> {
@@ -44,7 +44,7 @@ pub(crate) async fn run(config: &Path, args: &DelegateArgs, screen: Screen) -> R
         return narrow(args, now, screen);
     }
     let loaded = LoadedConfig::read(config)?;
-    // Read before the ledger is opened: whoever types one may take their time.
+    // Read before the ledger is opened, because a person who types it may take long.
     let own = if args.tenant.is_some() { None } else { Some(credential()?) };
     let ledger = loaded.ledger_place()?.open().await?;
     let made = match own {
@@ -58,7 +58,7 @@ pub(crate) async fn run(config: &Path, args: &DelegateArgs, screen: Screen) -> R
     Ok(())
 }
 
-/// How long it is to be good, if that is said.
+/// How long the credential is to be valid, if given.
 fn lifetime_ms(args: &DelegateArgs) -> Result<Option<u64>, CommandFailure> {
     let Some(ttl) = &args.ttl else { return Ok(None) };
     let lifetime_ms = span_ms("ttl", ttl)?;
@@ -70,7 +70,7 @@ fn lifetime_ms(args: &DelegateArgs) -> Result<Option<u64>, CommandFailure> {
     Ok(Some(lifetime_ms))
 }
 
-/// By the operator's word.
+/// Grants a credential as the operator.
 async fn grant(args: &DelegateArgs, book: &RootKeyStore, now: Timestamp) -> Result<AgentCredential, CommandFailure> {
     let user = DelegatingUser {
         tenant: args.tenant.clone().unwrap_or_default(),
@@ -86,7 +86,7 @@ async fn grant(args: &DelegateArgs, book: &RootKeyStore, now: Timestamp) -> Resu
     roots.grant(&user, delegation, now).map_err(not_delegated)
 }
 
-/// From what somebody has.
+/// Derives a credential from one that the user has.
 async fn delegate(
     args: &DelegateArgs,
     own: Secret,
@@ -137,13 +137,13 @@ async fn authenticate_key(
     stored.authenticate(&presented, now).map_err(bad)
 }
 
-/// Offline: whoever holds an agent credential can take something away, and nobody can put it back.
+/// Narrows an agent credential offline. Rights can be removed without the ledger, and can never be added back.
 fn narrow(args: &DelegateArgs, now: Timestamp, screen: Screen) -> Result<(), CommandFailure> {
     let own = credential()?;
     let text = own.as_text().unwrap_or_default();
     if text.starts_with(api_key::PREFIX) {
         return Err(CommandFailure::bad_input("an API key cannot be narrowed offline: only the gateway knows it")
-            .hint("servanda delegate --agent NAME < key.txt makes an agent credential of it, and that can"));
+            .hint("servanda delegate --agent NAME < key.txt makes an agent credential of it, which can be narrowed"));
     }
     let before = capability::unverified_rights(text).map_err(|error| bad(&error))?;
     let mut narrowing = rights_text::narrowing(&args.rights)?;
@@ -160,7 +160,7 @@ fn narrow(args: &DelegateArgs, now: Timestamp, screen: Screen) -> Result<(), Com
     if screen.json {
         return screen.json(&serde_json::json!({ "credential": text, "caveat": caveat, "rights": after }));
     }
-    screen.say("narrowed; nothing is checked here, and what it was not for before it is not for now:");
+    screen.say("narrowed offline; its rights were not checked here, and rights that it lacked before it still lacks:");
     show_rights(&after, now, screen);
     let asked = caveat.narrowing.as_rights();
     if !asked.scopes.is_within(&before.scopes) && caveat.narrowing.scopes.is_some() {
@@ -178,7 +178,7 @@ fn show_rights(rights: &Rights, now: Timestamp, screen: Screen) {
     screen.say(format_args!("  handed on {} more times at most", rights.depth_left));
 }
 
-/// A credential as it is shown, once.
+/// A credential as it is printed, once.
 #[derive(Serialize)]
 struct ShownCredential<'a> {
     credential: &'a str,
@@ -197,11 +197,11 @@ fn show(made: &AgentCredential, now: Timestamp, screen: Screen) -> Result<(), Co
     screen.say(id);
     show_rights(&made.rights, now, screen);
     screen.data(text)?;
-    screen.hint(format_args!("servanda revoke {id} takes it back"));
+    screen.hint(format_args!("servanda revoke {id} revokes it"));
     Ok(())
 }
 
-/// What somebody has, from the environment or stdin.
+/// The user's credential, from the environment or stdin.
 fn credential() -> Result<Secret, CommandFailure> {
     let missing = || {
         CommandFailure::bad_input("there is no credential to delegate from").hint(format!(
@@ -222,7 +222,7 @@ fn credential() -> Result<Secret, CommandFailure> {
     if text.is_empty() { Err(missing()) } else { Ok(Secret::from(text.to_owned())) }
 }
 
-/// Errors of credentials never repeat one.
+/// An error about a credential never repeats the credential.
 fn bad(error: &dyn std::fmt::Display) -> CommandFailure {
     CommandFailure::bad_input(error.to_string()).hint("servanda delegate --help")
 }

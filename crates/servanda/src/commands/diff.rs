@@ -1,4 +1,4 @@
-//! `servanda diff`: what changed in tools' definitions since somebody agreed to them, word by word.
+//! `servanda diff`: shows what changed in tools' definitions since they were agreed to, word by word.
 
 use std::{fmt::Write as _, path::Path};
 
@@ -16,7 +16,7 @@ use crate::{
     screen::{Screen, TextStyle, count, paint},
 };
 
-/// Characters of a description that are shown of a tool nobody has agreed to.
+/// How much of the description of a tool that is not pinned is shown.
 const DESCRIPTION_CHARS_MAX: usize = 1_000;
 
 pub(crate) async fn run(config: &Path, args: &DiffArgs, screen: Screen) -> Result<(), CommandFailure> {
@@ -53,7 +53,7 @@ pub(crate) async fn run(config: &Path, args: &DiffArgs, screen: Screen) -> Resul
     })
 }
 
-/// A tool and everything that is to be said about it, with lines indented below its name.
+/// A tool with everything about it, indented below its name.
 pub(crate) fn describe(reviewed: &ReviewedTool) -> String {
     let mut text = format!("{}: {}", reviewed.tool, paint(reviewed.state.word(), reviewed.state.style()));
     if let Some(because) = &reviewed.because {
@@ -86,7 +86,7 @@ fn changed(difference: &Difference) -> String {
     text
 }
 
-/// What a tool says about itself that nobody has looked at yet.
+/// What a tool that is not pinned says about itself.
 fn introduced(live: &Definition) -> String {
     let mut text = String::new();
     if let Some(description) = &live.description {
@@ -101,12 +101,12 @@ fn introduced(live: &Definition) -> String {
     text
 }
 
-/// Lines after the first stand below it.
+/// Indents the lines after the first.
 fn indented(text: &str) -> String {
     text.replace('\n', "\n    ")
 }
 
-/// What went and what came in colour; the brackets say the same without.
+/// Colours removed and added words; the brackets say the same without colour.
 fn painted(wording: &str) -> String {
     let mut shown = String::new();
     let mut rest = wording;

@@ -1,5 +1,5 @@
-//! `servanda disconnect`: undoes what `connect` did. A file that nobody touched since becomes what it was, byte for byte; in
-//! one that somebody did, only our entry goes and the servers that were taken out come back.
+//! `servanda disconnect`: undoes what `connect` did. A file that was not changed since is restored byte for byte. In a changed file only
+//! our entry is removed, and the servers that `connect` removed are restored.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ use crate::{
 };
 
 pub(crate) fn run(config: &Path, args: &DisconnectArgs, screen: Screen) -> Result<(), CommandFailure> {
-    // The configuration itself is not needed: a gateway that is broken can still be disconnected.
+    // The configuration is not read, so that a broken gateway can still be disconnected.
     let folder = config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut connections = ClientFileConnections::read(folder)?;
     let named = args.file.as_ref().map(std::path::absolute).transpose()?;
@@ -44,7 +44,7 @@ pub(crate) fn run(config: &Path, args: &DisconnectArgs, screen: Screen) -> Resul
         FileChangeDecision::Show(diff) => return show(&connection, &diff, None, &notes, screen),
         FileChangeDecision::Write(diff) => diff,
     };
-    // What comes back byte for byte is its own backup.
+    // A file that is restored byte for byte needs no new backup.
     let backup = if exact { None } else { file.keep(SystemClock.now())? };
     match &after {
         Some(text) => drop(file.write(text)?),
@@ -53,7 +53,7 @@ pub(crate) fn run(config: &Path, args: &DisconnectArgs, screen: Screen) -> Resul
     connections.remove(&connection.file);
     connections.write(folder)?;
     if exact && let Some(PriorFileState::Kept { backup, .. }) = &connection.before {
-        // The file says the same again.
+        // The file was not changed after all.
         let _ = std::fs::remove_file(backup);
     }
     let how = match (exact, &backup) {
@@ -68,7 +68,7 @@ pub(crate) fn run(config: &Path, args: &DisconnectArgs, screen: Screen) -> Resul
     show(&connection, &diff, Some(&how), &notes, screen)
 }
 
-/// The connection that is meant.
+/// The connection that the user means.
 fn chosen(
     connections: &ClientFileConnections,
     named: Option<&Path>,
@@ -122,11 +122,11 @@ fn not_connected(args: &DisconnectArgs, screen: Screen) -> Result<(), CommandFai
     Ok(())
 }
 
-/// What undoing comes to.
+/// The planned change.
 struct DisconnectPlan {
-    /// What the file is to say; nothing if it is to go.
+    /// The new text; none if the file is to be removed.
     after: Option<String>,
-    /// Whether it is what it was, byte for byte.
+    /// Whether the file is restored byte for byte.
     exact: bool,
     notes: Vec<String>,
 }
@@ -166,7 +166,7 @@ fn undo(connection: &ClientFileConnection, file: &ClientFile) -> Result<Disconne
             }
         }
     }
-    // A file that was made for us and says nothing else has no reason to stay.
+    // A file that `connect` made and that has no other content is removed.
     let empty =
         notation.document(&after).is_ok_and(|document| document.as_object().is_some_and(serde_json::Map::is_empty));
     let after = if empty && connection.before == Some(PriorFileState::Absent) { None } else { Some(after) };

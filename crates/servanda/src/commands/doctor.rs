@@ -1,4 +1,4 @@
-//! `servanda doctor`: looks at everything the gateway needs, one line each, and says what to do about what is wrong.
+//! `servanda doctor`: checks everything the gateway needs, one line each, and says what to do about problems.
 
 mod databases;
 mod ledger;
@@ -30,7 +30,7 @@ use crate::{
     wiring::{self, remembered_names, survey::told_if_slow},
 };
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Serialize)]
 struct DoctorFinding {
     what: String,
@@ -39,15 +39,15 @@ struct DoctorFinding {
     hint: Option<String>,
 }
 
-/// How a thing is.
+/// How serious a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum DoctorSeverity {
-    /// As it should be.
+    /// All is well.
     Good,
     /// Worth knowing; nothing is broken.
     Note,
-    /// Not as it should be.
+    /// A problem.
     Bad,
 }
 
@@ -80,7 +80,7 @@ impl DoctorFindings {
 
 pub(crate) async fn run(config: &Path, args: &DoctorArgs, screen: Screen) -> Result<(), CommandFailure> {
     let mut findings = DoctorFindings::default();
-    // Before the configuration is read, because reading it mends the files in its folder.
+    // Before the configuration is read, because reading it repairs the permissions of files in its folder.
     privacy::tell(&privacy::exposed(config), &mut findings);
     match LoadedConfig::read(config) {
         Err(failure) => {
@@ -132,7 +132,7 @@ async fn look(loaded: &LoadedConfig, args: &DoctorArgs, findings: &mut DoctorFin
     waiting.finish_and_clear();
 }
 
-/// Variables that are to be passed on and are not there. A server may do without, so this is a note.
+/// Variables that a server inherits and that are not set. A server may not need them, so this is a note.
 fn look_at_variables(loaded: &LoadedConfig, findings: &mut DoctorFindings) {
     for (id, upstream) in &loaded.config.upstreams {
         for name in upstream.env_pass.iter().filter(|name| std::env::var_os(name).is_none()) {
@@ -145,7 +145,7 @@ fn look_at_variables(loaded: &LoadedConfig, findings: &mut DoctorFindings) {
     }
 }
 
-/// Secrets that upstreams are to be shown.
+/// Secrets that upstreams need.
 fn look_at_secrets(loaded: &LoadedConfig, findings: &mut DoctorFindings) {
     for needed in credentials::needed(loaded) {
         let what = format!("upstream {}", needed.upstream);
@@ -207,7 +207,7 @@ fn look_at_pins(pins: &Pins, contracts: usize, findings: &mut DoctorFindings) {
     }
 }
 
-/// Tools that lied, and tools that a person holds back, which is no fault.
+/// Tools that broke their contract, which is a problem, and tools that a person holds back, which is not.
 fn look_at_quarantine(
     loaded: &LoadedConfig,
     known: Result<Vec<QuarantineHistory>, JournalError>,
@@ -220,7 +220,7 @@ fn look_at_quarantine(
     for history in known {
         let Some(hold) = history.hold() else { continue };
         let tool = loaded.config.tool_name(&history.tool.upstream, &history.tool.tool);
-        let hint = format!("`servanda quarantine release {tool} --reason TEXT` lets it go");
+        let hint = format!("`servanda quarantine release {tool} --reason TEXT` releases it");
         match hold {
             ToolHold::Observed { call_id, probes } => {
                 let says = format!("`{tool}` says that it only reads, and changed {}", probes.join(", "));
@@ -256,21 +256,25 @@ async fn look_at_address(loaded: &LoadedConfig, findings: &mut DoctorFindings) {
     }
 }
 
-/// Whether the keys of those whose tokens are taken can be had.
+/// Whether the keys of the configured token issuers can be fetched.
 async fn look_at_issuers(loaded: &LoadedConfig, findings: &mut DoctorFindings) {
     let auth = &loaded.config.auth;
     if auth.mode == AuthMode::Required && auth.issuers.is_empty() && !auth.keys {
-        let says = "neither keys nor tokens are taken: only what `servanda delegate` makes lets anybody in";
+        let says = "neither keys nor tokens are accepted, only credentials that `servanda delegate` makes";
         findings.note("auth", says, "set `auth.keys: true`, or name an issuer");
     }
     for issuer in &auth.issuers {
         let what = format!("issuer {}", issuer.issuer);
         match servanda_authn::check_issuer(&issuer.issuer, issuer.jwks_uri.as_deref()).await {
-            Ok(()) => findings.good(what, "its keys can be had"),
+            Ok(()) => findings.good(what, "its keys can be fetched"),
             Err(why) => {
                 let why =
                     reachability::explained(Some(issuer.jwks_uri.as_deref().unwrap_or(&issuer.issuer)), &why).await;
-                findings.bad(what, why, "check `issuer` and `jwks_uri`; without its keys no token of it is taken");
+                findings.bad(
+                    what,
+                    why,
+                    "check `issuer` and `jwks_uri`; without its keys none of its tokens is accepted",
+                );
             }
         }
     }
@@ -281,7 +285,7 @@ async fn look_at_way_to(issuer: &str, what: &str, findings: &mut DoctorFindings)
     let Some(endpoint) = reachability::HostAndPort::from_url(issuer) else { return };
     if let Some(cause) = endpoint.cause().await {
         let says = format!("its issuer at {endpoint} cannot be reached: {cause}");
-        findings.bad(what, says, "check `issuer` in its `oauth`; without it no token can be had");
+        findings.bad(what, says, "check `issuer` in its `oauth`; without it no token can be obtained");
     }
 }
 
@@ -301,7 +305,7 @@ async fn look_at_upstream(
             };
             let says = reachability::explained(url, &error.to_string()).await;
             let hint = if oauth.is_some() {
-                format!("`servanda login {id}`, if somebody has to log in; docs/upstream-oauth.md has the errors")
+                format!("`servanda login {id}`, if a user has to log in; docs/upstream-oauth.md has the errors")
             } else {
                 "if it has a command, run that by hand and read what it prints; else check its URL and what it is shown"
                     .to_owned()
@@ -345,7 +349,7 @@ fn look_at_tools(id: &str, catalog: &Catalog, inventory: &Inventory, findings: &
                 findings.note(what.clone(), says, objections::NEXT_STEP);
                 continue;
             }
-            // What cannot be used has been said already, with why, and so has the ledger.
+            // These problems were reported above, with the upstream or the ledger.
             ToolStanding::Unasked
             | ToolStanding::Offered { .. }
             | ToolStanding::Held(ToolHold::Rejected { .. } | ToolHold::Observed { .. } | ToolHold::Blocked { .. }) => {
@@ -356,11 +360,11 @@ fn look_at_tools(id: &str, catalog: &Catalog, inventory: &Inventory, findings: &
                 "remove its contract, or start the server as before".to_owned(),
             ),
             ToolStanding::Held(ToolHold::Quarantined { severity, .. }) => (
-                format!("`{name}` is held back: it changed since somebody agreed to it ({})", severity.word()),
+                format!("`{name}` is held back: its definition changed since it was agreed to ({})", severity.word()),
                 format!("`servanda diff {name}` shows how, `servanda pin {name}` agrees"),
             ),
             ToolStanding::Held(ToolHold::Unpinned) => (
-                format!("`{name}` is held back: nobody has agreed to its definition"),
+                format!("`{name}` is held back: its definition is not pinned"),
                 format!("`servanda pin {name}` agrees"),
             ),
             ToolStanding::Held(ToolHold::Incompatible { reasons }) => {

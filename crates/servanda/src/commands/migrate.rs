@@ -1,5 +1,5 @@
-//! `servanda migrate`: brings the ledger of an earlier version up to date, after a backup. `serve` and `stdio` do the same when
-//! they start; no other command does.
+//! `servanda migrate`: updates the ledger of an earlier version, after a backup. `serve` and `stdio` do the same when they start; other
+//! commands do not.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ pub(crate) async fn run(config: &Path, args: &MigrateArgs, screen: Screen) -> Re
     screen.page(describe(&plan, "was"))
 }
 
-/// Says that a ledger was brought up to date, and where it is as it was before.
+/// Reports that a ledger was updated, and where its backup is.
 pub(crate) fn tell(migration: Option<&Migration>, screen: Screen) {
     let Some(Migration { found, newest, backup }) = migration else { return };
     match backup {

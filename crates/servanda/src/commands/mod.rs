@@ -1,5 +1,5 @@
-//! One file a command. Commands read configuration, put the gateway together, and speak to the person who typed them. Beside them
-//! stands what several commands say alike.
+//! One file per command. Commands read the configuration, assemble the gateway, and talk to the person who typed them. Texts that several
+//! commands share are here too.
 
 pub(crate) mod budgets;
 pub(crate) mod call;
@@ -45,7 +45,7 @@ mod version_control;
 
 use servanda_contract::GateName;
 
-/// What happened to a call at that stage. It is refused before it is sent; what comes after has failed.
+/// The word for how a call ended at a stage: refused before it was sent, failed afterwards.
 pub(crate) const fn ended_word(gate: GateName) -> &'static str {
     match gate {
         GateName::Perform | GateName::Observe => "failed",
@@ -53,7 +53,7 @@ pub(crate) const fn ended_word(gate: GateName) -> &'static str {
     }
 }
 
-/// Who the doors say they are.
+/// The name and version that the doors report.
 pub(crate) fn server_identity() -> servanda_doors::ServerIdentity {
     servanda_doors::ServerIdentity {
         name: "servanda".to_owned(),
@@ -66,7 +66,7 @@ pub(crate) fn server_identity() -> servanda_doors::ServerIdentity {
     }
 }
 
-/// The person at the command line: nobody a server could ask anything.
+/// The person at the command line, as a requester. A server cannot ask it any questions.
 pub(crate) fn local_requester(client: &str) -> servanda_engine::Requester {
     let mut requester = servanda_engine::Requester::local();
     requester.caller.client = Some(format!("{client} {}", env!("CARGO_PKG_VERSION")));

@@ -1,21 +1,21 @@
-//! What to do about a tool that cannot be called, or should be looked at: the one hint with which `tools`, `pins`, `diff` and `pin` end.
+//! The hint with which `tools`, `pins`, `diff` and `pin` end: what to do about a tool that cannot be called, or that should be checked.
 
 use servanda_identity::layers::gateway::near_names;
 
-/// What is wrong with a tool. In the order in which somebody at the keyboard can do something about it.
+/// What is wrong with a tool, in the order in which a person can act on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ToolTrouble {
-    /// It lied, or a person holds it back.
+    /// It broke its contract, or a person holds it back.
     Quarantined,
-    /// What it says is not what was agreed to, or nobody has agreed to anything.
+    /// Its definition is not the pinned one, or it has no pin.
     NotAgreed,
     /// The same for an item of a list beside the tools. A person agrees to such a list as a whole.
     ListNotAgreed,
-    /// It does not take what its contract says.
+    /// It does not accept what its contract says.
     Misfit,
     /// Its definition cannot be used.
     Rejected,
-    /// No client is offered it.
+    /// Its upstream no longer offers it.
     Withdrawn,
     /// Its upstream does not answer.
     Unreachable,
@@ -23,13 +23,13 @@ pub(crate) enum ToolTrouble {
     Doubted,
 }
 
-/// The next command for these tools; none where nothing is wrong. `seen` if the command has just shown what is wrong.
+/// The next command for these tools; none if nothing is wrong. `seen` means that the command has just shown what is wrong.
 pub(crate) fn hint<'a>(troubles: impl IntoIterator<Item = (ToolTrouble, &'a str)>, seen: bool) -> Option<String> {
     let (trouble, tool) = troubles.into_iter().min_by_key(|(trouble, _)| *trouble)?;
     Some(match (trouble, seen) {
         (ToolTrouble::Quarantined, _) => {
             format!(
-                "`servanda quarantine list` says why `{tool}` is held back, `servanda quarantine release` lets it go"
+                "`servanda quarantine list` says why `{tool}` is held back, `servanda quarantine release` releases it"
             )
         }
         (ToolTrouble::NotAgreed, false) => {
@@ -58,10 +58,10 @@ pub(crate) fn hint<'a>(troubles: impl IntoIterator<Item = (ToolTrouble, &'a str)
     })
 }
 
-/// Names that are suggested for one that means no tool.
+/// How many similar names are suggested for an unknown name.
 const NEAR_NAMES_MAX: usize = 3;
 
-/// What to do about a name that means no tool: the names like it among those that are known, each with the tool's own name.
+/// What to do about an unknown tool name: suggests similar names among the known ones, each with the tool's own name.
 pub(crate) fn nearest<'a>(said: &str, known: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let near = near_names(said, known, NEAR_NAMES_MAX);
     let meant = if near.is_empty() { String::new() } else { format!("did you mean `{}`? ", near.join("` or `")) };

@@ -1,11 +1,11 @@
-//! The person at the keyboard, as far as the system knows them, and what they give as a reason.
+//! The operator's user name, and the reasons that operators give.
 
 use crate::failure::CommandFailure;
 
 /// The longest reason or evidence.
 const WORDS_CHARS_MAX: usize = 2_000;
 
-/// Who is at the keyboard, as the system knows them.
+/// The operator's name, as the system knows it.
 pub(crate) fn user_name() -> String {
     let uid = rustix::process::getuid().as_raw();
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
@@ -17,7 +17,7 @@ pub(crate) fn user_name() -> String {
     name.map_or_else(|| format!("uid {uid}"), |name| format!("{name} (uid {uid})"))
 }
 
-/// What was given with an option that wants a person's words; `hint` shows some.
+/// Checks a text that was given with an option; `hint` shows an example.
 pub(crate) fn checked_text<'a>(option: &str, text: &'a str, hint: &str) -> Result<&'a str, CommandFailure> {
     let text = text.trim();
     if text.is_empty() || text.chars().count() > WORDS_CHARS_MAX || text.chars().any(char::is_control) {

@@ -1,4 +1,4 @@
-//! `servanda pin`: agrees to tools' definitions as their servers offer them now, after showing what that means.
+//! `servanda pin`: agrees to tools' definitions as their servers offer them now, after showing what changed.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ pub(crate) async fn run(config: &Path, args: &PinArgs, screen: Screen) -> Result
     }
     if !to_pin.is_empty() {
         agree(args, to_pin.len(), screen).await?;
-        // Read again: it may have taken a while to agree, and somebody else may have agreed to something meanwhile.
+        // Read again: the person may have taken a while, and another pin may have been made meanwhile.
         let mut lock = lock::read(&loaded.lock_file())?.unwrap_or_default();
         let now = SystemClock.now();
         for reviewed in &to_pin {
@@ -77,7 +77,7 @@ pub(crate) async fn run(config: &Path, args: &PinArgs, screen: Screen) -> Result
     })
 }
 
-/// The first pin is a wish to pin: from now on, what has none waits. Nobody should find that out from an agent.
+/// The first pin turns pinning on: from then on, tools without a pin are held back. This warns the operator before agents notice.
 fn waiting(loaded: &LoadedConfig, review: &PinReview, pinned: &[&ReviewedTool]) -> Option<String> {
     if review.lock.is_some() || pinned.is_empty() || loaded.config.pins.missing.is_some() {
         return None;
@@ -85,7 +85,7 @@ fn waiting(loaded: &LoadedConfig, review: &PinReview, pinned: &[&ReviewedTool]) 
     let tools = pinned.iter().filter(|reviewed| reviewed.listed.is_none()).count();
     let waiting = review.catalog.entries().count().saturating_sub(tools);
     let verb = if waiting == 1 { "waits" } else { "wait" };
-    (waiting > 0).then(|| format!("note: {} {verb} now until somebody agrees to it", count(waiting, "other tool")))
+    (waiting > 0).then(|| format!("note: {} {verb} now until a person agrees to it", count(waiting, "other tool")))
 }
 
 async fn agree(args: &PinArgs, definitions: usize, screen: Screen) -> Result<(), CommandFailure> {

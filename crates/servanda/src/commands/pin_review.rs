@@ -1,6 +1,6 @@
-//! Every tool that has a contract, held against what was agreed to: what `diff` shows, `pin` agrees to and `pins` lists.
+//! Compares every tool that has a contract with its pin, for `diff`, `pin` and `pins`.
 //!
-//! The policy of the configuration has no say here: it decides what a gateway does about a change, not what changed.
+//! The configuration's `pins` policy is not used here: it decides what a gateway does about a change, not what changed.
 
 use std::collections::BTreeSet;
 
@@ -31,51 +31,51 @@ pub(crate) struct ReviewedTool {
     pub tool: String,
     /// Its upstream.
     pub upstream: String,
-    /// How what is served compares with what was agreed to.
+    /// How the served definition compares with the pinned one.
     pub state: PinReviewState,
-    /// More about it, in words.
+    /// More details, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
-    /// Of the definition that was agreed to.
+    /// The pinned definition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pinned: Option<AgreedDefinition>,
-    /// Of the definition that is served.
+    /// The digest of the served definition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live_digest: Option<String>,
-    /// What changed, gravest first.
+    /// What changed, the gravest first.
     pub differences: Vec<Difference>,
-    /// Where the tool does not take what its contract says, so that it would be held back even if it were agreed to.
+    /// Where the tool does not accept what its contract says, so that it would be held back even if it were pinned.
     pub misfits: Vec<SchemaGap>,
-    /// The definition that is served.
+    /// The served definition.
     #[serde(skip)]
     pub live: Option<Definition>,
-    /// The list that it is an item of, if it is no tool.
+    /// The list that it is an item of, if it is not a tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listed: Option<ListedKind>,
 }
 
-/// What was agreed to.
+/// A pin, as it is shown.
 #[derive(Debug, Serialize)]
 pub(crate) struct AgreedDefinition {
     /// The digest.
     pub digest: String,
-    /// When.
+    /// When it was pinned.
     pub at: String,
 }
 
-/// How what is served compares with what was agreed to.
+/// How the served definition compares with the pinned one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PinReviewState {
     /// It is the same.
     Identical,
-    /// It only added something.
+    /// It only adds something.
     Additive,
     /// A caller who kept the old definition may fail.
     Breaking,
-    /// Somebody who agreed to the old definition might not agree to this one.
+    /// A person who agreed to the old definition might not agree to this one.
     Dangerous,
-    /// Nobody has agreed to any.
+    /// It has no pin.
     NotPinned,
     /// It cannot be used.
     Rejected,
@@ -83,21 +83,21 @@ pub(crate) enum PinReviewState {
     Withdrawn,
     /// The upstream could not be asked.
     Unreachable,
-    /// Nobody has asked.
+    /// The upstream was not asked.
     NotAsked,
 }
 
-/// A catalog and what was agreed to about it.
+/// A catalog and its pins.
 #[derive(Debug)]
 pub(crate) struct PinReview {
     /// The contracts.
     pub catalog: Catalog,
-    /// What was agreed to; none where there is no file.
+    /// The pins; none if there is no lock file.
     pub lock: Option<LockFile>,
 }
 
 impl PinReview {
-    /// Reads contracts and pins; asks nobody.
+    /// Reads contracts and pins; asks no upstream.
     pub(crate) async fn open(loaded: &LoadedConfig) -> Result<Self, CommandFailure> {
         let catalog = remembered_names::catalog(loaded, contracts::load(loaded)?).await?;
         Ok(Self { catalog, lock: lock::read(&loaded.lock_file())? })
@@ -130,7 +130,7 @@ impl PinReview {
         Ok(all)
     }
 
-    /// Reviews what upstreams list beside their tools, for the upstreams that answered. An item that is gone from a list needs no action.
+    /// Reviews what the upstreams that answered list beside their tools. An item that is gone from a list needs no action.
     pub(crate) fn listed(&self, survey: &UpstreamSurvey) -> Vec<ReviewedTool> {
         let mut all = Vec::new();
         for (upstream, inventory) in survey.iter().filter_map(|(upstream, said)| Some((upstream, said.as_ref().ok()?)))
@@ -165,7 +165,7 @@ impl PinReview {
         }
     }
 
-    /// Reviews every tool by what upstreams said, if they were asked.
+    /// Reviews every tool by what the upstreams said, if they were asked.
     pub(crate) fn reviewed(&self, survey: Option<&UpstreamSurvey>) -> Vec<ReviewedTool> {
         self.catalog.entries().map(|(name, entry)| self.review(name, entry, survey)).collect()
     }
@@ -236,7 +236,7 @@ impl ReviewedTool {
         self.state == PinReviewState::Identical && self.misfits.is_empty()
     }
 
-    /// Whether it is a resource that is not pinned. Resources come and go by themselves, so no person has to act.
+    /// Whether it is a resource without a pin. Resources come and go by themselves, so no person has to act.
     pub(crate) fn came_later(&self) -> bool {
         self.listed == Some(ListedKind::Resources) && self.state == PinReviewState::NotPinned
     }
@@ -265,7 +265,7 @@ impl ReviewedTool {
         Some((trouble, &self.tool))
     }
 
-    /// Whether somebody can agree to what is served.
+    /// Whether a person can agree to what is served.
     pub(crate) fn can_be_pinned(&self) -> bool {
         matches!(
             self.state,
@@ -275,7 +275,7 @@ impl ReviewedTool {
 }
 
 impl PinReviewState {
-    /// For people.
+    /// The word for people.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Identical => "identical",

@@ -1,4 +1,4 @@
-//! `servanda pins`: what was agreed to about every tool, and how it stands.
+//! `servanda pins`: lists the pins of all tools, and whether each still matches.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use crate::{
 
 /// Hex digits that are enough for people to compare.
 const DIGEST_CHARS: usize = 12;
-/// Characters of a time that say the day.
+/// How many characters of a time are the day.
 const DAY_CHARS: usize = "2026-01-31".len();
 
 #[derive(Serialize)]
@@ -89,7 +89,7 @@ fn agreed_lists(review: &PinReview) -> Vec<(Row, TextStyle)> {
     rows.collect()
 }
 
-/// Pins whose tool has no contract any more. They stay: what comes back changed is still what was not agreed to.
+/// Pins whose tool has no contract any more. They stay, so that a tool that returns changed is still noticed.
 fn without_contract(loaded: &LoadedConfig, review: &PinReview) -> Vec<(Row, TextStyle)> {
     let pins = review.lock.iter().flat_map(servanda_catalog::pins::LockFile::pins);
     let rows = pins.filter_map(|(upstream, tool, pin)| {

@@ -1,5 +1,5 @@
-//! `servanda revoke`: a credential is taken back by its id, and with it all that come from it. A running gateway goes by it at once,
-//! because it asks the store every time.
+//! `servanda revoke`: revokes a credential by its id, with all credentials derived from it. It takes effect at once, because a running
+//! gateway reads revocations from the store on every request.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ pub(crate) async fn run(config: &Path, args: &RevokeArgs, screen: Screen) -> Res
         return screen.json(&serde_json::json!({ "credential": credential, "revoked_at": at, "by": by }));
     }
     screen.data(format_args!("{credential} is revoked since {}", revoked.at))?;
-    screen.say("it lets nobody in from now on, nor does anything that comes from it; calls that wait are not sent");
+    screen.say("it is not accepted from now on, nor is anything that was derived from it; waiting calls are not sent");
     screen.say("credentials are not kept, only what was revoked: `servanda explain` shows by which a call was made");
     Ok(())
 }
@@ -42,7 +42,7 @@ fn credential(args: &RevokeArgs) -> Result<CredentialId, CommandFailure> {
         return Ok(credential_of_id(issuer, jti));
     }
     let text = args.credential.as_deref().unwrap_or_default().trim();
-    // What was typed may be a credential: it is not repeated.
+    // The typed text may be a credential, so it is not repeated.
     CredentialId::read(text).or_else(|| CredentialId::read(&format!("key:{text}"))).ok_or_else(|| {
         let failure = CommandFailure::bad_input("that is not the id of a credential");
         if text.starts_with("svk_") || text.starts_with("sva1.") || text.matches('.').count() == 2 {

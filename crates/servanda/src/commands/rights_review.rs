@@ -1,5 +1,5 @@
-//! Whether rights that somebody is given come to anything with the contracts there are: a scope that none asks for, or a pattern that
-//! is no tool's, is a slip of the pen more often than not. It only tells; what is given is given.
+//! Checks whether granted rights have any effect with the existing contracts: a scope that no tool requires, or a pattern that matches no
+//! tool, is probably a mistake. It only warns; the rights are granted as given.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,19 +10,19 @@ use servanda_authority::{
 
 use crate::{config::LoadedConfig, contracts, screen::Screen};
 
-/// Scopes that one remark names.
+/// How many scopes one message names.
 const SCOPES_SHOWN_MAX: usize = 8;
 
-/// Tells what comes to nothing.
+/// Prints a warning for each right without effect.
 pub(crate) fn tell(rights: &Rights, loaded: &LoadedConfig, screen: Screen) {
     for remark in remarks(rights, loaded) {
         screen.say(format_args!("note: {remark}"));
     }
 }
 
-/// What comes to nothing, a sentence each.
+/// The rights without effect, one sentence each.
 pub(crate) fn remarks(rights: &Rights, loaded: &LoadedConfig) -> Vec<String> {
-    // What is wrong with contracts is told elsewhere.
+    // Invalid contracts are reported elsewhere.
     let Ok((admitted, _)) = contracts::judge_all(loaded) else { return Vec::new() };
     let tools = admitted.iter().map(|admitted| {
         let contract = admitted.contract();
@@ -31,7 +31,7 @@ pub(crate) fn remarks(rights: &Rights, loaded: &LoadedConfig) -> Vec<String> {
     remarks_for_tools(rights, &tools.collect())
 }
 
-/// The scopes that each tool asks for.
+/// The scopes that each tool requires.
 type ScopesByTool<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
 fn remarks_for_tools(rights: &Rights, tools: &ScopesByTool<'_>) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! What people type about rights, times and budgets, and how rights are shown to them.
+//! Reads rights, times and budgets from the command line, and shows rights.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ const DIMENSIONS: [(&str, RightsDimension); 5] = [
     ("critical", RightsDimension::Critical),
 ];
 
-/// What was typed, as something that takes rights away.
+/// The given options as a narrowing of rights.
 pub(crate) fn narrowing(args: &RightsArgs) -> Result<Narrowing, CommandFailure> {
     let bad = |option: &str, why: &dyn std::fmt::Display| {
         CommandFailure::bad_input(format!("--{option}: {why}"))
@@ -46,14 +46,14 @@ pub(crate) fn narrowing(args: &RightsArgs) -> Result<Narrowing, CommandFailure> 
     })
 }
 
-/// The same as the rights of somebody who has none yet: scopes that are not named are not there.
+/// The given options as the rights of a new credential: scopes that are not named are not granted.
 pub(crate) fn rights(args: &RightsArgs) -> Result<Rights, CommandFailure> {
     let narrowing = narrowing(args)?;
     let scopes = narrowing.scopes.clone().unwrap_or_else(Scopes::none);
     Ok(Rights { scopes, ..narrowing.as_rights() })
 }
 
-/// A time span: a number and `s`, `m`, `h` or `d`.
+/// Reads a span of time: a number and `s`, `m`, `h` or `d`.
 pub(crate) fn span_ms(option: &str, text: &str) -> Result<u64, CommandFailure> {
     let unit_ms = match text.trim().chars().last() {
         Some('s') => 1_000,
@@ -68,7 +68,7 @@ pub(crate) fn span_ms(option: &str, text: &str) -> Result<u64, CommandFailure> {
     })
 }
 
-/// Rights in a few words.
+/// Rights in a few words, by kind.
 pub(crate) fn shown(rights: &Rights) -> Vec<(&'static str, String)> {
     let list = |patterns: Vec<String>| patterns.join(" ");
     let scopes = rights.scopes.line().filter(|line| !line.is_empty());

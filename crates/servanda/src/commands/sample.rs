@@ -1,4 +1,4 @@
-//! `servanda sample`: the sample company as an MCP server over stdio. Hidden: `demo` and our tests start it.
+//! `servanda sample`: the sample company as an MCP server over stdio. Hidden, because only `demo` and our tests start it.
 
 use std::io;
 
@@ -17,7 +17,7 @@ pub(crate) fn run(args: &SampleArgs) -> Result<(), CommandFailure> {
     };
     let options = SampleOptions { database: args.database.clone(), misbehaviour: args.misbehave, era };
     match serve(options, io::stdin().lock(), io::stdout()) {
-        // The reader went away: that is how a stdio server is told to end.
+        // The reader is gone, which is how a stdio server is told to stop.
         Ok(()) | Err(SampleError::Output(_)) => Ok(()),
         Err(SampleError::AskedToDie) => Err(CommandFailure::failed("the sample was asked to die, and does")),
         Err(error) => Err(CommandFailure::failed(error.to_string())),

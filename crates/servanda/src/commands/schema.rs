@@ -1,4 +1,4 @@
-//! `servanda schema`: prints the JSON Schemas others write against.
+//! `servanda schema`: prints the published JSON Schemas.
 
 use crate::{
     cli::{SchemaArgs, SchemaName},

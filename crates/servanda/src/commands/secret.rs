@@ -1,5 +1,5 @@
-//! `servanda secret`: sets, lists and removes the secrets in the encrypted store. Works beside a gateway that is running, which
-//! uses a new one within seconds. No value is ever shown.
+//! `servanda secret`: sets, lists and removes the secrets in the encrypted store. Works while a gateway is running; it uses a new secret
+//! within seconds. No value is ever shown.
 
 use std::{
     collections::BTreeMap,
@@ -32,20 +32,20 @@ pub(crate) fn run(config: &Path, args: &SecretArgs, screen: Screen) -> Result<()
     }
 }
 
-/// Where secrets are, and what the configuration makes of them.
+/// Where secrets are kept, and which upstreams use them.
 struct SecretInventory {
     vault: Vault,
-    /// Upstreams, by the secret they need. Nothing where there is no configuration yet: a secret may be set before.
+    /// The upstreams by the secret they need. Empty if there is no configuration yet, because a secret may be set first.
     used: BTreeMap<SecretReference, Vec<String>>,
 }
 
-/// A secret, as far as it may be shown.
+/// The parts of a secret that may be shown.
 #[derive(Debug, Serialize)]
 struct SecretListEntry {
     secret: String,
     set_at: Option<String>,
     used_by: Vec<String>,
-    /// Why it cannot be had, if it cannot.
+    /// Why it cannot be used, if it cannot.
     lacks: Option<String>,
 }
 
@@ -146,13 +146,13 @@ fn remove(inventory: &SecretInventory, name: &str, screen: Screen) -> Result<(),
     Ok(())
 }
 
-/// The value, from a pipe or from a person, who does not see it.
+/// The value, from a pipe or from a prompt that does not show it.
 fn value(name: &SecretName, screen: Screen) -> Result<Secret, CommandFailure> {
     let secret = if io::stdin().is_terminal() {
         screen.say(format_args!("the value of `{name}` (it is not shown):"));
         Secret::from(console::Term::stderr().read_secure_line()?)
     } else {
-        // As much as is looked at, so that nothing is left behind by a buffer that grew.
+        // Allocated in full, so that a growing buffer leaves no copies behind.
         let mut bytes = Vec::with_capacity(SECRET_BYTES_MAX + 3);
         io::stdin().take(SECRET_BYTES_MAX as u64 + 3).read_to_end(&mut bytes)?;
         let length =
@@ -173,7 +173,7 @@ fn value(name: &SecretName, screen: Screen) -> Result<Secret, CommandFailure> {
 }
 
 fn secret_name(name: &str) -> Result<SecretName, CommandFailure> {
-    // Not repeated: it may be the value, typed in the wrong place.
+    // Not repeated, because it may be the value typed in the wrong place.
     name.parse().map_err(|error: servanda_vault::InvalidSecretReference| {
         CommandFailure::bad_input(error.to_string()).hint("`servanda secret set NAME` reads the value from stdin")
     })

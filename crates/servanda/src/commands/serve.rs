@@ -1,4 +1,4 @@
-//! `servanda serve`: the gateway over Streamable HTTP, until it is told to stop.
+//! `servanda serve`: runs the gateway over Streamable HTTP until it is told to stop.
 
 use std::{
     collections::BTreeMap, future::pending, io, net::SocketAddr, num::NonZero, path::Path, sync::Arc,
@@ -45,7 +45,7 @@ pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Resu
             return Err(CommandFailure::failed(format!("cannot listen on {address}: {error}")).hint(hint));
         }
     };
-    // Listened for before anybody can know that we are here.
+    // Signals are handled before the gateway can be reached.
     let stop = Stop::on_signals(args.drain_ms_max.unwrap_or(files.loaded.config.limits.drain_ms_max))?;
     let address = listener.local_addr()?;
     gateway.admit_at(&files.loaded, address)?;
@@ -60,7 +60,7 @@ pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Resu
     served
 }
 
-/// What is said once a gateway is ready.
+/// The message that a gateway is ready.
 struct ReadyAnnouncement {
     engine: Arc<Engine>,
     address: SocketAddr,
@@ -79,8 +79,8 @@ impl ReadyAnnouncement {
     }
 }
 
-/// Says that the gateway is ready when every upstream has answered or can be named as one that does not. The door is open before
-/// that: a list or a call that comes early waits for the upstream it needs.
+/// Announces that the gateway is ready, once every upstream has answered or is known not to. The door is open before that: an early list or
+/// call waits for the upstream it needs.
 async fn announce(
     what: ReadyAnnouncement,
     asked: impl Future<Output = ()>,
@@ -125,7 +125,7 @@ async fn announce(
     Ok(())
 }
 
-/// Serves MCP over HTTP until told to stop, then takes the gateway apart. `files` are the configuration to keep up with.
+/// Serves MCP over HTTP until told to stop, then closes the gateway. `files` is the configuration to watch for changes.
 pub(crate) async fn serve_http(
     gateway: &AssembledGateway,
     listener: TcpListener,
@@ -138,7 +138,7 @@ pub(crate) async fn serve_http(
     let configuration = files.as_ref().map(|files| running_gateway::configuration(&files.loaded.file));
     options.health = Arc::new(gateway.health(configuration));
     options.session_idle_ms_max = gateway.session_idle_ms_max;
-    // Held until everything has ended: calls go on there when the door is closed.
+    // Kept until everything has ended, because calls continue on these threads after the door is closed.
     let threads = DoorThreads::start(available_parallelism().map_or(1, NonZero::get))?;
     let drain_ms_max = u64::try_from(stop.door_max().as_millis()).unwrap_or(u64::MAX);
     let serving = ServingOptions { drain_ms_max, threads: threads.clone(), ..ServingOptions::default() };
@@ -148,8 +148,8 @@ pub(crate) async fn serve_http(
     ended
 }
 
-/// Serves, meanwhile works by what the configuration's files come to say, where there are files, and takes the gateway
-/// apart in the end. Whoever has to wait for that is told so, and can have it end at once.
+/// Serves, follows changes of the configuration files if there are any, and closes the gateway at the end. If closing takes time, the user
+/// is told so and can end it at once.
 pub(crate) async fn until_the_end(
     gateway: &AssembledGateway,
     stop: &Stop,
@@ -171,7 +171,7 @@ pub(crate) async fn until_the_end(
             () = stop.calls_are_over() => None,
             () = keeping_up => None,
         };
-        // The door stays open for the answers of calls that are cut off now.
+        // The door stays open for the answers of calls that are being cut off.
         let mut closing = std::pin::pin!(gateway.close(stop));
         if let Some(served) = served {
             return (served, closing.await);

@@ -1,4 +1,4 @@
-//! `servanda stdio`: the gateway as a command that a client starts. Stdout belongs to the protocol.
+//! `servanda stdio`: the gateway as a command that a client starts. Stdout carries only protocol messages.
 
 use std::{
     io,
@@ -36,7 +36,7 @@ pub(crate) async fn run(config: &Path, screen: Screen) -> Result<(), CommandFail
     Box::pin(super::serve::until_the_end(&gateway, &stop, Some(files), serving, screen)).await
 }
 
-/// The client's input. Its end is how a client tells the gateway to end, and the time for that counts from there.
+/// The client's input. A client ends it to stop the gateway; the time to stop counts from there.
 struct StoppingInput<I> {
     input: I,
     stop: Stop,

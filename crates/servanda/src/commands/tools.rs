@@ -1,4 +1,4 @@
-//! `servanda tools`: what agents are offered, how grave each tool is, and whether its upstream offers it now.
+//! `servanda tools`: lists the tools that agents are offered, how grave each is, and whether its upstream offers it now.
 
 mod latency;
 
@@ -22,7 +22,7 @@ use crate::{
     wiring::{self, remembered_names, survey},
 };
 
-/// What a tool is as long as approvals do not exist and its contract asks for one.
+/// The state of a tool whose contract requires an approval, because approvals do not exist yet.
 pub(crate) const ALWAYS_REFUSED: &str = "always refused";
 const CANNOT_BE_USED: &str = "held: it cannot be used";
 
@@ -39,7 +39,7 @@ struct Row {
     /// Its contract asks for an approval, and there is no way to approve a call yet.
     always_refused: bool,
     state: String,
-    /// Why it is held back, or what it lacks.
+    /// Why it is held back, or what is missing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
@@ -54,7 +54,7 @@ pub(crate) async fn run(config: &Path, args: &ToolsArgs, screen: Screen) -> Resu
         ask(&loaded, &catalog, screen).await?;
     }
     if let Err(failure) = wiring::hold_quarantined(&loaded, &catalog).await {
-        screen.say(format_args!("note: whether tools are held back for what they did is not known: {failure}"));
+        screen.say(format_args!("note: which tools are quarantined is not known: {failure}"));
     }
     let rows: Vec<Row> = catalog.entries().map(|(name, entry)| row(name, entry, &catalog)).collect();
     if screen.json {
@@ -79,7 +79,7 @@ pub(crate) async fn run(config: &Path, args: &ToolsArgs, screen: Screen) -> Resu
         ]);
     }
     screen.data(lines(&shown))?;
-    // What cannot be used has been said with its upstream.
+    // Unusable definitions were reported with their upstream.
     for row in rows.iter().filter(|row| row.state != CANNOT_BE_USED) {
         for note in &row.notes {
             screen.say(format_args!("note: {}: {note}", row.name));
@@ -107,7 +107,7 @@ fn trouble(name: &str, entry: &CatalogEntry, catalog: &Catalog) -> Option<ToolTr
     }
 }
 
-/// Asks every upstream at once; says which could not be asked, and which definitions cannot be used.
+/// Asks every upstream at once; reports which could not be asked, and which definitions cannot be used.
 async fn ask(loaded: &LoadedConfig, catalog: &Catalog, screen: Screen) -> Result<(), CommandFailure> {
     for (id, offered) in survey::ask(loaded, None, screen).await? {
         match offered {

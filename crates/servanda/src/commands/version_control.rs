@@ -1,5 +1,4 @@
-//! What a commit of a project's folder should not contain: the ledger, the file that says how far it came, and copies of clients' files,
-//! which may have secrets in them.
+//! Keeps files out of version control: the ledger, its position file, and backups of clients' files, which may contain secrets.
 
 use std::{fs, path::Path};
 
@@ -8,18 +7,18 @@ use crate::files;
 /// Readable by every user who can reach the folder.
 const IGNORE_FILE_MODE: u32 = 0o644;
 
-/// What is left out, as an ignore file writes it.
+/// The patterns for the ignore file.
 const LEFT_OUT: [&str; 3] = [".servanda/", "servanda.position", "*.servanda-backup-*"];
-/// Folders above one that are looked at.
+/// How many parent folders are searched.
 const DEPTH_MAX: usize = 32;
 
-/// What to keep out of version control, for people; none outside of a repository, or where its ignore files have all of it.
+/// Advice about what to keep out of version control; none outside of a repository, or if its ignore files have all patterns.
 pub(crate) fn advice(folder: &Path) -> Option<String> {
     let missing = quoted(&missing(folder)?);
     Some(format!("keep these out of version control, in .gitignore: {missing}"))
 }
 
-/// Adds what is missing to the folder's ignore file; says what was done.
+/// Adds the missing patterns to the folder's ignore file; returns what was done.
 pub(crate) fn keep_out(folder: &Path) -> Option<String> {
     let missing = missing(folder)?;
     let file = folder.join(".gitignore");
@@ -41,7 +40,7 @@ fn quoted(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// What no ignore file between a folder and the root of its repository has.
+/// The patterns that no ignore file between a folder and the root of its repository has.
 fn missing(folder: &Path) -> Option<Vec<&'static str>> {
     let full = folder.canonicalize().ok()?;
     let root = full.ancestors().take(DEPTH_MAX).find(|folder| folder.join(".git").exists())?;

@@ -1,5 +1,5 @@
-//! `auth:` of the configuration: who has to show what at the HTTP door, and whose tokens are worth what. Read and checked before
-//! anything starts; what is listened on beyond this machine is never open to whoever comes.
+//! `auth:` of the configuration: which credentials callers at the HTTP door need, and which rights the tokens of an issuer give. Checked
+//! before anything starts. An address that other machines can reach is never open without credentials.
 
 use std::{collections::BTreeSet, net::SocketAddr};
 
@@ -20,80 +20,80 @@ use servanda_contract::tool::SideEffectClass;
 use super::{Config, LoadedConfig};
 use crate::failure::CommandFailure;
 
-/// Issuers of one configuration.
+/// The most issuers of one configuration.
 const ISSUERS_MAX: usize = 32;
 const LEEWAY_MS_DEFAULT: u64 = 30_000;
 
-/// Who has to show what.
+/// Which credentials callers need.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AuthConfig {
-    /// Whether callers over HTTP have to show a credential.
+    /// Whether callers over HTTP need a credential.
     pub mode: AuthMode,
-    /// The address that clients know the gateway by, and what the audience of their tokens must be, e.g.
-    /// `https://gateway.example/mcp`. If not said, where it listens.
+    /// The URL that clients use for the gateway, and the required audience of their tokens, e.g. `https://gateway.example/mcp`. By default,
+    /// the listening address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource: Option<String>,
-    /// Whether API keys are taken, as `servanda keys create` makes them.
+    /// Whether API keys are accepted, as `servanda keys create` makes them.
     #[serde(default = "taken", skip_serializing_if = "is_taken")]
     pub keys: bool,
-    /// The scopes that a client without a token is told to ask for first. If not said: those of the tools that only read.
+    /// The scopes that a client without a token is told to ask for first. By default, those of the tools that only read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scopes: Option<Vec<String>>,
-    /// The authorization servers whose access tokens are taken.
+    /// The authorization servers whose access tokens are accepted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub issuers: Vec<IssuerConfig>,
 }
 
-/// Whether callers over HTTP have to show a credential.
+/// Whether callers over HTTP need a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum AuthMode {
-    /// Nobody: whoever is on this machine is the one local principal.
+    /// No credential: every caller on this machine is the one local principal.
     Local,
-    /// Everybody.
+    /// Every caller needs one.
     Required,
 }
 
-/// An authorization server whose access tokens are taken.
+/// An authorization server whose access tokens are accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct IssuerConfig {
-    /// The `iss` of its tokens, exactly; its metadata are looked for there.
+    /// The exact `iss` of its tokens; its metadata are fetched from there.
     pub issuer: String,
-    /// The tenant that its users belong to: one for all, or what a claim says.
+    /// The tenant of its users: one for all, or the value of a claim.
     pub tenant: TenantConfig,
-    /// What the `aud` of a token must have; `auth.resource` if not said.
+    /// The required `aud` of its tokens; `auth.resource` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audience: Option<String>,
-    /// Where its keys are; what its metadata say if not said.
+    /// Where its keys are; taken from its metadata by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jwks_uri: Option<String>,
-    /// The algorithms that are taken from it: `RS256`, `PS256`, `ES256`, `EdDSA`; all but `PS256` if not said.
+    /// The algorithms that are accepted from it: `RS256`, `PS256`, `ES256`, `EdDSA`; all but `PS256` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub algorithms: Option<Vec<String>>,
-    /// The claim that names the user; `sub` if not said.
+    /// The claim that names the user; `sub` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal_claim: Option<String>,
-    /// What goes before that name. Needed where two issuers have users of one tenant, because both may have an `ada`.
+    /// A prefix for that name. Needed if two issuers have users in one tenant, because both may have an `ada`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub principal_prefix: String,
     /// The claim that lists the user's groups, for policies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups_claim: Option<String>,
-    /// The scopes that its tokens may have; others of a token are not believed. All if not said.
+    /// The scopes that its tokens may have; other scopes of a token are ignored. All by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scopes: Option<Vec<String>>,
-    /// The tools that its users may call, by patterns of contract names: `company.*`. All if not said.
+    /// The tools that its users may call, by patterns of contract names: `company.*`. All by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// What its users' calls may touch, by patterns: `invoice/*`. Everything if not said.
+    /// The resources that its users' calls may touch, by patterns: `invoice/*`. All by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<Vec<String>>,
-    /// The gravest call that its users may make.
+    /// The gravest class of calls that its users may make.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<SideEffectClass>,
-    /// By how much its clock may differ from ours.
+    /// How much its clock may differ from ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 120_000))]
     pub leeway_ms: Option<u64>,
@@ -103,19 +103,19 @@ pub(crate) struct IssuerConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum TenantConfig {
-    /// All of an issuer's users are of this one.
+    /// All users of the issuer belong to this tenant.
     Fixed(String),
-    /// A claim of the token says.
+    /// A claim of the token names the tenant.
     Claim(TenantClaim),
 }
 
-/// The claim that says which tenant somebody is of.
+/// The claim that names a user's tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TenantClaim {
     /// Its name.
     pub claim: String,
-    /// The tenants that the issuer may name; any if not said.
+    /// The tenants that the issuer may name; any by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenants: Option<BTreeSet<String>>,
 }
@@ -133,7 +133,7 @@ impl AuthConfig {
 }
 
 impl LoadedConfig {
-    /// Refuses to listen beyond this machine for whoever comes.
+    /// Refuses an address that other machines can reach if callers need no credential.
     pub(crate) fn require_guarded(&self, address: SocketAddr) -> Result<(), CommandFailure> {
         let auth = &self.config.auth;
         if address.ip().is_loopback() {
@@ -141,7 +141,7 @@ impl LoadedConfig {
         }
         if auth.mode != AuthMode::Required {
             return Err(CommandFailure::bad_input(format!(
-                "`{address}` is not a loopback address, and nobody would have to say who they are there"
+                "`{address}` is not a loopback address, and callers there would need no credential"
             ))
             .hint("set `auth: {mode: required, resource: https://...}`, or listen on 127.0.0.1 or [::1]"));
         }
@@ -154,7 +154,7 @@ impl LoadedConfig {
         Ok(())
     }
 
-    /// On which terms people are let in at that address, to the tools of that catalog.
+    /// The conditions of admission at that address, for the tools of that catalog.
     pub(crate) fn admission_terms(
         &self,
         address: SocketAddr,
@@ -167,7 +167,8 @@ impl LoadedConfig {
         }
         let resource = auth.resource.clone().unwrap_or_else(|| format!("http://{address}/mcp"));
         let issuers = auth.issuers.iter().map(|issuer| issuer.terms(&resource)).collect::<Result<_, _>>();
-        // Anybody reads these, so that what is only some tenants' is not told: their callers learn at a call which scopes they lack.
+        // Everyone can read these metadata, so scopes of tools for some tenants only are left out: those callers learn at a call which
+        // scopes they lack.
         let is_everybodys = |upstream: &str| self.config.upstreams.get(upstream).is_none_or(|it| it.tenants.is_empty());
         let contracts = || {
             let contracts = catalog.entries().map(|(_, entry)| &entry.contract);
@@ -195,7 +196,7 @@ impl LoadedConfig {
     }
 }
 
-/// A field that cannot be meant, and why.
+/// The field with an impossible value, and why.
 type ConfigFieldFault = (String, String);
 
 impl IssuerConfig {
@@ -253,7 +254,7 @@ impl IssuerConfig {
         if algorithms.is_empty() { Err(format!("there is none; {known}")) } else { Ok(algorithms) }
     }
 
-    /// Whether a user of one may be taken for a user of the other.
+    /// Whether a user of one issuer may be taken for a user of the other.
     fn may_be_mixed_up_with(&self, other: &Self) -> bool {
         let (one, two) = (&self.principal_prefix, &other.principal_prefix);
         self.tenant.meets(&other.tenant) && (one.starts_with(two.as_str()) || two.starts_with(one.as_str()))
@@ -272,7 +273,7 @@ impl TenantConfig {
         })
     }
 
-    /// Whether both may name one tenant.
+    /// Whether both may name the same tenant.
     fn meets(&self, other: &Self) -> bool {
         match (self.listed(), other.listed()) {
             (Some(one), Some(two)) => !one.is_disjoint(&two),
@@ -289,12 +290,15 @@ impl TenantConfig {
     }
 }
 
-/// The first field that cannot be meant, and why.
+/// The first field with an impossible value, and why.
 pub(super) fn fault(config: &Config) -> Option<ConfigFieldFault> {
     let auth = &config.auth;
     let wrong = |field: &str, reason: &str| Some((format!("auth.{field}"), reason.to_owned()));
     if auth.mode == AuthMode::Local && (!auth.issuers.is_empty() || auth.resource.is_some()) {
-        return wrong("mode", "`local` asks nobody for a credential; with `issuers` or a `resource`, write `required`");
+        return wrong(
+            "mode",
+            "`local` asks callers for no credential; with `issuers` or a `resource`, write `required`",
+        );
     }
     if auth.issuers.len() > ISSUERS_MAX {
         return wrong("issuers", &format!("there are more than {ISSUERS_MAX}"));

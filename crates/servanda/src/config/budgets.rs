@@ -1,5 +1,5 @@
-//! What the configuration says about budgets: how much may be read, written, sent outside, spent and gravely changed, by whom and in
-//! which period. What is written is checked where it is read, so that an error names its line.
+//! The configuration of budgets: how much may be read, written, sent outside, spent and critically changed, by whom and in which period.
+//! Values are checked while they are read, so that an error names the line.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,9 +7,9 @@ use servanda_contract::cost::micros_of;
 use servanda_effects::budget::{BudgetDimension, Period};
 use servanda_gates::budget::{Allowance, AllowanceFilter, AllowanceScope};
 
-/// Critical changes a day that a new configuration allows: enough not to be in the way, few enough to stop what runs away.
+/// How many critical changes a day a new configuration allows: enough for normal work, few enough to stop a runaway agent.
 const CRITICAL_A_DAY: u64 = 10;
-/// Digits behind the point of an amount of money.
+/// Decimal places of an amount of money.
 const FRACTION_DIGITS_MAX: usize = 6;
 
 /// One budget.
@@ -21,21 +21,21 @@ pub(crate) struct BudgetConfig {
     allowance: Allowance,
 }
 
-/// A budget, as it is written. Of several that are about a call each has to have enough left.
+/// A budget, as it is written. A call needs enough left in every budget that applies to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct BudgetEntry {
-    /// What is counted: calls that only read, that write, whose effect leaves the house, that move rights or code or delete
-    /// (`critical`, of which there are none unless a budget says so), every call that changes something (`change`), or money.
+    /// What is counted: calls that only read, that write, whose effect is external, that change permissions or code or delete (`critical`,
+    /// not allowed unless a budget says so), every call that changes something (`change`), or money.
     dimension: CountedDimension,
     /// How much: a whole number of calls, or an amount of money, best in quotes, like "50.00".
     amount: Amount,
-    /// Of money: in which currency. A call whose contract has its cost in another one is refused.
+    /// The currency, for money. A call whose contract has its cost in another currency is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     currency: Option<String>,
-    /// For each of whom.
+    /// Who has an amount of their own.
     per: PerWhom,
-    /// In which time. Hours, days and months are those of the calendar, in UTC; `total` never renews.
+    /// The period. Hours, days and months are those of the calendar, in UTC; `total` never renews.
     period: InPeriod,
     /// Only for this tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,17 +65,17 @@ enum CountedDimension {
     Read,
     /// Calls that write.
     Write,
-    /// Calls whose effect leaves the house.
+    /// Calls whose effect is external.
     External,
     /// Money, by the contracts' `runtime.cost_profile`.
     Financial,
-    /// Calls that move rights or code, or delete.
+    /// Calls that change permissions or code, or delete.
     Critical,
     /// Every call that changes something, whatever its class.
     Change,
 }
 
-/// For each of whom.
+/// Who has an amount of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum PerWhom {
@@ -85,11 +85,11 @@ enum PerWhom {
     Caller,
     /// Each tool, in each tenant.
     Tool,
-    /// Each run: the one a client names in `_meta["servanda/run-id"]`, else its session. A call that has neither is not limited.
+    /// Each run: the one that the client names in `_meta["servanda/run-id"]`, otherwise its session. A call without either is not limited.
     Run,
 }
 
-/// In which time.
+/// The period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum InPeriod {
@@ -99,23 +99,23 @@ enum InPeriod {
     Day,
     /// A month.
     Month,
-    /// Once and for all.
+    /// For ever: it never renews.
     Total,
 }
 
 impl BudgetConfig {
-    /// What it allows.
+    /// The allowance that the engine enforces.
     pub(crate) fn allowance(&self) -> &Allowance {
         &self.allowance
     }
 
-    /// What a new configuration says about critical changes.
+    /// The budget for critical changes in a new configuration.
     pub(crate) fn defaults_for_new_users() -> Vec<Self> {
         let (per, period) = (PerWhom::Caller, InPeriod::Day);
         Self::limit_on_calls(CountedDimension::Critical, CRITICAL_A_DAY, per, period).into_iter().collect()
     }
 
-    /// What the demo says about what leaves the house: once in a run.
+    /// The demo's budget for external effects: one per run.
     pub(crate) fn default_for_sent_mail() -> Option<Self> {
         Self::limit_on_calls(CountedDimension::External, 1, PerWhom::Run, InPeriod::Total)
     }
@@ -142,7 +142,7 @@ impl TryFrom<BudgetEntry> for BudgetConfig {
         }
         let named = [("tenant", &entry.tenant), ("principal", &entry.principal), ("tool", &entry.tool)];
         if let Some((name, _)) = named.iter().find(|(_, only)| only.as_deref() == Some("")) {
-            return Err(format!("`{name}` is empty: leave it out where everybody is meant"));
+            return Err(format!("`{name}` is empty: leave it out to include all"));
         }
         let only = AllowanceFilter {
             tenant: entry.tenant.clone(),

@@ -1,4 +1,4 @@
-//! `callbacks:` of the configuration: who wants to be told how long work ends. Read and checked before anything starts; the
+//! `callbacks:` of the configuration: the receivers that are notified when long work ends. Checked before anything starts; the signing
 //! secret comes from the environment and is never shown.
 
 use std::{collections::BTreeSet, fmt};
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::failure::CommandFailure;
 
-/// Callbacks of one configuration.
+/// The most callbacks of one configuration.
 const CALLBACKS_MAX: usize = 32;
 /// The longest name.
 const NAME_CHARS_MAX: usize = 64;
@@ -24,37 +24,37 @@ const NAME_CHARS_MAX: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CallbackConfig {
-    /// What it is called in logs and commands: letters, digits, `-` and `_`.
+    /// Its name in logs and commands: letters, digits, `-` and `_`.
     pub name: String,
     /// Where events are sent: `https`, or `http` on this machine. `${NAME}` stands for a variable of the environment.
     pub url: String,
-    /// What events are signed with: `${NAME}`, a variable that holds at least 24 bytes; behind `whsec_` they are base64.
+    /// The signing secret: `${NAME}`, a variable that holds at least 24 bytes; after `whsec_` they are base64.
     pub secret: SigningSecretReference,
-    /// Which ends are told.
+    /// The outcomes that are sent.
     #[serde(default = "every_end", skip_serializing_if = "is_every_end")]
     pub on: Vec<CallbackTrigger>,
-    /// Of which tools, by exposed names in which `*` stands for anything. If not said: of every tool whose timeout class is
-    /// `long_running` or `async`.
+    /// The tools, by exposed names in which `*` stands for anything. By default, every tool whose timeout class is `long_running` or
+    /// `async`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
 }
 
-/// Where a secret comes from. Should somebody write the secret itself, it is not shown either.
+/// A reference to a secret. If a person writes the secret itself here, it is not shown either.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(rename = "SecretReference")]
 pub(crate) struct SigningSecretReference(String);
 
-/// How a call ended, to whoever waits for it.
+/// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "End")]
 pub(crate) enum CallbackTrigger {
     /// It is done.
     Completed,
-    /// It failed, never ran, or its answer was kept back.
+    /// It failed, never ran, or its answer was withheld.
     Failed,
-    /// It was sent and nobody knows.
+    /// It was sent, and its outcome is unknown.
     Unknown,
 }
 
@@ -65,7 +65,7 @@ impl fmt::Debug for SigningSecretReference {
 }
 
 impl LoadedConfig {
-    /// Everybody who wants to be told something.
+    /// All configured callbacks.
     pub(crate) fn callbacks(&self) -> Result<Callbacks, CommandFailure> {
         let subscriptions = self.subscriptions()?;
         let mut callbacks = Vec::new();
@@ -77,7 +77,7 @@ impl LoadedConfig {
         Ok(Callbacks::new(callbacks))
     }
 
-    /// What they want to be told: known without any secret.
+    /// Which events each callback gets; needs no secret.
     pub(crate) fn subscriptions(&self) -> Result<Vec<CallbackSubscription>, CommandFailure> {
         let configured = &self.config.callbacks;
         if configured.len() > CALLBACKS_MAX {
@@ -95,7 +95,7 @@ impl LoadedConfig {
                 return Err(self.wrong(&field("name"), &reason, NAMED));
             }
             if config.on.is_empty() {
-                return Err(self.wrong(&field("on"), "it wants to be told of nothing", ENDS));
+                return Err(self.wrong(&field("on"), "it lists no outcome", ENDS));
             }
             subscriptions.push(CallbackSubscription {
                 name: config.name.clone(),
@@ -106,7 +106,7 @@ impl LoadedConfig {
         Ok(subscriptions)
     }
 
-    /// Where one of them is told.
+    /// The address of one callback.
     pub(crate) fn address(&self, number: usize, config: &CallbackConfig) -> Result<WebhookAddress, CommandFailure> {
         let (field, url) = (format!("callbacks[{number}].url"), &config.url);
         let url = expand(url).map_err(|reason| self.unfilled(&field, &reason, url))?;
@@ -135,7 +135,7 @@ impl LoadedConfig {
     }
 }
 
-const FEWER: &str = "one callback can be told of many tools: `tools: [company__*]`";
+const FEWER: &str = "one callback can be for many tools: `tools: [company__*]`";
 const NAMED: &str = "give every callback a name of its own, like `books`";
 const ENDS: &str = "leave `on` out, or name some of completed, failed, unknown";
 const SECRET: &str = "write `secret: ${NAME}` and set NAME to 24 random bytes or more: \

@@ -1,4 +1,4 @@
-//! `credential:` of an upstream: what it is shown, and where that is kept. Values never stand here.
+//! `credential:` of an upstream: which credentials the gateway sends to it, and where they are kept. Values are never in the configuration.
 
 use std::fmt;
 
@@ -11,9 +11,9 @@ use servanda_vault::{InvalidSecretReference, SecretName, SecretReference, is_var
 
 use super::{UpstreamConfig, oauth::OauthConfig};
 
-/// Credentials of one upstream.
+/// The most credentials of one upstream.
 const CREDENTIALS_MAX: usize = 8;
-/// Headers that are the protocol's, or HTTP's own.
+/// Headers that belong to the protocol or to HTTP itself.
 const TAKEN: [&str; 8] = [
     "accept",
     "content-type",
@@ -24,10 +24,10 @@ const TAKEN: [&str; 8] = [
     "last-event-id",
     "user-agent",
 ];
-/// Where the value stands in a format.
+/// The place of the value in a format.
 const PLACE: &str = "{}";
 
-/// One thing that an upstream is shown: a secret in a header, an argument or a variable, or a statement about the call.
+/// One credential for an upstream: a secret in a header, an argument or a variable, or a statement about the call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct CredentialConfig {
@@ -37,7 +37,7 @@ pub(crate) struct CredentialConfig {
     /// The header that carries it, for a `url`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub header: Option<String>,
-    /// The argument of tool calls that carries it, as a JSON pointer: `/api_key`. Agents are not shown that there is one.
+    /// The argument of tool calls that carries it, as a JSON pointer: `/api_key`. Agents cannot see this argument.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub argument: Option<String>,
     /// The variable that carries it, for a `command`.
@@ -46,7 +46,7 @@ pub(crate) struct CredentialConfig {
     /// How it is written there; `{}` stands for the secret: `Bearer {}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
-    /// A signed statement about the one call it comes with: who calls, through whom, which tool, which arguments.
+    /// A signed statement about the call that carries it: the caller, the agents in between, the tool and the arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub statement: Option<StatementConfig>,
     /// A token of an OAuth 2.1 authorization server, for a `url`.
@@ -60,30 +60,30 @@ pub(crate) struct CredentialConfig {
 pub(crate) struct StatementConfig {
     /// The header that carries it.
     pub header: String,
-    /// Whom it is for, as that server calls itself; its `url` if not said.
+    /// The audience: the server's name for itself; its `url` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audience: Option<String>,
-    /// Who says so: what this gateway is called there.
+    /// The issuer: the name of this gateway.
     #[serde(default = "default_issuer")]
     pub issuer: String,
 }
 
-/// A secret that somebody has to set.
+/// A secret that a person has to set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NamedSecret {
-    /// Which.
+    /// The secret.
     pub reference: SecretReference,
-    /// Whether the upstream itself is shown it, and not an authorization server.
+    /// Whether it is sent to the upstream itself, and not to an authorization server.
     pub shown: bool,
 }
 
-/// Where a secret is kept. Should somebody write the secret itself, it is not shown.
+/// Where a secret is kept. If a person writes the secret itself here, it is not shown.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub(crate) struct SecretPlace(String);
 
 impl SecretPlace {
-    /// In the encrypted store, under that name.
+    /// A secret in the encrypted store, under that name.
     pub(crate) fn store(name: &SecretName) -> Self {
         Self(SecretReference::Store(name.clone()).to_string())
     }
@@ -95,12 +95,12 @@ impl SecretPlace {
 }
 
 impl CredentialConfig {
-    /// The secret that the upstream is shown, if it is one that somebody has to set.
+    /// The secret that is sent to the upstream, if it is one that a person has to set.
     pub(crate) fn reference(&self) -> Option<SecretReference> {
         self.secret.as_ref()?.reference().ok()
     }
 
-    /// Every secret it needs that somebody has to set.
+    /// All secrets it needs that a person has to set.
     pub(crate) fn secrets(&self) -> Vec<NamedSecret> {
         let shown = self.reference().map(|reference| NamedSecret { reference, shown: true });
         let of_oauth = self.oauth.iter().flat_map(OauthConfig::secrets);
@@ -108,7 +108,7 @@ impl CredentialConfig {
         shown.into_iter().chain(of_oauth.map(|reference| NamedSecret { reference, shown: false })).collect()
     }
 
-    /// A secret as it is written into its place.
+    /// A secret with the format applied.
     pub(crate) fn written(&self, secret: &str) -> String {
         self.format.as_deref().map_or_else(|| secret.to_owned(), |format| format.replacen(PLACE, secret, 1))
     }
@@ -116,7 +116,11 @@ impl CredentialConfig {
     fn fault(&self, upstream: &UpstreamConfig) -> Option<String> {
         if let Some(oauth) = &self.oauth {
             let alone = Self { oauth: None, ..self.clone() } == Self::default();
-            return if alone { oauth_fault(oauth, upstream) } else { Some("`oauth` stands by itself".to_owned()) };
+            return if alone {
+                oauth_fault(oauth, upstream)
+            } else {
+                Some("`oauth` cannot be combined with other members".to_owned())
+            };
         }
         let places = [&self.header, &self.argument, &self.env];
         match (&self.secret, &self.statement) {
@@ -162,7 +166,7 @@ impl StatementConfig {
     }
 }
 
-/// What is wrong with what the upstreams are shown: the field, and the reason.
+/// The first invalid credential of the upstreams: the field, and the reason.
 pub(super) fn fault<'a>(
     mut upstreams: impl Iterator<Item = (&'a String, &'a UpstreamConfig)>,
 ) -> Option<(String, String)> {
@@ -214,7 +218,7 @@ fn header_fault(name: &str, upstream: &UpstreamConfig) -> Option<String> {
     } else if name.is_empty() || !name.bytes().all(token) {
         Some("`header` is no name of a header".to_owned())
     } else if TAKEN.contains(&lower.as_str()) || lower.starts_with("mcp-") {
-        Some(format!("the header `{name}` is the protocol's"))
+        Some(format!("the header `{name}` belongs to the protocol"))
     } else if upstream.headers.keys().any(|other| other.eq_ignore_ascii_case(name)) {
         Some(format!("`headers` has `{name}` as well"))
     } else {
@@ -231,7 +235,7 @@ fn default_issuer() -> String {
     "servanda".to_owned()
 }
 
-/// One, or a list of them.
+/// Reads one, or a list of them.
 pub(super) fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<CredentialConfig>, D::Error> {
     struct OneOrMany;
     impl<'de> Visitor<'de> for OneOrMany {
@@ -320,7 +324,7 @@ mod tests {
                 r#"credential: { oauth: { flow: jwt_bearer, client_id: x, assertion: "env:A" } }"#,
                 "`oauth.assertion` goes with the `issuer`",
             ),
-            (url, "credential: { oauth: {}, header: X }", "stands by itself"),
+            (url, "credential: { oauth: {}, header: X }", "cannot be combined"),
             (command, "credential: { oauth: {} }", "`oauth` goes with a `url`"),
             (url, r#"credential: [{ oauth: {} }, { secret: "env:A", header: Authorization }]"#, "two of them go into"),
             (url, "credential: { oauth: { client_secret: canary } }", "`oauth.client_secret` a secret is named"),
@@ -331,7 +335,7 @@ mod tests {
             (url, r#"credential: { secret: "store:crm", env: Y }"#, "`env` goes with a `command`"),
             (command, r#"credential: { secret: "store:crm", header: X }"#, "`header` goes with a `url`"),
             (command, "credential: { statement: { header: X } }", "`header` goes with a `url`"),
-            (url, r#"credential: { secret: "store:crm", header: Mcp-Name }"#, "is the protocol's"),
+            (url, r#"credential: { secret: "store:crm", header: Mcp-Name }"#, "belongs to the protocol"),
             (url, r#"credential: { secret: "store:crm", header: "X Y" }"#, "no name of a header"),
             (url, r#"credential: { secret: "store:crm", header: X, format: "Bearer" }"#, "`format` has `{}` once"),
             (url, r#"credential: { secret: "store:crm", argument: api_key }"#, "is a JSON pointer"),

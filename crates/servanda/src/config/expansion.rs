@@ -1,23 +1,22 @@
-//! `${VAR}` and `${VAR:-default}`, filled in from the environment when the gateway starts, so that secrets need not stand
-//! in the file. `$VAR` is plain text, as it is to the clients whose files are imported.
+//! Fills in `${VAR}` and `${VAR:-default}` from the environment when the gateway starts, so that the file need not contain secrets. `$VAR`
+//! is plain text, as in the clients whose files are imported.
 
 /// A variable that a text refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct VariableReference<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What stands in if it is not set or empty.
+    /// The value if the variable is not set or empty.
     pub default: Option<&'a str>,
 }
 
-/// Fills in every variable. A variable that is not set and has no default is an error: an empty token would be sent in
-/// its place.
+/// Fills in every variable. A variable that is not set and has no default is an error: an empty token would be sent otherwise.
 pub(crate) fn expand(text: &str) -> Result<String, String> {
     expand_with(text, |name| std::env::var(name).ok())
 }
 
-/// Fills in what it can; a variable that is not set stays as it is written, as clients leave it. For asking a server what
-/// it offers while it is imported, never for serving it.
+/// Fills in the variables that are set and leaves the others as written, as clients do. Only for asking a server for its tools while it is
+/// imported, never for serving it.
 pub(crate) fn expand_or_keep(text: &str, variable: impl Fn(&str) -> Option<String>) -> String {
     let keep = |reference: VariableReference<'_>| format!("${{{}}}", reference.name);
     let filled = fill(text, |reference| Ok(value(reference, &variable).unwrap_or_else(|| keep(reference))));
@@ -41,7 +40,7 @@ pub(crate) fn unset(text: &str) -> Option<&str> {
     needed.map(|reference| reference.name).find(|name| std::env::var_os(name).is_none())
 }
 
-/// Puts something else in the place of every `${...}`, whatever stands in the braces.
+/// Replaces every `${...}`, whatever is in the braces.
 pub(crate) fn replace(text: &str, mut with: impl FnMut(&str) -> Result<String, String>) -> Result<String, String> {
     let mut replaced = String::with_capacity(text.len());
     let mut rest = text;
@@ -58,7 +57,7 @@ pub(crate) fn replace(text: &str, mut with: impl FnMut(&str) -> Result<String, S
 }
 
 impl<'a> VariableReference<'a> {
-    /// What stands between the braces.
+    /// Reads the text between the braces.
     pub(crate) fn parse(inside: &'a str) -> Self {
         let (name, default) = inside.split_once(":-").map_or((inside, None), |(name, default)| (name, Some(default)));
         Self { name, default }
@@ -83,7 +82,7 @@ fn fill(text: &str, mut with: impl FnMut(VariableReference<'_>) -> Result<String
     replace(text, |inside| with(VariableReference::parse(inside)))
 }
 
-/// What stands before, inside and behind the next pair of braces.
+/// The text before, inside and after the next pair of braces.
 fn next(text: &str) -> Option<(&str, &str, &str)> {
     let (before, after) = text.split_once("${")?;
     let (inside, behind) = after.split_once('}')?;
@@ -123,7 +122,7 @@ mod tests {
         }
     }
 
-    /// As Claude Code has it: what is not set stays, and `$VAR` is nothing but text.
+    /// As in Claude Code: an unset variable stays as written, and `$VAR` is plain text.
     #[test]
     fn what_is_not_set_stays_where_a_client_would_leave_it() {
         for (text, expected) in [

@@ -1,4 +1,4 @@
-//! What the configuration says about which kinds of tools calls may use: by task, and by rules that hold for every task.
+//! The configuration of expected tools: which kinds of tools calls may use, by task and by rules for every task.
 
 use std::collections::BTreeMap;
 
@@ -12,30 +12,30 @@ use super::Config;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskConfig {
-    /// The behaviours that fit; a tool has to have one of them.
+    /// The allowed behaviours; a tool must have one of them.
     #[schemars(length(min = 1))]
     pub allow: Vec<BehaviourPattern>,
 }
 
-/// What is expected of some calls whatever their task is.
+/// A rule for some calls, whatever their task is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExpectationConfig {
-    /// Only calls of these clients, by the name they give; of all if not said.
+    /// Only calls of these clients, by the name they give; all by default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clients: Vec<String>,
-    /// Only calls to these upstreams; to all if not said.
+    /// Only calls to these upstreams; all by default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub upstreams: Vec<String>,
     /// Only calls that name no task.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub without_task: bool,
-    /// The behaviours that fit; a tool has to have one of them.
+    /// The allowed behaviours; a tool must have one of them.
     #[schemars(length(min = 1))]
     pub allow: Vec<BehaviourPattern>,
 }
 
-/// What it all means.
+/// The expectations that the engine enforces.
 pub(super) fn expectations(
     tasks: &BTreeMap<String, TaskConfig>,
     rules: &BTreeMap<String, ExpectationConfig>,
@@ -51,7 +51,7 @@ pub(super) fn expectations(
     Expectations { tasks, rules: rules.iter().map(rule).collect() }
 }
 
-/// The first field that cannot be meant, and why.
+/// The first field with an impossible value, and why.
 pub(super) fn fault(config: &Config) -> Option<(String, String)> {
     let empty = "`allow` is empty: no tool would ever fit; to allow every kind, say `- {}`".to_owned();
     let task = config.tasks.iter().find(|(_, task)| task.allow.is_empty()).map(|(name, _)| format!("tasks.{name}"));

@@ -1,5 +1,5 @@
-//! Where a configuration keeps its ledger: a file beside it, or a PostgreSQL that several gateways share; and the position file
-//! beside the configuration, which knows the ledger from outside. What a screen may say about it: never the password.
+//! Where a configuration keeps its ledger: a file beside it, or a PostgreSQL database that several gateways share; and the position file
+//! beside the configuration. Also how to show that place, without its password.
 
 use std::{
     fmt,
@@ -11,7 +11,7 @@ use servanda_ledger::{Ledger, LedgerError, LedgerGuard, LedgerReader, LedgerSche
 
 use crate::{config::expansion, failure::CommandFailure};
 
-/// Where the ledger is, and where it is known how far it had come.
+/// Where the ledger is, and its position file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LedgerPlace {
     store: StorePlace,
@@ -21,14 +21,14 @@ pub(crate) struct LedgerPlace {
 /// A file, or a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum StorePlace {
-    /// An embedded one.
+    /// An embedded database file.
     File(PathBuf),
     /// PostgreSQL, by its URL with all references filled in.
     Postgres(String),
 }
 
 impl LedgerPlace {
-    /// What the configuration says; `beside` finds files.
+    /// Reads the configuration's value; `beside` resolves paths.
     pub(crate) fn parse(
         text: &str,
         position_file: PathBuf,
@@ -44,12 +44,12 @@ impl LedgerPlace {
         Ok(Self { store: StorePlace::Postgres(expanded?), position_file })
     }
 
-    /// Opens it for writing, making it where there is none. One of an earlier version is refused.
+    /// Opens it for writing, and creates it if it does not exist. A ledger of an earlier version is refused.
     pub(crate) async fn open(&self) -> Result<Arc<Ledger>, LedgerError> {
         self.open_with(LedgerSchemaPolicy::Require).await
     }
 
-    /// The same, where the caller says what happens to one of an earlier version.
+    /// The same, with a policy for a ledger of an earlier version.
     pub(crate) async fn open_with(&self, schema: LedgerSchemaPolicy) -> Result<Arc<Ledger>, LedgerError> {
         let guard = LedgerGuard { position_file: Some(self.position_file.clone()), schema };
         match &self.store {
@@ -73,7 +73,7 @@ impl LedgerPlace {
         }
     }
 
-    /// Looks after it from outside a gateway.
+    /// Maintains it from outside a gateway.
     pub(crate) fn upkeep(&self) -> Upkeep {
         let position_file = self.position_file.clone();
         match &self.store {
@@ -90,7 +90,7 @@ impl LedgerPlace {
         }
     }
 
-    /// The URL, if the ledger is a database. It may have a password in it.
+    /// The URL, if the ledger is a database. It may contain a password.
     pub(crate) fn url(&self) -> Option<&str> {
         match &self.store {
             StorePlace::File(_) => None,
@@ -98,13 +98,13 @@ impl LedgerPlace {
         }
     }
 
-    /// Whether there is nothing to read, and never was. Of a database only reading tells.
+    /// Whether there is no ledger yet. For a database, only reading can tell.
     pub(crate) fn is_missing(&self) -> bool {
         matches!(&self.store, StorePlace::File(file) if !file.exists() && !self.position_file.exists())
     }
 }
 
-/// Whether a `ledger` of a configuration names a database; everything else is a file.
+/// Whether the configuration's `ledger` is a database URL; anything else is a file.
 pub(crate) fn is_url(text: &str) -> bool {
     ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme)) || text.starts_with("${")
 }

@@ -1,53 +1,52 @@
-//! What `servanda.yaml` says about how much is taken and how long things may last, and which values make sense.
+//! The configuration of size and time limits, and which values are allowed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::stopping::DRAIN_MS_MAX;
 
-/// Less is not enough to write down that calls were cut off.
+/// Less time is not enough to record that calls were cut off.
 pub(crate) const DRAIN_MS_MIN: u64 = 500;
-/// Asking more often than this would be a load of its own.
+/// Asking upstreams more often would burden them.
 const PROBE_INTERVAL_MS_MIN: u64 = 100;
-/// A client between two requests is not idle.
+/// A shorter limit would end sessions of clients that are between two requests.
 const IDLE_MS_MIN: u64 = 1_000;
 
-/// How much is taken. Every limit has a default.
+/// Size and time limits. Every limit has a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct LimitsConfig {
-    /// Bytes of a call's arguments.
+    /// The most bytes of a call's arguments.
     pub arguments_bytes_max: usize,
-    /// Arrays and objects inside each other in a call's arguments.
+    /// How deeply a call's arguments may nest arrays and objects.
     #[schemars(range(min = 1, max = 120))]
     pub arguments_depth_max: usize,
-    /// Bytes of one message of an upstream.
+    /// The most bytes of one message from an upstream.
     pub message_bytes_max: usize,
     /// How long an upstream may take to start.
     pub connect_ms_max: u64,
-    /// Connections to one upstream of clients and users that have their own.
+    /// The most connections to one upstream for clients and users that have their own.
     #[schemars(range(min = 1))]
     pub upstream_connections_max: usize,
-    /// Refused attempts of one repair chain.
+    /// The most refused attempts of one repair chain.
     pub repair_attempts_max: u32,
-    /// Calls of one principal that may be refused in a minute; further calls are turned away unread until part of it has passed.
+    /// How many calls of one principal may be refused in a minute; further calls are rejected unread until part of the minute has passed.
     #[schemars(range(min = 1))]
     pub refused_calls_per_minute_max: u32,
-    /// Records of refused calls that are kept of one day, a quarter of them of one principal; more are counted in the log.
+    /// How many records of refused calls are kept per day, a quarter of them for one principal; more are only counted in the log.
     #[schemars(range(min = 1))]
     pub refused_records_per_day_max: u32,
-    /// How often an upstream is asked whether it is there and what it offers.
+    /// How often an upstream is asked whether it answers and what it offers.
     #[schemars(range(min = 100))]
     pub probe_interval_ms: u64,
-    /// How long the gateway may take to end, all in all, from the first signal: calls in flight, their records, the servers it
-    /// started and the ledger. To be less than the time after which its supervisor kills it.
+    /// How long the gateway may take to stop in total, from the first signal: running calls, their records, the servers it started and the
+    /// ledger. Must be less than the time after which its supervisor kills it.
     #[schemars(range(min = 500))]
     pub drain_ms_max: u64,
-    /// How long a session of a legacy client is kept without a request or an open stream, and what is written down of it.
+    /// How long the session of a legacy client, with its stored state, is kept without a request or an open stream.
     #[schemars(range(min = 1000))]
     pub session_idle_ms_max: u64,
-    /// How long a client's or a user's own connection to an upstream is kept without a request; a stdio server's process ends
-    /// with it.
+    /// How long a client's or a user's own connection to an upstream is kept without a request; a stdio server's process ends with it.
     #[schemars(range(min = 1000))]
     pub upstream_connection_idle_ms_max: u64,
 }
@@ -77,7 +76,7 @@ impl LimitsConfig {
     }
 }
 
-/// What is wrong with them: the field, and why.
+/// The first invalid limit: the field, and why.
 pub(super) fn fault(limits: &LimitsConfig) -> Option<(String, String)> {
     if !(1..=120).contains(&limits.arguments_depth_max) {
         return Some(("limits.arguments_depth_max".to_owned(), "must be between 1 and 120".to_owned()));

@@ -1,10 +1,10 @@
-//! How tools are named towards agents: what names are made of, and whose limits they keep to.
+//! The configuration of tool names: how exposed names are formed, and which provider's limits they keep to.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use servanda_catalog::names::{ExposedNaming, NameLimitProfile, NamePolicy};
 
-/// How tools are named towards agents.
+/// How the exposed names of tools are formed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum NameStyle {
@@ -15,11 +15,11 @@ pub(crate) enum NameStyle {
     Bare,
 }
 
-/// Whose limits the names of tools keep to.
+/// The provider whose limits tool names keep to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum NameProfile {
-    /// Everybody's: a letter or `_`, then letters, digits, `_` and `-`; 63 characters.
+    /// All providers: a letter or `_`, then letters, digits, `_` and `-`; 63 characters.
     #[default]
     Portable,
     /// Letters, digits, `_` and `-`; 64 characters.
@@ -28,7 +28,7 @@ pub(crate) enum NameProfile {
     Anthropic,
     /// A letter or `_`, then letters, digits, `_`, `-`, `.` and `:`; 63 characters.
     Gemini,
-    /// What the MCP specification asks for: letters, digits, `_`, `-` and `.`; 128 characters.
+    /// The MCP specification: letters, digits, `_`, `-` and `.`; 128 characters.
     Mcp,
 }
 

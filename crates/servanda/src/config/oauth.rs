@@ -1,5 +1,5 @@
-//! What `servanda.yaml` says about tokens for an upstream: by which flow they are got, and who we are at its authorization
-//! server. Everything that discovery finds out may be left out. Values that are secret are named, never written.
+//! The configuration of OAuth tokens for an upstream: which flow obtains them, and the gateway's identity at the authorization server.
+//! Everything that discovery finds may be left out. Secrets are referred to by name, never written here.
 
 use reqwest::Url;
 use schemars::JsonSchema;
@@ -11,64 +11,63 @@ use servanda_vault::SecretReference;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OauthConfig {
-    /// By what tokens are got.
+    /// How tokens are obtained.
     #[serde(default)]
     pub flow: OauthFlow,
-    /// The authorization server, by its issuer, where it is not left to the upstream to name one. The client's id belongs to it,
-    /// and with a `client_secret`, an `assertion` or a `subject_token` it has to be said.
+    /// The authorization server, by its issuer, if the upstream is not to choose it. The client's id belongs to it. Required with a
+    /// `client_secret`, an `assertion` or a `subject_token`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issuer: Option<String>,
-    /// Our id there, if somebody registered one for us.
+    /// The gateway's client id there, if it was registered by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
     /// Its secret: `env:NAME`, `file:PATH` or `store:NAME`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<String>,
-    /// Its private key (PKCS #8, PEM), by the same kinds of names, for `private_key_jwt`.
+    /// Its private key (PKCS #8, PEM), as a reference of the same form, for `private_key_jwt`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_key: Option<String>,
-    /// What the key signs with.
+    /// The algorithm of the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_key_algorithm: Option<KeyAlgorithm>,
     /// The key's id, if the authorization server knows several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_key_id: Option<String>,
-    /// How the client proves itself, where the choice is not to be left to discovery.
+    /// How the client authenticates, if discovery is not to choose it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_auth: Option<ClientAuth>,
-    /// The https address of a document that describes this gateway as a client, for servers that take one instead of a
-    /// registration.
+    /// The https address of a document that describes this gateway as a client, for servers that accept one instead of a registration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_document: Option<String>,
-    /// The scopes to ask for, where it is not left to the upstream to say.
+    /// The scopes to ask for, if the upstream is not to name them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
-    /// For `jwt_bearer`: the signed statement that is the grant, by the same kinds of names.
+    /// For `jwt_bearer`: the signed statement that is the grant, as a reference of the same form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assertion: Option<String>,
-    /// For `token_exchange`: what is exchanged, by the same kinds of names. If not said: a statement of the gateway's about the
-    /// user of each call, never what the caller showed.
+    /// For `token_exchange`: the token that is exchanged, as a reference of the same form. By default, a statement of the gateway about the
+    /// user of each call, never the caller's own credential.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject_token: Option<String>,
     /// The kind of `subject_token`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject_token_type: Option<String>,
-    /// Who the gateway's statements say that they are from: the address under which the authorization server knows it.
+    /// The issuer of the gateway's statements: the address under which the authorization server knows the gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statement_issuer: Option<String>,
-    /// Where `subject_token` is exchanged for a grant first, if not by the upstream's own authorization server.
+    /// Where `subject_token` is first exchanged for a grant, if not at the upstream's own authorization server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exchange_at: Option<ExchangeConfig>,
 }
 
-/// By what tokens are got.
+/// How tokens are obtained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OauthFlow {
-    /// Every user agrees, with `servanda login`.
+    /// Every user logs in with `servanda login`.
     #[default]
     User,
-    /// The gateway itself, for everybody.
+    /// The gateway's own token, for all users.
     ClientCredentials,
     /// A statement about the user, exchanged for a token (RFC 8693).
     TokenExchange,
@@ -76,7 +75,7 @@ pub(crate) enum OauthFlow {
     JwtBearer,
 }
 
-/// What a client's key signs with.
+/// The algorithm of a client's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) enum KeyAlgorithm {
     /// ECDSA on P-256.
@@ -89,11 +88,11 @@ pub(crate) enum KeyAlgorithm {
     PS256,
 }
 
-/// How a client proves itself.
+/// How a client authenticates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ClientAuth {
-    /// Not at all.
+    /// It does not.
     None,
     /// The secret, in the header.
     ClientSecretBasic,
@@ -109,7 +108,7 @@ pub(crate) enum ClientAuth {
 pub(crate) struct ExchangeConfig {
     /// Its token endpoint.
     pub url: String,
-    /// Our id there.
+    /// The gateway's client id there.
     pub client_id: String,
     /// Its secret: `env:NAME`, `file:PATH` or `store:NAME`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,12 +116,12 @@ pub(crate) struct ExchangeConfig {
 }
 
 impl OauthConfig {
-    /// What the format alone cannot say: the field and what is wrong with it.
+    /// What the format alone cannot check: the field, and what is wrong with it.
     pub(crate) fn fault(&self) -> Option<(&'static str, String)> {
         self.bad_reference().or_else(|| self.bad_address()).or_else(|| self.bad_combination())
     }
 
-    /// The secrets it names, by field.
+    /// The secrets that it refers to, by field.
     pub(crate) fn secrets(&self) -> Vec<(&'static str, &String)> {
         let exchange = self.exchange_at.as_ref().and_then(|exchange| exchange.client_secret.as_ref());
         let named = [
@@ -135,8 +134,8 @@ impl OauthConfig {
         named.into_iter().filter_map(|(field, text)| Some((field, text?))).collect()
     }
 
-    /// The field of a secret that would be shown to whichever authorization server the upstream at that address names. A key
-    /// is not shown, and a server on this machine sends us nowhere else.
+    /// The field of a secret that would be sent to whichever authorization server the upstream at that address names. A private key is
+    /// never sent, and a server on this machine names no other.
     pub(crate) fn secret_for_anybody(&self, url: &str) -> Option<&'static str> {
         let local = Url::parse(url).is_ok_and(|url| is_local(&url));
         let relayed = self.exchange_at.is_some();
@@ -188,7 +187,7 @@ impl OauthConfig {
             }
             OauthFlow::JwtBearer if self.assertion.is_none() => wrong("assertion", "is missing: it is the grant"),
             OauthFlow::TokenExchange | OauthFlow::JwtBearer if self.client_id.is_none() => {
-                wrong("client_id", "is missing: nobody can register in this flow")
+                wrong("client_id", "is missing: a client cannot register itself in this flow")
             }
             OauthFlow::TokenExchange if self.subject_token.is_some() != self.subject_token_type.is_some() => {
                 wrong("subject_token", "goes with `subject_token_type`")
@@ -211,7 +210,7 @@ fn is_local(url: &Url) -> bool {
 }
 
 impl ClientAuth {
-    /// What it means.
+    /// The method of the OAuth client.
     pub(crate) const fn method(self) -> ClientAuthMethod {
         match self {
             Self::None => ClientAuthMethod::None,

@@ -1,37 +1,37 @@
-//! What `servanda.yaml` says about tools whose definitions are not those that were agreed to.
+//! The configuration of pins: what to do about tools whose definitions differ from those that were agreed to.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use servanda_catalog::pins;
 
-/// What is done about tools whose definitions are not those in `servanda.lock`.
+/// What to do about tools whose definitions differ from those in `servanda.lock`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct PinsConfig {
-    /// About changes that only add to what a tool takes or gives. Any other change holds the tool back.
+    /// For changes that only add to a tool's input or output. Any other change holds the tool back.
     pub additive: AdditivePins,
-    /// About tools that have a contract and no pin. If not said: they pass where there is no lock file at all, with a
-    /// warning, and are held back otherwise.
+    /// For tools that have a contract and no pin. By default, they pass with a warning if there is no lock file at all, and are held back
+    /// otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<MissingPins>,
 }
 
-/// What is done about changes that only add.
+/// What to do about changes that only add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum AdditivePins {
     /// The tool passes, with a line in the log.
     #[default]
     Allow,
-    /// The tool is held back until somebody agrees.
+    /// The tool is held back until a person agrees.
     Hold,
 }
 
-/// What is done about tools without a pin.
+/// What to do about tools without a pin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MissingPins {
-    /// They are pinned as they are first seen.
+    /// They are pinned when they are first seen.
     Pin,
     /// They are held back.
     Hold,
@@ -44,7 +44,7 @@ impl PinsConfig {
         *self == Self::default()
     }
 
-    /// What it means.
+    /// The policy that the engine enforces.
     pub(crate) fn policy(&self) -> pins::PinPolicy {
         let additive = match self.additive {
             AdditivePins::Allow => pins::AdditiveChangePolicy::Allow,

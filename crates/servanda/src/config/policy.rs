@@ -1,4 +1,4 @@
-//! What the configuration says about policies: which files, whether they decide, and whose upstreams there are.
+//! The configuration of policies: which files, whether they are enforced, and which tenants upstreams belong to.
 
 use std::collections::BTreeSet;
 
@@ -12,40 +12,40 @@ use super::Config;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct PolicyConfig {
-    /// Files and folders of policies, relative to this file; `*` stands for any part of a file's name. If not said: the folder
-    /// `policies`, where there is one.
+    /// Files and folders of policies, relative to this file; `*` stands for any part of a file's name. By default, the folder `policies`,
+    /// if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<Vec<String>>,
-    /// Whether the built-in permits hold beside the policies that are written.
+    /// Whether the built-in permits apply beside the written policies.
     pub defaults: BuiltIn,
-    /// What policies see as `context.env.name`.
+    /// The value of `context.env.name` in policies.
     pub environment: String,
-    /// Whether the policies of `files` decide.
+    /// Whether the policies of `files` are enforced.
     pub mode: PolicyMode,
-    /// The next version of the policies, as a whole: what it would have done is on record, and it decides nothing.
+    /// The next version of all policies. What it would decide is recorded, and it is not enforced.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub shadow: Vec<String>,
 }
 
-/// Whether the built-in permits hold.
+/// Whether the built-in permits apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum BuiltIn {
-    /// They do: what no policy speaks of is decided by its side-effect class.
+    /// They apply: a call that no policy covers is decided by its side-effect class.
     #[default]
     On,
-    /// They do not: what no policy permits is refused.
+    /// They do not apply: a call that no policy permits is refused.
     Off,
 }
 
-/// Whether policies decide.
+/// Whether policies are enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PolicyMode {
-    /// They decide.
+    /// They are enforced.
     #[default]
     Enforce,
-    /// They decide nothing: the built-in policies do, and every record says what the written ones would have done.
+    /// They are not enforced: the built-in policies decide, and every record says what the written ones would have decided.
     Shadow,
 }
 
@@ -66,7 +66,7 @@ impl PolicyConfig {
         *self == Self::default()
     }
 
-    /// Whether the built-in permits hold beside what is written.
+    /// Whether the built-in permits apply beside the written policies.
     pub(crate) const fn defaults(&self) -> BuiltInPermits {
         match self.defaults {
             BuiltIn::On => BuiltInPermits::On,
@@ -75,14 +75,14 @@ impl PolicyConfig {
     }
 }
 
-/// The first field that cannot be meant, and why.
+/// The first field with an impossible value, and why.
 pub(super) fn fault(config: &Config) -> Option<(String, String)> {
     let policy = &config.policy;
     if policy.environment.trim().is_empty() {
         return Some(("policy.environment".to_owned(), "is empty: policies compare it with a name".to_owned()));
     }
     if policy.mode == PolicyMode::Shadow && !policy.shadow.is_empty() {
-        let reason = "names the next version of policies that decide, and with `mode: shadow` none do: say `mode: enforce`, or \
+        let reason = "names the next version of enforced policies, but `mode: shadow` enforces none: say `mode: enforce`, or \
                       put the files into `files`";
         return Some(("policy.shadow".to_owned(), reason.to_owned()));
     }

@@ -1,41 +1,41 @@
-//! What `servanda.yaml` says about how long the ledger keeps what is over, and how large it may become.
+//! The configuration of retention: how long the ledger keeps finished calls, and how large it may become.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use servanda_ledger::{LedgerLimits, Retention};
 
-/// How long the ledger keeps what is over. What is unknown or under way is kept until it is settled, whatever this says.
+/// How long the ledger keeps finished calls. Calls that are running or have an unknown outcome are kept until they are settled, whatever
+/// this says.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RetentionConfig {
-    /// Records of calls, with the answers that were kept back: `30d`, `12h`, `15m`, `90s` or `forever`.
+    /// For records of calls, with withheld answers: `30d`, `12h`, `15m`, `90s` or `forever`.
     pub records: KeptFor,
-    /// That a key was used, counted from the end of the key's own window, in which its answer is kept anyway. A key that is forgotten
-    /// can be used again.
+    /// For used keys, counted from the end of the key's own window, in which its answer is kept anyway. A forgotten key can be used again.
     pub tombstones: KeptFor,
 }
 
-/// How large the ledger may become. New calls that change something are refused before there is no room; what is under way is settled, and
-/// calls pass again by themselves when there is room.
+/// How large the ledger may become. New calls that change something are refused before it is full; running calls are still settled. Calls
+/// pass again when there is room.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct LedgerLimitsConfig {
-    /// Bytes that the ledger may use; as many as there is room for if not said.
+    /// The most bytes that the ledger may use; limited only by the disk by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_max: Option<u64>,
-    /// Bytes that stay free on the disk of a ledger that is a file. If not said: 256 MiB, and a tenth of a disk below 2.5 GiB.
+    /// Bytes that stay free on the disk, for a ledger in a file. By default 256 MiB, or a tenth of a disk below 2.5 GiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub free_bytes_min: Option<u64>,
 }
 
-/// A stretch of time in words.
+/// A span of time, as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String", extend("pattern" = "^([1-9][0-9]{0,8}[smhd]|forever)$"))]
 pub(crate) enum KeptFor {
-    /// So many seconds.
+    /// This many seconds.
     Seconds(u64),
-    /// It does not end.
+    /// For ever.
     Forever,
 }
 
@@ -96,7 +96,7 @@ impl RetentionConfig {
         *self == Self::default()
     }
 
-    /// What it means.
+    /// The retention that the ledger applies.
     pub(crate) fn retention(&self) -> Retention {
         Retention { records_ms: self.records.ms(), tombstones_ms: self.tombstones.ms() }
     }
@@ -107,7 +107,7 @@ impl LedgerLimitsConfig {
         *self == Self::default()
     }
 
-    /// What it means.
+    /// The limits that the ledger applies.
     pub(crate) fn limits(&self) -> LedgerLimits {
         LedgerLimits { bytes_max: self.bytes_max, free_bytes_min: self.free_bytes_min }
     }

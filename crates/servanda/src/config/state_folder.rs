@@ -12,25 +12,25 @@ use servanda_vault::KEY_FILE;
 
 use crate::{failure::CommandFailure, files, screen};
 
-/// What the gateway keeps for itself, beside the configuration.
+/// The folder for the gateway's own files, beside the configuration.
 pub(crate) const STATE_FOLDER: &str = ".servanda";
 
-/// How many entries of the folder are looked at.
+/// How many entries of the folder are checked.
 const ENTRIES_MAX: usize = 1_000;
-/// Beginnings of the names of our files in the folder.
+/// Prefixes of the names of our files in the folder.
 const OURS: [&str; 3] = ["ledger.", "secrets.", "connections."];
 
-/// Makes a folder of ours below `root`, and the folders above it. An existing folder stays as it is; a link is refused.
+/// Creates a folder of ours below `root`, and its parents. An existing folder stays as it is; a link is refused.
 pub(crate) fn make(root: &Path, folder: &Path) -> io::Result<()> {
     files::require_unlinked(root, folder)?;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Refuses a state folder that is a link, and takes all permissions of others from the folder and our files in it, except the key.
+/// Refuses a state folder that is a link, and removes other users' permissions from the folder and our files in it, except the key.
 pub(crate) fn guard(root: &Path) -> Result<(), CommandFailure> {
     require_own(root, Path::new(STATE_FOLDER), &root.join(STATE_FOLDER))?;
-    // Others may have copied a key that they could read, so mending its mode would hide the problem. The key is refused where it is
-    // needed, and `doctor` says so.
+    // Other users may already have copied a key that they could read, so repairing its mode would hide the problem. The key is refused when
+    // it is needed, and `doctor` says so.
     for exposed in exposed(root).into_iter().filter(|exposed| !is_key(&exposed.path)) {
         let cannot = |error: io::Error| {
             let path = exposed.path.display();
@@ -44,7 +44,7 @@ pub(crate) fn guard(root: &Path) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// The folder and our files in it, if others may use them.
+/// The folder and our files in it, if other users have permissions on them.
 pub(crate) fn exposed(root: &Path) -> Vec<ModeRepair> {
     let folder = if root == Path::new(".") { PathBuf::from(STATE_FOLDER) } else { root.join(STATE_FOLDER) };
     if files::refuse_link(&folder).is_err() {
@@ -64,8 +64,8 @@ pub(crate) fn is_key(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == KEY_FILE)
 }
 
-/// Refuses a file inside the configuration's folder that is reached through a link. A file that the configuration names elsewhere is taken
-/// as the operator wants it.
+/// Refuses a file inside the configuration's folder that is reached through a link. A file that the configuration names elsewhere is
+/// accepted, because the operator chose it.
 pub(crate) fn require_own(root: &Path, named: &Path, file: &Path) -> Result<(), CommandFailure> {
     if is_elsewhere(named) {
         return Ok(());
@@ -76,7 +76,7 @@ pub(crate) fn require_own(root: &Path, named: &Path, file: &Path) -> Result<(), 
     })
 }
 
-/// Whether a path of the configuration leads out of its folder by itself.
+/// Whether a path of the configuration leads out of its folder without a link.
 pub(crate) fn is_elsewhere(named: &Path) -> bool {
     named.is_absolute() || named.components().any(|part| part == Component::ParentDir)
 }

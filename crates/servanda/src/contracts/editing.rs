@@ -1,5 +1,5 @@
-//! Files of a server's contracts as text: written anew, with tools added, with one tool's entry changed. Whatever a person wrote
-//! around a change stays as it is, and a change is only made if the file, read again, says exactly what was meant.
+//! Edits files of a server's contracts as text: writes a new file, adds tools, or changes one tool's entry. All other text stays as it is,
+//! and an edit is made only if the file, read again, has exactly the intended meaning.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -11,7 +11,7 @@ use servanda_contract::{
 
 use crate::failure::CommandFailure;
 
-/// What stands at the head of a file that `init` writes.
+/// The head of a file that `init` writes.
 const HEAD: &str = "\
 # What Servanda holds these tools to. `servanda init` proposed it; correct what is wrong.
 # `servanda review` walks through it, `servanda contract show TOOL` prints a whole contract and where each value comes from.
@@ -30,7 +30,7 @@ pub(crate) fn append(file: &Path, text: &str, tools: BTreeMap<String, ToolEntry>
     let added = document::write(&tools).map_err(|error| CommandFailure::failed(error.to_string()))?;
     let mut after = text.trim_end().to_owned();
     after.push('\n');
-    // `tools: {}` has no block to add to.
+    // `tools: {}` has no block to append to.
     if before.tools.is_empty() {
         after = without_empty_tools(&after);
     }
@@ -45,7 +45,7 @@ pub(crate) fn append(file: &Path, text: &str, tools: BTreeMap<String, ToolEntry>
     verified(file, after, &expected, "add the tools there by hand")
 }
 
-/// The text with members of one tool's entry set to values, or removed.
+/// The text with members of one tool's entry set or removed.
 pub(crate) fn change(
     file: &Path,
     text: &str,
@@ -83,7 +83,7 @@ fn read(file: &Path, text: &str) -> Result<ServerContracts, CommandFailure> {
     document::read(&file.display().to_string(), text).map_err(|error| CommandFailure::bad_input(error.to_string()))
 }
 
-/// The text, if it says what it should.
+/// Returns the text if it has the expected meaning.
 fn verified(file: &Path, text: String, expected: &ServerContracts, otherwise: &str) -> Result<String, CommandFailure> {
     match document::read::<ServerContracts>("after", &text) {
         Ok(after) if after == *expected => Ok(text),
@@ -99,7 +99,7 @@ fn by_hand(file: &Path, otherwise: &str) -> CommandFailure {
     .hint(otherwise.to_owned())
 }
 
-/// Where a tool's entry is: its own line, and the line after its last.
+/// The lines of a tool's entry: its first line, and the line after its last.
 #[derive(Debug, Clone, Copy)]
 struct ToolEntryBlock {
     start: usize,
@@ -129,7 +129,7 @@ fn block_of(lines: &[String], tool: &str) -> Option<ToolEntryBlock> {
     None
 }
 
-/// Blank lines and comments at the end of a block belong to what follows.
+/// Excludes blank lines and comments at the end of a block, because they belong to what follows.
 fn trimmed(lines: &[String], end: usize) -> usize {
     let mut end = end;
     while end > 0 && lines.get(end - 1).is_some_and(|line| indent_of(line).is_none()) {
@@ -161,7 +161,7 @@ fn set(lines: &mut Vec<String>, block: ToolEntryBlock, name: &str, value: Option
     }
 }
 
-/// A value in one line of YAML.
+/// A value as one line of YAML.
 fn flow(value: &Value) -> String {
     match value {
         Value::String(text) if text.chars().all(|it| it.is_ascii_uppercase() || it == '_' || it == '|') => text.clone(),
@@ -179,7 +179,7 @@ fn flow_key(name: &str) -> String {
     if name.chars().all(plain) { name.to_owned() } else { json!(name).to_string() }
 }
 
-/// How far a line is indented; none for blank lines and comments.
+/// The indentation of a line; none for blank lines and comments.
 fn indent_of(line: &str) -> Option<usize> {
     let content = line.trim_start_matches(' ');
     (!content.trim().is_empty() && !content.starts_with('#')).then(|| line.len() - content.len())

@@ -1,13 +1,13 @@
-//! Work on many things at once, with as many threads as there are processors. Deliberately not for work that waits.
+//! Works on many items at once, with as many threads as there are processors. Not for work that waits.
 
 use std::{num::NonZero, thread};
 
-/// Threads at the most.
+/// The most threads.
 const THREADS_MAX: usize = 8;
-/// Fewer things than this are not worth a thread.
+/// Fewer items than this are not worth a thread.
 const ITEMS_MIN: usize = 64;
 
-/// Does the work on each item. The results are in the order of the items.
+/// Applies the work to each item. The results are in the order of the items.
 pub(crate) fn map<I: Send, O: Send>(items: Vec<I>, work: impl Fn(I) -> O + Sync) -> Vec<O> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(THREADS_MAX);
     if threads < 2 || items.len() < ITEMS_MIN {

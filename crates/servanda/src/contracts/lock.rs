@@ -1,5 +1,5 @@
-//! `servanda.lock`: what was agreed to about tools, as a file beside the configuration. Read whole or not at all, written in
-//! one step, and read again by a running gateway when it changes.
+//! `servanda.lock`: the pins of tools, in a file beside the configuration. Read whole or not at all, written in one step, and read again by
+//! a running gateway when it changes.
 
 use std::{
     collections::BTreeSet,
@@ -16,13 +16,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{config::LoadedConfig, failure::CommandFailure, files};
 
-/// How often a running gateway looks whether the file changed, if it does not probe more often anyway.
+/// How often a running gateway checks whether the file changed, if it does not probe more often.
 const LOOK_MS_MAX: u64 = 2_000;
-/// Tools that wait, told by name.
+/// How many held-back tools a message names.
 const TOLD_MAX: usize = 20;
-/// Anybody may read it who may read the folder: it has nothing that a server does not tell everybody.
+/// Readable by all users who can reach the folder: it contains nothing that a server does not tell every client.
 const LOCK_MODE: u32 = 0o644;
-/// How much of the lock file is read: enough for ten thousand tools and what servers list beside them.
+/// How much of the lock file is read: enough for ten thousand tools and the servers' other lists.
 pub(crate) const LOCK_BYTES_MAX: u64 = 256 << 20;
 
 /// The pins of a configuration.
@@ -30,17 +30,17 @@ pub(crate) fn pins(loaded: &LoadedConfig) -> Result<Pins, CommandFailure> {
     Ok(Pins::new(read(&loaded.lock_file())?, loaded.config.pins.policy()))
 }
 
-/// The pins of a configuration that a running gateway is to work by. Where the file is gone, what was agreed to before holds.
+/// The pins that a running gateway uses. If the file is gone, the earlier pins stay in force.
 pub(crate) fn pins_after(loaded: &LoadedConfig, before: Option<Arc<LockFile>>) -> Result<Pins, CommandFailure> {
     let mut pins = pins(loaded)?;
     if pins.lock.is_none() && before.is_some() {
-        tracing::warn!("{} is gone; what it said holds until the gateway ends", loaded.lock_file().display());
+        tracing::warn!("{} is gone; its pins stay in force until the gateway ends", loaded.lock_file().display());
         pins.lock = before;
     }
     Ok(pins)
 }
 
-/// What the file says; none where there is no file.
+/// The contents of the file; none if there is no file.
 pub(crate) fn read(file: &Path) -> Result<Option<LockFile>, CommandFailure> {
     let text = match files::read_text(file, LOCK_BYTES_MAX) {
         Ok(text) => text,
@@ -54,12 +54,12 @@ pub(crate) fn read(file: &Path) -> Result<Option<LockFile>, CommandFailure> {
     Ok(Some(lock))
 }
 
-/// The text of the file, as it would be written.
+/// The text of the file.
 pub(crate) fn text(lock: &LockFile) -> Result<String, CommandFailure> {
     lock.write().map_err(|error| CommandFailure::failed(format!("the pins cannot be written: {error}")))
 }
 
-/// Writes the file in one step: whoever reads it meanwhile reads the one before or the one after.
+/// Writes the file in one step: a concurrent reader sees the old file or the new one.
 pub(crate) fn write(file: &Path, lock: &LockFile) -> Result<(), CommandFailure> {
     let text = text(lock)?;
     let folder = file.parent().unwrap_or(Path::new("."));
@@ -67,7 +67,7 @@ pub(crate) fn write(file: &Path, lock: &LockFile) -> Result<(), CommandFailure> 
         .map_err(|error| CommandFailure::failed(format!("cannot write `{}`: {error}", file.display())))
 }
 
-/// Keeps a running gateway and the file in step.
+/// Synchronises a running gateway with the file.
 #[derive(Debug)]
 pub(crate) struct LockFileWatcher {
     file: PathBuf,
@@ -76,18 +76,18 @@ pub(crate) struct LockFileWatcher {
     seen: Mutex<Option<LockFileStamp>>,
 }
 
-/// What tells one version of a file from another without reading it.
+/// What tells versions of a file apart without reading it.
 type LockFileStamp = (u64, i64, i64, u64);
 
 impl LockFileWatcher {
-    /// The file has just been read.
+    /// Starts with a file that has just been read.
     pub(crate) fn new(loaded: &LoadedConfig, discovery: Arc<Discovery>) -> Self {
         let file = loaded.lock_file();
         let seen = Mutex::new(stamp(&file));
         Self { file, config: loaded.file.clone(), discovery, seen }
     }
 
-    /// Looks at the file every so often, until stopped.
+    /// Checks the file periodically, until stopped.
     pub(crate) async fn watch(self: Arc<Self>, probe_interval: Duration, stop: CancellationToken) {
         self.warn();
         let pause = probe_interval.min(Duration::from_millis(LOOK_MS_MAX));
@@ -101,7 +101,7 @@ impl LockFileWatcher {
         }
     }
 
-    /// Says at the beginning what nobody has agreed to.
+    /// Warns at the start about tools that are not pinned.
     fn warn(&self) {
         if self.seen.lock().unwrap_or_else(PoisonError::into_inner).is_none() && self.discovery.passes_unpinned() {
             tracing::warn!(
@@ -116,24 +116,24 @@ impl LockFileWatcher {
             tracing::warn!(
                 count = waiting.len(),
                 tools,
-                "tools are held back because nobody has agreed to their definitions; `servanda pin --all` agrees"
+                "tools are held back because their definitions are not pinned; `servanda pin --all` agrees to them"
             );
         }
     }
 
-    /// Writes down what was seen first, where that is how tools are agreed to.
+    /// Pins tools at first sight, if the configuration says so.
     pub(crate) fn keep_first_sights(&self) {
         let sights = self.discovery.first_sights();
         if sights.is_empty() {
             return;
         }
         let kept = read(&self.file).and_then(|lock| {
-            // A file that went away takes nothing back.
+            // A deleted file revokes no pins.
             let agreed = || self.discovery.agreed_lock().map(|agreed| (*agreed).clone());
             let mut lock = lock.or_else(agreed).unwrap_or_default();
             let now = SystemClock.now();
             for (upstream, definition) in &sights {
-                // Somebody may have agreed to another one meanwhile; then that one counts.
+                // A person may have pinned another definition meanwhile; then that one counts.
                 if lock.pin(upstream, &definition.name).is_none() {
                     lock.set(upstream, definition, now);
                     tracing::warn!(%upstream, tool = definition.name, "a tool was pinned as it was first seen");
@@ -146,11 +146,11 @@ impl LockFileWatcher {
                 *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = stamp(&self.file);
                 self.discovery.adopt(lock);
             }
-            Err(failure) => tracing::warn!("tools that were seen first could not be pinned: {failure}"),
+            Err(failure) => tracing::warn!("tools could not be pinned at first sight: {failure}"),
         }
     }
 
-    /// Takes the file if it changed. One that went away or cannot be read changes nothing: what was agreed to holds.
+    /// Loads the file if it changed. If it is gone or cannot be read, the earlier pins stay in force.
     fn look(&self) {
         let now = stamp(&self.file);
         if std::mem::replace(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner), now) == now {
@@ -158,13 +158,15 @@ impl LockFileWatcher {
         }
         match read(&self.file) {
             Ok(Some(lock)) => self.discovery.adopt(self.with_removed(lock)),
-            Ok(None) => tracing::warn!("{} is gone; what it said holds until the gateway ends", self.file.display()),
-            Err(failure) => tracing::warn!("{failure}; what was agreed to before holds"),
+            Ok(None) => {
+                tracing::warn!("{} is gone; its pins stay in force until the gateway ends", self.file.display());
+            }
+            Err(failure) => tracing::warn!("{failure}; the earlier pins stay in force"),
         }
     }
 
-    /// The pins of the file, and those held before of servers that the configuration has lost. `servanda remove` is taking such a server out:
-    /// the next reload drops it, and until then the gateway must not ask for consent to its tools again.
+    /// The pins of the file, and the earlier pins of servers that the configuration no longer has. `servanda remove` is removing such a
+    /// server: the next reload drops it, and until then the gateway must not ask for consent to its tools again.
     fn with_removed(&self, mut lock: LockFile) -> LockFile {
         let before = self.discovery.agreed_lock().unwrap_or_default();
         let has = |lock: &LockFile, id: &String| lock.upstreams.contains_key(id) || lock.listed.contains_key(id);

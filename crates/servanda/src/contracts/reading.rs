@@ -1,5 +1,5 @@
-//! The contracts' folder, read: files of one server's tools, whose contracts are composed of layers, and files of one whole
-//! contract. Judging what was read is `contracts`' business.
+//! Reads the contracts' folder: files of one server's tools, whose contracts are composed of layers, and files of one whole contract.
+//! `contracts` judges what was read.
 
 use std::{
     path::{Path, PathBuf},
@@ -21,7 +21,7 @@ use crate::{
     files,
 };
 
-/// The members that only a file of a server's tools has.
+/// The members that only a server's file has.
 const TOOLS: &str = "tools";
 const SERVER: &str = "server";
 
@@ -30,7 +30,7 @@ const SERVER: &str = "server";
 pub(crate) struct ContractLocation {
     /// The file.
     pub file: PathBuf,
-    /// The tool's own name, where the file has several.
+    /// The tool's own name, if the file has several.
     pub tool: Option<String>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct LocatedContract {
     pub place: ContractLocation,
     /// The whole contract.
     pub contract: ToolContract,
-    /// How it was composed, where it was.
+    /// How it was composed, if it was.
     pub composed: Option<ContractComposition>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct ContractComposition {
 pub(crate) struct UnreadableContract {
     /// Where.
     pub place: ContractLocation,
-    /// Which tool it is about, as far as that is known.
+    /// The tool it is for, if known.
     pub binding: Option<(String, String)>,
     /// Why.
     pub reason: String,
@@ -68,14 +68,14 @@ pub(crate) struct UnreadableContract {
 /// Everything in the folder, in a fixed order.
 #[derive(Debug, Default)]
 pub(crate) struct ContractFolder {
-    /// What was read.
+    /// The contracts that were read.
     pub written: Vec<LocatedContract>,
-    /// What was not.
+    /// The contracts that could not be read.
     pub unread: Vec<UnreadableContract>,
 }
 
 impl ContractFolder {
-    /// Reads every file. A lock file that cannot be read is a failure of its own: schemas are taken from it.
+    /// Reads every file. A lock file that cannot be read is a failure, because schemas are taken from it.
     pub(crate) fn read(loaded: &LoadedConfig) -> Result<Self, CommandFailure> {
         let lock = lock::read(&loaded.lock_file())?;
         Self::read_with(loaded, lock.as_ref())
@@ -88,8 +88,8 @@ impl ContractFolder {
     }
 }
 
-/// Reads every contract, and has `take` have each as soon as it is composed: how a contract is composed takes many times the room of what is
-/// made of it. Several are read at once; the results are in the order of the files.
+/// Reads every contract and passes each to `take` as soon as it is composed, because a composition takes many times the memory of its
+/// result. Several are read at once; the results are in the order of the files.
 pub(crate) fn read_each<T: Send>(
     loaded: &LoadedConfig,
     lock: Option<&LockFile>,
@@ -119,7 +119,7 @@ pub(crate) fn read_each<T: Send>(
     Ok((taken, unread))
 }
 
-/// What one contract is read from.
+/// The source of one contract.
 enum ContractPart {
     /// A file of its own.
     Whole(PathBuf, Box<ToolContract>),
@@ -159,9 +159,9 @@ fn read_one(file: PathBuf, loaded: &LoadedConfig) -> Result<(PathBuf, ContractFi
 }
 
 impl LocatedContract {
-    /// Where a member of the contract is written, or would have to be written to be changed: for messages.
+    /// The file and field in which a member of the contract is written, or would have to be written: for messages.
     pub(crate) fn field(&self, field: &str, config: &Path) -> String {
-        // Agents are told too: they need not know where the project's folder is.
+        // Agents get these messages too, so the path of the project's folder is left out.
         let beside = |file: &Path| {
             file.strip_prefix(config.parent().unwrap_or(Path::new(""))).unwrap_or(file).display().to_string()
         };
@@ -188,8 +188,8 @@ pub(crate) enum ContractFile {
     Server(ServerContracts),
 }
 
-/// Reads the text of a contract file; `file` is named in the reason if it cannot be read. Most texts are read only once: a contract is tried
-/// first, because the first member of a server's file is none of its.
+/// Reads the text of a contract file; a reason names `file`. Most texts are parsed only once: a whole contract is tried first, because the
+/// first member of a server's file is unknown to it and fails at once.
 pub(crate) fn read_file(file: &Path, text: &str) -> Result<ContractFile, String> {
     let name = file.display().to_string();
     let not_whole = match document::read::<ToolContract>(&name, text) {
@@ -201,7 +201,7 @@ pub(crate) fn read_file(file: &Path, text: &str) -> Result<ContractFile, String>
     if ![TOOLS, SERVER].iter().any(|member| members.contains_key(*member)) {
         return Err(not_whole.to_string());
     }
-    // Only the text has lines and columns, so it is read again to say where it is wrong.
+    // Only the text has lines and columns, so it is parsed again to say where it is wrong.
     let server = serde_json::from_value::<ServerContracts>(members.into());
     let server = server.or_else(|_| document::read::<ServerContracts>(&name, text));
     server.map(ContractFile::Server).map_err(|error| error.to_string())
@@ -273,7 +273,7 @@ fn similar_tool_name(lock: &LockFile, server: &str, tool: &str) -> Option<String
     near_names(tool, names, 1).first().map(|name| (*name).to_owned())
 }
 
-/// What is wrong with layers, and in which file.
+/// What is wrong with a layer, and in which file.
 fn describe_layer_error(error: &LayerError, tool: &str, config: &Path) -> String {
     let LayerError { layer, field, reason } = error;
     match layer {
@@ -284,7 +284,7 @@ fn describe_layer_error(error: &LayerError, tool: &str, config: &Path) -> String
     }
 }
 
-/// YAML and JSON files of a folder and the folders in it, in a fixed order.
+/// YAML and JSON files of a folder and its subfolders, in a fixed order.
 pub(crate) fn contract_files(folder: &Path) -> Result<Vec<PathBuf>, CommandFailure> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];

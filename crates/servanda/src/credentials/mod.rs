@@ -1,7 +1,6 @@
-//! What upstreams are shown: makes the sources that the configuration names, and says which secrets they need and lack.
+//! Credentials for upstreams: builds the sources that the configuration names, and reports which secrets they need and lack.
 //!
-//! Values go from the vault to the upstream and pass through here on the way; nothing here prints, keeps or compares one for
-//! longer than that takes.
+//! Values only pass through from the vault to the upstream. Nothing here prints, keeps or compares one for longer than that takes.
 
 mod oauth;
 mod statement;
@@ -33,17 +32,17 @@ pub(crate) struct NeededSecret {
     pub upstream: String,
     /// Which secret.
     pub secret: SecretReference,
-    /// Why it is not there, if it is not.
+    /// Why it is missing, if it is.
     pub lack: Option<SecretError>,
 }
 
-/// The places of a configuration in that folder, whose state is in that one.
+/// The vault of a configuration: secrets relative to its folder, and the encrypted store in its state folder.
 pub(crate) fn vault(folder: &Path, state_folder: &Path) -> Vault {
     let given = std::env::var_os(KEY_VARIABLE).map(|key| Secret::new(key.into_encoded_bytes()));
     Vault::new(folder, Some(Arc::new(LocalStore::new(state_folder, given))))
 }
 
-/// An upstream with everything that it is shown. Logins are looked for in the notebook.
+/// An upstream with all its credentials. Logins are kept in the notebook.
 pub(crate) fn upstream(
     loaded: &LoadedConfig,
     config: &UpstreamConfig,
@@ -54,7 +53,7 @@ pub(crate) fn upstream(
     Ok(Upstream::with_credentials(spec, notebook, sources))
 }
 
-/// Every secret that somebody has to set for an upstream, and whether it is there and can be used.
+/// Every secret that a person has to set for an upstream, and whether it can be used.
 pub(crate) fn needed(loaded: &LoadedConfig) -> Vec<NeededSecret> {
     let vault = loaded.vault();
     let all = loaded.config.upstreams.iter().flat_map(|(id, upstream)| {
@@ -67,7 +66,7 @@ pub(crate) fn needed(loaded: &LoadedConfig) -> Vec<NeededSecret> {
     .collect()
 }
 
-/// Why a secret cannot be used. One that the upstream itself is shown must be long enough to be found in its answers.
+/// Why a secret cannot be used. A secret that is sent to the upstream must be long enough to be found in its answers.
 fn lack(vault: &Vault, reference: &SecretReference, shown: bool) -> Option<SecretError> {
     match vault.get(reference) {
         Ok(secret) if shown && secret.expose().len() < SECRET_BYTES_MIN => {
@@ -108,7 +107,7 @@ impl SealingKeySource for VaultSealingKeys {
     }
 }
 
-/// What an upstream is shown, made from its configuration. Nothing is asked of anybody yet.
+/// The credential sources of an upstream, from its configuration. No request is made yet.
 pub(crate) fn sources(
     loaded: &LoadedConfig,
     config: &UpstreamConfig,

@@ -1,5 +1,4 @@
-//! Tokens of authorization servers: makes the source that a configuration names, out of the vault, the notebook and what the
-//! configuration says.
+//! Tokens of authorization servers: builds the token source of an upstream from the vault, the notebook and the configuration.
 
 use std::sync::Arc;
 
@@ -33,10 +32,10 @@ use crate::{
     failure::CommandFailure,
 };
 
-/// What the key that logins are sealed with is called in the store.
+/// The name of the key that seals logins, in the store.
 const KEY_NAME: &str = "login-key";
 
-/// The terms of one upstream; secrets are looked up when they are needed.
+/// The OAuth terms of one upstream; secrets are looked up when they are needed.
 #[derive(Debug, Clone)]
 pub(crate) struct VaultOauthTerms {
     upstream: String,
@@ -62,7 +61,7 @@ pub(crate) fn login_store(vault: &Vault, notebook: Arc<dyn Notebook>) -> Result<
     Ok(LoginStore::new(notebook, Arc::new(key)))
 }
 
-/// What shows tokens to that upstream.
+/// The credential source that sends tokens to that upstream.
 pub(super) fn source(
     terms: VaultOauthTerms,
     notebook: Arc<dyn Notebook>,
@@ -77,7 +76,7 @@ pub(super) fn source(
 }
 
 impl VaultOauthTerms {
-    /// Of an upstream at that address.
+    /// The terms of an upstream at that address.
     pub(crate) fn new(upstream: &str, url: &str, config: &OauthConfig, vault: Vault) -> Result<Self, CommandFailure> {
         let url =
             Url::parse(url).map_err(|_| CommandFailure::bad_input(format!("the URL of `{upstream}` is not valid")))?;
@@ -93,14 +92,15 @@ impl VaultOauthTerms {
         };
         let key = statement::key_of(&self.vault);
         let key = key.map_err(|fault| CommandFailure::failed(fault.to_string()).hint(fault.hint()))?;
-        let key = key.ok_or_else(|| CommandFailure::failed("the key in the store is no key"))?;
+        let key = key.ok_or_else(|| CommandFailure::failed("the value in the store is not a key"))?;
         Ok(Some(Arc::new(GatewayStatements { issuer: issuer.clone(), key })))
     }
 
     fn secret(&self, text: Option<&String>) -> Result<Option<Secret>, MissingCredential> {
         let Some(text) = text else { return Ok(None) };
-        let reference: SecretReference =
-            text.parse().map_err(|_| MissingCredential::unavailable("a secret of the configuration is not named"))?;
+        let reference: SecretReference = text
+            .parse()
+            .map_err(|_| MissingCredential::unavailable("a secret in the configuration is not a reference"))?;
         let found = self.vault.get(&reference);
         found.map(Some).map_err(|lack| MissingCredential::unavailable(lack.to_string()).with_hint(lack.hint()))
     }
@@ -185,7 +185,7 @@ impl UpstreamAccessSource for VaultOauthTerms {
 
 impl StatementIssuer for GatewayStatements {
     fn issue(&self, about: &StatementSubject<'_>, now: Timestamp) -> Result<Secret, MissingCredential> {
-        // Not the call's: after a rejection a second statement is made for the same call.
+        // Not the call's id: after a rejection a second statement is made for the same call.
         let id = random_text().map_err(|error| MissingCredential::unavailable(error.to_string()))?;
         let subject = SubjectStatement {
             issuer: &self.issuer,

@@ -1,7 +1,7 @@
-//! The invocation credential: a statement about one call, made when the call leaves and good for as long as it may take.
+//! The invocation credential: a statement about one call, made when the call is sent and valid for as long as the call may take.
 //!
-//! What the gateway takes up again from its records has no checked credential of a caller any more, and what it asks on its
-//! own account never had one: neither carries a statement.
+//! Two kinds of calls carry no statement: calls that the gateway resumes from its records, because the caller's credential is no longer
+//! checked, and calls that the gateway makes for itself.
 
 use std::sync::{Arc, OnceLock};
 
@@ -23,10 +23,10 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{config::StatementConfig, failure::CommandFailure};
 
-/// What the key is called in the store.
+/// The name of the key in the store.
 const KEY_NAME: &str = "statement-key";
 const SEED_BYTES: usize = 32;
-/// Beyond the deadline of a call: clocks differ.
+/// Added to a call's deadline, because clocks differ.
 const SLACK_MS: u64 = 5_000;
 
 /// Statements for one upstream.
@@ -42,11 +42,11 @@ pub(super) struct StatementCredentialSource {
 /// The public halves of the keys that statements are signed with, as a JWK set. Makes the key if there is none.
 pub(crate) fn published_keys(vault: &Vault) -> Result<Value, CommandFailure> {
     let key = key_of(vault).map_err(|fault| CommandFailure::failed(fault.to_string()).hint(fault.hint()))?;
-    let key = key.ok_or_else(|| CommandFailure::failed("the key in the store is no key"))?;
+    let key = key.ok_or_else(|| CommandFailure::failed("the value in the store is not a key"))?;
     Ok(invocation::published_keys(&[&key]))
 }
 
-/// The key; none if what is kept is none.
+/// The key; none if the stored value is not a key.
 pub(super) fn key_of(vault: &Vault) -> Result<Option<StatementKey>, SecretStoreError> {
     let Some(store) = vault.local() else { return Ok(None) };
     let seed = store.own(KEY_NAME, SEED_BYTES, SystemClock.now())?;
@@ -86,12 +86,12 @@ impl StatementCredentialSource {
             return Err(MissingCredential::not_permitted("there is no credential of the caller to state the call by"));
         };
         let now = SystemClock.now();
-        // Upholds: the engine has looked up the whole lineage just before it sent this.
+        // Upheld: the engine has checked the whole lineage for revocation just before it sent this.
         let caller = authority.recheck(now, |_| RevocationStatus::Good);
         let caller = caller.map_err(|over| MissingCredential::not_permitted(over.to_string()))?;
         let left = errand.deadline.saturating_duration_since(tokio::time::Instant::now()).as_millis();
         let lifetime_ms = u64::try_from(left).unwrap_or(u64::MAX).saturating_add(SLACK_MS);
-        // What the payload touches was judged at gate 7, and is in no statement.
+        // Gate 7 has judged the resources that the payload touches; statements do not contain them.
         let need =
             RequiredRights { scopes: &under.scopes, tool: &under.tool, resources: &[], class: under.class, at: now };
         let invocation = Invocation {
@@ -126,7 +126,7 @@ impl CredentialSource for StatementCredentialSource {
 
     fn rejected<'a>(&'a self, _: &'a CredentialRequest, _: &'a CredentialRejection) -> PortFuture<'a, Remedy> {
         Box::pin(async {
-            let told = "it does not take our statement about the call; it has to know our public key";
+            let told = "it rejects our statement about the call; it must know our public key";
             Remedy::GiveUp(MissingCredential::not_permitted(told).with_hint("servanda secret jwks"))
         })
     }

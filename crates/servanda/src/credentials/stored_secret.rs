@@ -1,7 +1,6 @@
-//! A secret that somebody set, shown in a header, an argument or a variable.
+//! A secret that a person set, sent in a header, an argument or a variable.
 //!
-//! It is read again every few seconds and whenever the server does not take it: who sets a new one need not start anything
-//! anew.
+//! It is read again every few seconds, and when the server rejects it, so that a new secret is used without a restart.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -19,11 +18,11 @@ use tokio::time::Instant;
 
 use crate::config::CredentialConfig;
 
-/// How long a secret is used without being looked up.
+/// How long a secret is used before it is read again.
 const FRESH: Duration = Duration::from_secs(5);
 
-/// What a server reads out of `Basic x`: the user together with the password, and the password. Shorter ones could not be
-/// told from ordinary words.
+/// The parts of `Basic x` that a server decodes: user with password, and the password alone. Shorter ones could not be told from ordinary
+/// words.
 fn inside_of_basic(written: &Secret) -> Vec<Secret> {
     let mut words = written.as_text().unwrap_or_default().split_whitespace();
     let (Some(scheme), Some(encoded), None) = (words.next(), words.next(), words.next()) else { return Vec::new() };
@@ -50,12 +49,12 @@ pub(super) struct SecretCredentialSource {
 struct CachedSecret {
     secret: Secret,
     looked_up: Instant,
-    /// When it took the place of another; never if it is the first.
+    /// When it replaced another one; none if it is the first.
     replaced: Option<Instant>,
 }
 
 impl SecretCredentialSource {
-    /// None where the configuration names no secret.
+    /// None if the configuration names no secret.
     pub(super) fn new(vault: Vault, config: &CredentialConfig) -> Option<Self> {
         let reference = config.reference()?;
         Some(Self { vault, reference, config: config.clone(), cached: Mutex::default() })
@@ -92,7 +91,7 @@ impl SecretCredentialSource {
 
     fn shown(&self, secret: Secret) -> Result<PresentedCredentials, MissingCredential> {
         let text = secret.as_text().ok_or_else(|| {
-            MissingCredential::unavailable(format!("the secret `{}` is no text", self.reference))
+            MissingCredential::unavailable(format!("the secret `{}` is not text", self.reference))
                 .with_hint(self.how_to_set())
         })?;
         let written = Secret::from(self.config.written(text));
@@ -128,13 +127,13 @@ impl CredentialSource for SecretCredentialSource {
             if let Err(lack) = self.look_up().await {
                 return Remedy::GiveUp(lack);
             }
-            // Whoever is refused now, while it is new, showed the one before.
+            // A request that is rejected shortly after a replacement used the old secret.
             let replaced = self.cached().and_then(|known| known.replaced);
             if rejection.rejected_before == 0 && replaced.is_some_and(|at| at.elapsed() < FRESH) {
                 return Remedy::TryAgain;
             }
-            let told = format!("it does not take the secret `{}`", self.reference);
-            // A server that knows who we are and says no will not be persuaded by the same secret.
+            let told = format!("it rejects the secret `{}`", self.reference);
+            // A server that answers 403 recognises us and refuses; the same secret would not change that.
             let lack = match rejection.status {
                 403 => MissingCredential::not_permitted(told),
                 _ => MissingCredential::unavailable(told),
@@ -178,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn everybody_who_showed_the_old_one_tries_the_new_one() {
+    async fn every_request_with_the_old_secret_tries_the_new_one() {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), "secret-1");
         let (source, errand) = (source(folder.path(), "Bearer {}"), errand());
@@ -186,7 +185,7 @@ mod tests {
         let alone = source.rejected(&errand, &rejection(0)).await;
         assert!(matches!(alone, Remedy::GiveUp(_)), "there is no other: {alone:?}");
         write(folder.path(), "secret-2");
-        // Two requests showed the first one; the second hears of it when the other is known already.
+        // Two requests used the first secret; the second is rejected when the new one is already known.
         for _ in 0..2 {
             assert_eq!(source.rejected(&errand, &rejection(0)).await, Remedy::TryAgain);
         }

@@ -23,7 +23,7 @@ use crate::{
     config::UpstreamConfig,
 };
 
-/// Every server of a client's file as it would be imported, secrets and all, or why it would not be.
+/// Every server of a client's file as it would be imported, with its secrets, or why it cannot be.
 pub(crate) fn listed(file: &Path, document: &Value) -> Vec<(String, Result<UpstreamConfig, String>)> {
     let editor = EditorContext::for_file(file, document.get("inputs"));
     let servers = servers_of(document).map(|(_, servers)| servers);
@@ -31,7 +31,7 @@ pub(crate) fn listed(file: &Path, document: &Value) -> Vec<(String, Result<Upstr
     servers.into_iter().flatten().map(|(name, server)| (name.clone(), read(server))).collect()
 }
 
-/// What the client asks its user for on behalf of a server, by the variable that stands for it in our file.
+/// What the client asks its user for on behalf of a server, by the variable that replaces it in our file.
 pub(crate) fn inputs_of(server: &Value) -> BTreeMap<String, String> {
     match server {
         Value::String(text) => {
@@ -44,9 +44,9 @@ pub(crate) fn inputs_of(server: &Value) -> BTreeMap<String, String> {
     }
 }
 
-/// Reads a client's file, if it is one.
+/// Reads a client's file; none if it is not one.
 pub(super) fn import(source: &ImportSource<'_>, document: &Value, places: &ServerLines) -> Option<ImportResult> {
-    // VS Code once kept them among its settings.
+    // VS Code once kept the servers in its settings.
     let document = document.get("mcp").filter(|settings| servers_of(settings).is_some()).unwrap_or(document);
     let listed = servers_of(document);
     let projects = document.get("projects").and_then(Value::as_object);
@@ -58,7 +58,7 @@ pub(super) fn import(source: &ImportSource<'_>, document: &Value, places: &Serve
         take(&mut imported, source, &editor, &listed);
     }
     if document.get("sandbox").is_some() {
-        imported.notes.push("`sandbox` was not taken over: upstreams are not sandboxed yet".to_owned());
+        imported.notes.push("`sandbox` was not imported: upstreams are not sandboxed yet".to_owned());
     }
     if let Some(projects) = projects {
         import_projects(&mut imported, source, &editor, projects);
@@ -66,7 +66,7 @@ pub(super) fn import(source: &ImportSource<'_>, document: &Value, places: &Serve
     known.then_some(imported)
 }
 
-/// In a project that the file knows, its servers; elsewhere those of all projects, each in its folder.
+/// If the file knows the current project, imports its servers; otherwise those of all projects, each in its folder.
 fn import_projects(
     imported: &mut ImportResult,
     source: &ImportSource<'_>,
@@ -101,7 +101,7 @@ fn import_projects(
     }
 }
 
-/// On which line of the file each server begins, where that is known.
+/// The line at which each server begins, if known.
 pub(super) type ServerLines = BTreeMap<String, usize>;
 
 /// The places of the servers in a text.
@@ -136,7 +136,7 @@ fn take(imported: &mut ImportResult, source: &ImportSource<'_>, editor: &EditorC
         upstream.cwd = cwd(source, editor, upstream.cwd.take(), project);
     }
     if !remarks.is_empty() {
-        imported.notes.push(format!("`{name}`: not taken over: {}", remarks.join(", ")));
+        imported.notes.push(format!("`{name}`: not imported: {}", remarks.join(", ")));
     }
     let id = servanda_catalog::names::to_upstream_id(name);
     for (variable, value) in private {
@@ -149,7 +149,7 @@ fn take(imported: &mut ImportResult, source: &ImportSource<'_>, editor: &EditorC
     imported.take(name, upstream);
 }
 
-/// Where a server runs. A client's relative path is relative to the folder it has open, ours to our file's.
+/// Where a server runs. A client's relative path is relative to the folder it has open; ours is relative to our file.
 fn cwd(
     source: &ImportSource<'_>,
     editor: &EditorContext,
@@ -164,7 +164,7 @@ fn cwd(
     }
 }
 
-/// In the order of their names, so that the same file always gives the same notes.
+/// Sorted by name, so that the same file always gives the same notes.
 fn sorted(servers: Option<&Map<String, Value>>) -> Vec<(&str, &Value)> {
     let mut servers: Vec<_> = servers.into_iter().flatten().map(|(name, server)| (name.as_str(), server)).collect();
     servers.sort_by_key(|(name, _)| *name);

@@ -1,5 +1,5 @@
-//! One server as clients write it down: every spelling of the same few fields that is about, read into an upstream of ours.
-//! What cannot be honoured is returned as a remark. Naming and secrets are not its business.
+//! Reads one server from a client's file, in any known spelling of its fields, into an upstream of ours. Fields that cannot be honoured are
+//! returned as remarks. Naming and secrets are handled elsewhere.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,10 +14,10 @@ use super::{
 };
 use crate::config::{UpstreamConfig, expansion::expand_or_keep};
 
-/// Fields with nothing to honour in them.
+/// Fields that can be ignored.
 const QUIET: [&str; 10] =
     ["description", "title", "name", "id", "icon", "icons", "gallery", "version", "source", "provider"];
-/// Fields that mean something which is elsewhere here.
+/// Fields whose meaning is configured elsewhere here.
 const ELSEWHERE: [(&str, &[&str]); 5] = [
     (
         "each contract has its own time limits",
@@ -44,25 +44,25 @@ const ELSEWHERE: [(&str, &[&str]); 5] = [
     ("upstreams are not sandboxed yet", &["sandbox", "sandboxEnabled"]),
 ];
 
-/// A server, read.
+/// A server that was read.
 #[derive(Debug)]
 pub(crate) struct ImportedEntry {
-    /// The upstream it makes.
+    /// The upstream.
     pub upstream: UpstreamConfig,
-    /// What was not taken over, and why.
+    /// What was not imported, and why.
     pub remarks: Vec<String>,
-    /// Variables that somebody has to set, and what they are.
+    /// Variables that a person has to set, with descriptions.
     pub asked: Vec<(String, String)>,
-    /// Values of a file of variables, which are secrets all.
+    /// Values from a file of variables, all of which count as secrets.
     pub private: BTreeMap<String, String>,
 }
 
 /// Why a server cannot be an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ImportEntryError {
-    /// It is not written as it should be.
+    /// It is malformed.
     Malformed(String),
-    /// It is, and means something that is not done here.
+    /// It is well-formed, but has a meaning that is not supported here.
     Foreign(String),
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn read(server: &Value, editor: &EditorContext) -> Result<ImportedEnt
     Ok(ImportedEntry { upstream, remarks, asked: fields.asked, private: fields.private })
 }
 
-/// The fields of a server, and which of them were understood.
+/// The fields of a server, and which of them were used.
 struct EntryFields<'a> {
     members: BTreeMap<&'a str, &'a Value>,
     read: BTreeSet<&'a str>,
@@ -119,7 +119,7 @@ struct EntryFields<'a> {
 impl<'a> EntryFields<'a> {
     fn new(server: &'a Map<String, Value>, editor: &'a EditorContext) -> Self {
         let mut members: BTreeMap<&str, &Value> = server.iter().map(|(name, value)| (name.as_str(), value)).collect();
-        // Some put the fields of a transport, or of a command, into an object of their own.
+        // Some clients put the fields of a transport, or of a command, into an object of their own.
         for (outer, inner) in [("transport", ["", ""]), ("command", ["path", "command"])] {
             let Some(nested) = members.get(outer).and_then(|value| value.as_object()) else { continue };
             members.remove(outer);
@@ -138,7 +138,7 @@ impl<'a> EntryFields<'a> {
         }
     }
 
-    /// The first of these fields that is there and says something.
+    /// The first of these fields that exists and is not empty.
     fn get(&mut self, names: &[&'a str]) -> Option<(&'a str, &'a Value)> {
         self.read.extend(names);
         names.iter().find_map(|name| Some((*name, *self.members.get(name)?))).filter(|(_, value)| !value.is_null())
@@ -155,7 +155,7 @@ impl<'a> EntryFields<'a> {
         self.translate(text).map(Some)
     }
 
-    /// A text in our terms.
+    /// A text in our notation.
     fn translate(&mut self, text: &str) -> Result<String, ImportEntryError> {
         self.asked.extend(self.editor.asked_in(text));
         self.editor.translate(text).map_err(ImportEntryError::Foreign)
@@ -167,12 +167,12 @@ impl<'a> EntryFields<'a> {
         match word.to_lowercase().replace(['-', '_', ' '], "").as_str() {
             "stdio" | "local" | "command" => Ok(Some(EntryTransport::Stdio)),
             "http" | "https" | "streamablehttp" | "streamable" | "remote" => Ok(Some(EntryTransport::Http)),
-            "sse" => Err(foreign("HTTP+SSE is deprecated and not spoken; use the server's Streamable HTTP address")),
-            _ => Err(foreign(format!("`{word}` is not a transport that is spoken here"))),
+            "sse" => Err(foreign("HTTP+SSE is deprecated and not supported; use the server's Streamable HTTP address")),
+            _ => Err(foreign(format!("`{word}` is not a supported transport"))),
         }
     }
 
-    /// Everything about a command but the command.
+    /// Everything about a command except the command itself.
     fn program(&mut self) -> Result<UpstreamConfig, ImportEntryError> {
         let mut args = Vec::new();
         if let Some((_, value)) = self.get(&["args"]) {
@@ -195,7 +195,7 @@ impl<'a> EntryFields<'a> {
 
     fn address(&mut self, url: String) -> Result<UpstreamConfig, ImportEntryError> {
         if url.starts_with("unix:") || url.starts_with("pipe:") {
-            return Err(foreign("an address that is no http:// or https:// one is not spoken here"));
+            return Err(foreign("only http:// and https:// addresses are supported"));
         }
         let mut headers = self.pairs(&["headers", "http_headers"])?;
         for (name, variable) in self.pairs(&["env_http_headers"])? {
@@ -207,7 +207,7 @@ impl<'a> EntryFields<'a> {
         Ok(UpstreamConfig { url: Some(url), headers, ..UpstreamConfig::default() })
     }
 
-    /// Names and values. `null` unsets a variable, which nothing needs that inherits none.
+    /// Names and values. `null` unsets a variable; nothing has to be done, because servers do not inherit it.
     fn pairs(&mut self, names: &[&'a str]) -> Result<BTreeMap<String, String>, ImportEntryError> {
         let Some((field, value)) = self.get(names) else { return Ok(BTreeMap::new()) };
         let mut pairs = BTreeMap::new();
@@ -222,7 +222,7 @@ impl<'a> EntryFields<'a> {
         Ok(pairs)
     }
 
-    /// The variables of a file become references, for the file is there to keep them out of another.
+    /// The variables of a file become references, because the file exists to keep them out of other files.
     fn env_file(&mut self, file: &str, env: &mut BTreeMap<String, String>) {
         let path = self.editor.workspace().join(expand_or_keep(file, variable));
         match env_file::read(&path) {
@@ -238,7 +238,7 @@ impl<'a> EntryFields<'a> {
         }
     }
 
-    /// What is there and was not read, with the reason where there is one.
+    /// Fields that were not used, with the reason if there is one.
     fn remarks(&mut self) -> Vec<String> {
         let mut remarks = std::mem::take(&mut self.remarks);
         for name in self.members.keys().filter(|name| !self.read.contains(*name) && !QUIET.contains(*name)) {
@@ -265,7 +265,7 @@ fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// A text, number or truth value as text.
+/// A string, number or boolean as text.
 fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

@@ -1,4 +1,4 @@
-//! A file of variables (`.env`): `NAME=value` a line, with `export`, quotes and comments as people write them. No shell is
+//! Reads a file of variables (`.env`): one `NAME=value` per line, with `export`, quotes and comments as people write them. No shell is
 //! involved, so nothing in it is executed or expanded.
 
 use std::{collections::BTreeMap, path::Path};
@@ -25,7 +25,7 @@ fn unquoted(value: &str) -> String {
             return inside.to_owned();
         }
     }
-    // Behind a blank, `#` begins a comment.
+    // After a blank, `#` begins a comment.
     value.split(" #").next().unwrap_or_default().trim_end().to_owned()
 }
 
@@ -33,7 +33,7 @@ fn unquoted(value: &str) -> String {
 mod tests {
     use super::{FILE_BYTES_MAX, read, variables};
 
-    /// Cut off, a value would be another one.
+    /// A value that is cut off would be a different value.
     #[test]
     fn a_file_that_is_too_large_is_not_cut_off() {
         let file = tempfile::NamedTempFile::new().unwrap();

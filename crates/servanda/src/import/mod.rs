@@ -1,6 +1,6 @@
-//! Turns what others write about MCP servers into upstreams of ours: the files in which clients list their servers, the
-//! registry's `server.json`, MCPB bundles. The format is told from the content, never from the file's name. What cannot be
-//! taken over is said, never dropped in silence; no secret is written into our file.
+//! Imports MCP servers as upstreams of ours: from the files in which clients list their servers, the registry's `server.json`, and MCPB
+//! bundles. The format is recognised by the content, never by the file's name. What cannot be imported is reported, never dropped silently;
+//! no secret is written into our file.
 
 mod bundle;
 mod client_file;
@@ -41,47 +41,47 @@ use crate::{
 
 /// How much of a file that lists servers is read. `~/.claude.json` keeps a history beside them.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
-/// How much of somebody's description is repeated.
+/// How much of a foreign description is repeated.
 const WORDS_CHARS_MAX: usize = 100;
-/// How every zip begins.
+/// The first bytes of every zip.
 const ZIP_MARK: &[u8] = b"PK\x03\x04";
 
-/// What is to be imported, and for whom.
+/// What to import, and for which configuration.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ImportSource<'a> {
     /// The file.
     pub file: &'a Path,
     /// The folder of our configuration.
     pub folder: &'a Path,
-    /// Where the gateway listens: a server there is the gateway itself.
+    /// Where the gateway listens: a server at that address is the gateway itself.
     pub listen: &'a str,
-    /// What the file must hash to.
+    /// The required digest of the file.
     pub sha256: Option<&'a str>,
-    /// Whether a bundle that was unpacked before is unpacked anew.
+    /// Whether to unpack a bundle again that was unpacked before.
     pub anew: bool,
 }
 
-/// What a file gave.
+/// The servers of a file.
 #[derive(Debug, Default)]
 pub(crate) struct ImportResult {
     /// The servers, by our id for them.
     pub upstreams: BTreeMap<String, UpstreamConfig>,
-    /// What was not taken over and why, and what is to be done.
+    /// What was not imported and why, and what is to be done.
     pub notes: Vec<String>,
     /// Secrets of the file, for asking the servers now.
     pub held: ImportedSecrets,
-    /// Whether a client reads the file, and so reaches the servers past us.
+    /// Whether a client reads the file, and so reaches the servers without the gateway.
     pub bypass: bool,
     /// The bundle that was unpacked for this import, until it is kept.
     pub unpacked: Option<UnpackedBundle>,
-    /// What the client itself would ask for, by the variable to be set instead.
+    /// What the client would ask its user for, by the variable that has to be set instead.
     asked: BTreeMap<String, String>,
-    /// Where secrets stood, by upstream: the field, and the variable in its place.
+    /// Where secrets were, by upstream: the field, and the variable that replaces it.
     kept_out: BTreeMap<String, Vec<(String, String)>>,
 }
 
 impl ImportResult {
-    /// The same, unless there is nothing to start from.
+    /// Fails if no server was imported.
     pub(crate) fn usable(self, file: &Path) -> Result<Self, CommandFailure> {
         if !self.upstreams.is_empty() {
             return Ok(self);
@@ -95,11 +95,11 @@ impl ImportResult {
         Err(CommandFailure::bad_input(format!("`{}` lists no server that can be used{why}", file.display())).hint(hint))
     }
 
-    /// Takes an upstream under a name of theirs.
+    /// Adds an upstream under the file's name for it.
     fn take(&mut self, name: &str, mut upstream: UpstreamConfig) {
         let id = names::to_upstream_id(name);
         if self.upstreams.contains_key(&id) {
-            return self.leave_out(name, "its name is too like another one's");
+            return self.leave_out(name, "its name is too similar to another one");
         }
         if id != name {
             self.notes.push(format!("`{name}` is called `{id}` here"));
@@ -113,8 +113,8 @@ impl ImportResult {
         self.notes.push(format!("`{name}` was left out: {why}"));
     }
 
-    /// What is to be said once it is known how upstreams come into our file: the secrets that do not, where those are that were stored, and
-    /// the variables to set before the gateway can serve them. `stored` has the variables whose secrets are in the store, by upstream.
+    /// Adds the notes that depend on how upstreams were written into our file: which secrets were left out, which are in the store, and
+    /// which variables to set before the gateway can serve. `stored` has the variables whose secrets are in the store, by upstream.
     pub(crate) fn settle(
         &mut self,
         into: &Path,
@@ -148,14 +148,14 @@ impl ImportResult {
     }
 }
 
-/// Somebody else's words, on one line and not too many.
+/// Foreign text on one line, shortened.
 fn one_line(words: &str) -> String {
     let words = crate::screen::one_line(words);
     let short: String = words.trim().chars().take(WORDS_CHARS_MAX).collect();
     if short.len() < words.trim().len() { format!("{short}…") } else { short }
 }
 
-/// The variables without which an upstream cannot be started.
+/// The variables that must be set before an upstream can be started.
 pub(crate) fn needed(upstream: &UpstreamConfig) -> BTreeSet<String> {
     let texts = upstream.command.iter().chain(&upstream.args).chain(upstream.env.values());
     let texts = texts.chain(&upstream.url).chain(upstream.headers.values());
@@ -166,7 +166,7 @@ pub(crate) fn needed(upstream: &UpstreamConfig) -> BTreeSet<String> {
 /// Reads a file of any known format.
 pub(crate) fn read(source: &ImportSource<'_>) -> Result<ImportResult, CommandFailure> {
     let mut imported = read_any(source)?;
-    // Much of a note is somebody else's, and is not to steer a terminal.
+    // A note may quote foreign text, which must not control a terminal.
     for note in &mut imported.notes {
         *note = crate::screen::one_line(note);
     }
@@ -185,7 +185,7 @@ fn read_any(source: &ImportSource<'_>) -> Result<ImportResult, CommandFailure> {
     let digest = servanda_contract::digest::hex(&Sha256::digest(&bytes));
     if let Some(expected) = source.sha256.filter(|expected| !expected.trim().eq_ignore_ascii_case(&digest)) {
         return Err(CommandFailure::bad_input(format!(
-            "`{}` is not the file that was meant: its SHA-256 is {digest}, not {expected}",
+            "`{}` is not the expected file: its SHA-256 is {digest}, not {expected}",
             source.file.display()
         ))
         .hint("nothing was unpacked or written; download it again from a place you trust"));
@@ -199,13 +199,13 @@ fn read_any(source: &ImportSource<'_>) -> Result<ImportResult, CommandFailure> {
     recognise(source, &document, &places)
 }
 
-/// A text of the formats that clients keep, as a value, and where servers stand in it.
+/// A text in a format of a client, as a value, and the lines of its servers.
 fn document(file: &Path, text: &str) -> Result<(Value, ServerLines), CommandFailure> {
     let error = match json::parse(text) {
         Ok(root) => return Ok((root.value(), client_file::server_lines(&root, text))),
         Err(error) => error,
     };
-    // A heading or a name without quotes is TOML, as Codex has it.
+    // A heading or a name without quotes means TOML, as Codex writes it.
     if !text.trim_start().starts_with(['{', '"', '/', '\u{feff}'])
         && let Ok(value) = toml::read(text)
     {
@@ -225,13 +225,13 @@ fn recognise(
     if (has("manifest_version") || has("dxt_version")) && has("server") {
         return bundle::import_unpacked(source, document);
     }
-    // The registry wraps what authors write.
+    // The registry wraps the author's document in another object.
     let server = document.get("server").filter(|server| described(server)).unwrap_or(document);
     if described(server) {
         return Ok(registry::import(server, &registry::is_installed));
     }
     client_file::import(source, document, places).ok_or_else(|| {
-        CommandFailure::bad_input(format!("`{}` is in no format that is known here", source.file.display())).hint(
+        CommandFailure::bad_input(format!("`{}` is in no known format", source.file.display())).hint(
             "known are \"mcpServers\" (Claude, Cursor and others), VS Code's mcp.json, Codex's config.toml, the registry's \
              server.json and .mcpb bundles",
         )
@@ -253,7 +253,7 @@ fn unreadable(file: &Path, error: &std::io::Error) -> CommandFailure {
     CommandFailure::bad_input(format!("cannot read `{}`: {error}", file.display()))
 }
 
-/// Whether an upstream would be the gateway that listens at `listen`: it would call itself, round and round.
+/// Whether an upstream would be the gateway that listens at `listen`: it would call itself without end.
 fn is_this_gateway(upstream: &UpstreamConfig, listen: &str) -> bool {
     if let Some(command) = &upstream.command {
         let gateway = upstream.args.iter().any(|arg| arg == "serve" || arg == "stdio");

@@ -1,8 +1,8 @@
-//! The registry's `server.json`: a package that some runtime starts, or a remote address. Of several the first is taken
-//! that can be started here. Both spellings are read, `camelCase` (from 2025-09-16) and `snake_case` (before).
+//! The registry's `server.json`: packages that a runtime starts, and remote addresses. The first that can be started here is used. Both
+//! spellings are read, `camelCase` (from 2025-09-16) and `snake_case` (before).
 //!
-//! The file is its author's, not the user's: nothing in it may reach for a variable of the user's environment by itself.
-//! Variables that it asks for are named, and the user sets them or does not.
+//! The file is written by its author and not by the user: nothing in it may read a variable of the user's environment. Variables that it
+//! asks for are named, and the user decides whether to set them.
 
 mod package;
 #[cfg(test)]
@@ -20,7 +20,7 @@ use crate::{
     config::UpstreamConfig,
 };
 
-/// What an author says about a server.
+/// An author's description of a server.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RegistryServer {
@@ -31,7 +31,7 @@ struct RegistryServer {
     remotes: Vec<RegistryRemote>,
 }
 
-/// An address.
+/// A remote address.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RegistryRemote {
@@ -45,7 +45,7 @@ struct RegistryRemote {
     variables: BTreeMap<String, RegistryInput>,
 }
 
-/// A value that its author fixed, proposes, or leaves to the user: of an argument, a variable, a header.
+/// A value that the author fixes, proposes, or leaves to the user: an argument, a variable or a header.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct RegistryInput {
@@ -63,20 +63,20 @@ struct RegistryInput {
     variables: BTreeMap<String, RegistryInput>,
 }
 
-/// A value, as far as the file settles it.
+/// How far the file determines a value.
 #[derive(Debug, PartialEq, Eq)]
 enum RegistryInputValue {
-    /// It is this.
+    /// It is fixed.
     Fixed(String),
-    /// It is this unless somebody wants it otherwise.
+    /// It is a proposal, which the user may change.
     Proposed(String),
-    /// Somebody has to say.
+    /// The user has to give it.
     Missing,
-    /// Nobody has to say.
+    /// The user may leave it out.
     Optional,
 }
 
-/// Takes the first of the packages and addresses that can be used here.
+/// Uses the first package or address that works here.
 pub(super) fn import(document: &Value, is_installed: &dyn Fn(&str) -> bool) -> ImportResult {
     let mut imported = ImportResult::default();
     let server: RegistryServer = match serde_path_to_error::deserialize(camel(document.clone())) {
@@ -86,7 +86,7 @@ pub(super) fn import(document: &Value, is_installed: &dyn Fn(&str) -> bool) -> I
             return imported;
         }
     };
-    // `io.github.somebody/weather`: the first part is its author's.
+    // `io.github.somebody/weather`: the first part is the author's.
     let name = server.name.rsplit('/').next().unwrap_or(&server.name).to_owned();
     let mut offers: Vec<(String, RegistryOffer)> = Vec::new();
     for package in &server.packages {
@@ -106,7 +106,7 @@ pub(super) fn import(document: &Value, is_installed: &dyn Fn(&str) -> bool) -> I
     let chosen = offers.iter().position(startable).unwrap_or(0);
     for (index, (shown, offer)) in offers.into_iter().enumerate() {
         if index != chosen {
-            imported.notes.push(format!("`{shown}` would do as well and was not taken"));
+            imported.notes.push(format!("`{shown}` would work as well and was not used"));
             continue;
         }
         if let Some(command) = offer.upstream.command.as_deref().filter(|command| !is_installed(command)) {
@@ -133,14 +133,14 @@ struct RegistryOffer {
 }
 
 impl RegistryOffer {
-    /// A reference to a variable that somebody has to set.
+    /// A reference to a variable that the user has to set.
     fn ask(&mut self, variable: &str, input: &RegistryInput) -> String {
         let words = if input.description.is_empty() { input.label() } else { &input.description };
         self.asked.insert(variable.to_owned(), words.to_owned());
         format!("${{{variable}}}")
     }
 
-    /// `{name}` in a text, from the variables that stand beside it; an unknown one stays.
+    /// Fills in `{name}` from the variables beside the text; an unknown name stays.
     fn fill(
         &mut self,
         server: &str,
@@ -169,8 +169,8 @@ impl RegistryRemote {
     fn offer(&self, server: &str) -> Result<RegistryOffer, String> {
         match self.transport.to_lowercase().as_str() {
             "streamable-http" | "streamable" | "http" => {}
-            "sse" => return Err("HTTP+SSE is deprecated and not spoken".to_owned()),
-            other => return Err(format!("`{other}` is not a transport that is spoken here")),
+            "sse" => return Err("HTTP+SSE is deprecated and not supported".to_owned()),
+            other => return Err(format!("`{other}` is not a supported transport")),
         }
         let mut offer = RegistryOffer::default();
         let url = offer.fill(server, &self.url, &self.variables)?;
@@ -195,30 +195,28 @@ impl RegistryInput {
     fn resolved(&self) -> Result<RegistryInputValue, String> {
         Ok(match (&self.value, &self.default) {
             (Some(value), _) => RegistryInputValue::Fixed(own(value)?.to_owned()),
-            // Whatever an author proposes as everybody's secret is nobody's.
+            // A secret that the author proposes as a default is public, so it is not used.
             (None, Some(default)) if !self.is_secret => RegistryInputValue::Proposed(own(default)?.to_owned()),
             (None, _) if self.is_required => RegistryInputValue::Missing,
             (None, _) => RegistryInputValue::Optional,
         })
     }
 
-    /// What it is called where nothing describes it.
+    /// Its name, if it has no description.
     fn label(&self) -> &str {
         if self.name.is_empty() { &self.value_hint } else { &self.name }
     }
 }
 
-/// A text of the author's, unless it reaches for the user's environment.
+/// A text of the author. Fails if it refers to the user's environment.
 fn own(text: &str) -> Result<&str, String> {
     if text.contains("${") {
-        return Err(format!(
-            "`{text}` would be filled in from your environment, which its author has no business with"
-        ));
+        return Err(format!("`{text}` would be filled in from your environment, which its author must not read"));
     }
     Ok(text)
 }
 
-/// The older spelling in the newer one. Names of variables are their author's and stay.
+/// Converts the older spelling to the newer one. Names of variables stay as the author wrote them.
 fn camel(value: Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -249,7 +247,7 @@ fn camel_name(name: &str) -> String {
     camel
 }
 
-/// Authors write numbers and truth values without quotes, whatever the schema says.
+/// Authors write numbers and booleans without quotes, whatever the schema says.
 fn scalar<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     Ok(match Value::deserialize(deserializer)? {
         Value::String(text) => Some(text),

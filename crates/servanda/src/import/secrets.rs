@@ -1,7 +1,7 @@
-//! Keeps secrets out of our file: what looks like one becomes a reference to an environment variable, and its value is only
-//! held in memory while the servers are asked what they offer.
+//! Keeps secrets out of our file: a value that looks like one becomes a reference to an environment variable, and its value is only held in
+//! memory while the servers are asked for their tools.
 //!
-//! What looks like a secret is decided in `clients::likely_secrets`.
+//! `clients::likely_secrets` decides what looks like a secret.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -10,7 +10,7 @@ use crate::{
     config::{UpstreamConfig, expansion::references},
 };
 
-/// Values of variables that stand in the client's file and are not written into ours.
+/// Values from the client's file that are not written into ours, by variable.
 #[derive(Default, Clone, PartialEq, Eq)]
 pub(crate) struct ImportedSecrets(BTreeMap<String, String>);
 
@@ -36,7 +36,7 @@ impl ImportedSecrets {
         self.0.is_empty()
     }
 
-    /// Holds a value, and says under which name: the wanted one, unless that already means something else.
+    /// Holds a value and returns its name: the wanted one, unless that already stands for another value.
     pub(crate) fn insert(&mut self, upstream: &str, wanted: &str, value: &str) -> String {
         let wanted = variable_name(wanted);
         let longer = variable_name(&format!("{upstream}_{wanted}"));
@@ -45,14 +45,14 @@ impl ImportedSecrets {
             let there = self.variable(name);
             there.is_none_or(|there| there == value)
         };
-        // There is always a number that nobody has.
+        // There is always an unused number.
         let name = [wanted, longer.clone()].into_iter().chain(numbered).find(free).unwrap_or(longer);
         self.0.insert(name.clone(), value.to_owned());
         name
     }
 }
 
-/// Replaces every secret of an upstream by a reference. Says which fields those were, and the variables in their place.
+/// Replaces every secret of an upstream by a reference. Returns the fields and the variables that replace them.
 pub(crate) fn extract_secrets(
     id: &str,
     upstream: &mut UpstreamConfig,
@@ -65,7 +65,7 @@ pub(crate) fn extract_secrets(
     }
     for (name, value) in &mut upstream.headers {
         extractor.field = format!("headers.{name}");
-        // Every server's header has the same name.
+        // Servers use the same header names, so the server's id is added.
         extractor.value(name, &format!("{id}_{name}"), value);
     }
     if let Some(url) = &mut upstream.url {
@@ -82,7 +82,7 @@ pub(crate) fn extract_secrets(
     extractor.replaced
 }
 
-/// Puts references in the place of secrets, field by field.
+/// Replaces secrets by references, field by field.
 struct SecretExtractor<'a> {
     id: &'a str,
     held: &'a mut ImportedSecrets,
@@ -91,7 +91,7 @@ struct SecretExtractor<'a> {
 }
 
 impl SecretExtractor<'_> {
-    /// The reference that takes a secret's place.
+    /// The reference that replaces a secret.
     fn replace(&mut self, wanted: &str, secret: &str) -> String {
         let variable = self.held.insert(self.id, wanted, secret);
         let reference = format!("${{{variable}}}");
@@ -99,9 +99,9 @@ impl SecretExtractor<'_> {
         reference
     }
 
-    /// A variable or header: the whole value, but for a scheme before it.
+    /// A variable or header: the whole value, except a scheme before it.
     fn value(&mut self, name: &str, wanted: &str, value: &mut String) {
-        // A default that is a secret would be written out like any other.
+        // A default that is a secret would be written to our file.
         if let [reference] = references(value).as_slice() {
             if let Some(secret) = reference.default.filter(|default| is_secret(name, default)) {
                 let written = format!("${{{}:-{secret}}}", reference.name);
@@ -119,7 +119,7 @@ impl SecretExtractor<'_> {
         }
     }
 
-    /// `--api-key VALUE`, `--api-key=VALUE`, `API_KEY=VALUE`, `Authorization: VALUE`, an address, or a token by its looks.
+    /// `--api-key VALUE`, `--api-key=VALUE`, `API_KEY=VALUE`, `Authorization: VALUE`, a URL, or a token by its form.
     fn argument(&mut self, flag: Option<&str>, argument: &mut String) {
         for separator in ['=', ':'] {
             let Some((name, value)) = argument.split_once(separator) else { continue };
@@ -145,7 +145,7 @@ impl SecretExtractor<'_> {
         self.value(name, &wanted, argument);
     }
 
-    /// The password before the host, and parameters with a telling name.
+    /// The password before the host, and parameters whose names suggest a secret.
     fn address(&mut self, address: &mut String) {
         let Some((scheme, rest)) = address.split_once("://") else { return };
         if scheme.contains(char::is_whitespace) {
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_secret_becomes_a_reference_wherever_it_stands() {
-        // What is written, what is written instead, and what the variable holds.
+        // The argument, what replaces it, and the value of the variable.
         let arguments = [
             ("--api-key=abc", "--api-key=${S_API_KEY}", "abc"),
             ("GITHUB_TOKEN=abc", "GITHUB_TOKEN=${GITHUB_TOKEN}", "abc"),
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(held.insert("two", "API_KEY", "a"), "API_KEY");
         assert_eq!(held.insert("two", "API_KEY", "b"), "TWO_API_KEY");
         assert_eq!(held.insert("two", "API_KEY", "c"), "TWO_API_KEY_2");
-        // The environment has it, with another value.
+        // The environment has this variable with another value.
         assert_eq!(held.insert("my-db", "PATH", "x"), "MY_DB_PATH");
         assert_eq!(format!("{held:?}").matches('a').count(), 0, "a held value is not shown");
     }

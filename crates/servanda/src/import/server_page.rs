@@ -1,6 +1,6 @@
-//! What a person is shown of a server before it is started or asked: everything that decides which code runs, in full. Hidden characters
-//! are spelled out in shell syntax. A question to a person shows all values: a shell can run the value of any variable, whatever its name
-//! is. In output that may be kept, values that look like secrets are left out, and the page says how to see them.
+//! The page about a server that a person sees before the server is started or asked: everything that decides which code runs, in full.
+//! Hidden characters are spelled out in shell syntax. A question to a person shows all values, because a shell can run the value of any
+//! variable, whatever its name is. Output that may be kept leaves out values that look like secrets, and says how to see them.
 
 use std::collections::BTreeSet;
 
@@ -79,7 +79,7 @@ struct ServerPage<'a> {
     held: &'a ImportedSecrets,
     values: ShownValues,
     lines: Vec<String>,
-    /// Variables of the environment that are read.
+    /// Environment variables that are read.
     named: BTreeSet<String>,
     left_out: Vec<String>,
 }
@@ -108,8 +108,8 @@ impl ServerPage<'_> {
         }
     }
 
-    /// A text with the file's own values in the place of references, except for secrets that are to be left out. Variables of the
-    /// environment stay references.
+    /// A text with references replaced by the file's own values, except secrets that are to be left out. Environment variables stay
+    /// references.
     fn text(&mut self, text: &str, is_secret: impl Fn(&str) -> bool) -> String {
         let whole = replace(text, |inside| {
             let name = VariableReference::parse(inside).name;
@@ -127,7 +127,7 @@ impl ServerPage<'_> {
                 }
             })
         });
-        // A text with an unclosed brace is used as it is, so it is shown as it is.
+        // A text with an unclosed brace is used unchanged, so it is shown unchanged.
         whole.unwrap_or_else(|_| {
             self.named.extend(references(text).iter().map(|reference| reference.name.to_owned()));
             text.to_owned()
@@ -159,7 +159,7 @@ fn is_token(value: &str) -> bool {
     value.chars().all(|character| character.is_ascii_alphanumeric() || "-_.~+/=:".contains(character))
 }
 
-/// The same for an argument, which a program may take for a file or a word of its own.
+/// The same for an argument, which a program may take for a file or a keyword.
 fn is_secret_argument(value: &str) -> bool {
     let has = |is: fn(&char) -> bool| value.chars().any(|character| is(&character));
     is_token(value)
@@ -226,7 +226,7 @@ mod tests {
         assert!(text.contains("in the folder '/tmp/evil cwd'"), "{text}");
     }
 
-    /// A shell runs the value of any variable, and a program takes any argument for a file, so the question shows all values.
+    /// A shell can run the value of any variable, and a program can take any argument for a file, so the question shows all values.
     #[test]
     fn a_question_shows_what_looks_like_a_secret() {
         let code = "dG91Y2ggL3RtcC9XCg";

@@ -1,5 +1,5 @@
-//! Every format as it is found in the wild, and what becomes of it. What a server becomes is shown on one line:
-//! `id: command line | env NAME=value | pass NAME | in folder`, or `id: url | Header=value`.
+//! Every format as it is found in practice, and what it becomes. A server is shown on one line: `id: command line | env NAME=value | pass
+//! NAME | in folder`, or `id: url | Header=value`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,7 +23,7 @@ pub(super) fn http(url: &str, headers: &[(&str, &str)]) -> UpstreamConfig {
     UpstreamConfig { url: Some(url.to_owned()), headers, ..UpstreamConfig::default() }
 }
 
-/// Imports a file that stands in a folder of its own.
+/// Imports a file from a folder of its own.
 fn import_in(folder: &Path, name: &str, text: &str) -> Result<ImportResult, CommandFailure> {
     let file = folder.join(name);
     fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -37,7 +37,7 @@ fn import(name: &str, text: &str) -> Vec<String> {
     lines(&mut imported, folder.path())
 }
 
-/// What was imported, a line each, with the folder as `~~`.
+/// The imported servers, one line each, with the folder as `~~`.
 pub(super) fn lines(imported: &mut ImportResult, folder: &Path) -> Vec<String> {
     let all = imported.upstreams.clone();
     imported.settle(Path::new("servanda.yaml"), &all, &BTreeSet::new());
@@ -104,22 +104,22 @@ fn claude_and_those_who_write_like_it() {
             "windsurf: https://d.example/mcp",
             "zed: old-zed x",
             "note: `both` was left out: line 15: it needs either a `command` or a `url`",
-            "note: `cline`: not taken over: `autoApprove` (contracts say what waits for a person), `odd`, `timeout` (each contract has its own time limits)",
+            "note: `cline`: not imported: `autoApprove` (contracts say what waits for a person), `odd`, `timeout` (each contract has its own time limits)",
             "note: `crossed` was left out: line 16: it says it is a command, and has a `url`",
-            "note: `cursor`: not taken over: `auth` (there is no sign-in by OAuth here)",
+            "note: `cursor`: not imported: `auth` (there is no sign-in by OAuth here)",
             "note: `editor` was left out: `${command:pick}` is known to the client only",
-            "note: `gemini`: not taken over: `includeTools` (every tool gets a contract; delete those of tools you do not want), `trust` (contracts say what waits for a person)",
+            "note: `gemini`: not imported: `includeTools` (every tool gets a contract; delete those of tools you do not want), `trust` (contracts say what waits for a person)",
             "note: `itself` was left out: it is this gateway",
             "note: `listy` was left out: line 16: `command` should be text",
             "note: `my server!` is called `my_server` here",
-            "note: `my_server` was left out: its name is too like another one's",
+            "note: `my_server` was left out: its name is too similar to another one",
             "note: `none` was left out: line 15: it needs either a `command` or a `url`",
             "note: `odd` was left out: line 15: it is not an object",
             "note: `off` was left out: it is disabled there",
             "note: `off too` was left out: it is disabled there",
-            "note: `socket` was left out: `ws` is not a transport that is spoken here",
-            "note: `sse` was left out: HTTP+SSE is deprecated and not spoken; use the server's Streamable HTTP address",
-            "note: `typed`: not taken over: `env.GONE` (it would be unset, and is not handed on here)",
+            "note: `socket` was left out: `ws` is not a supported transport",
+            "note: `sse` was left out: HTTP+SSE is deprecated and not supported; use the server's Streamable HTTP address",
+            "note: `typed`: not imported: `env.GONE` (it would be unset, and is not handed on here)",
             "note: set HOST before `servanda serve`: `cursor` needs it",
         ],
     );
@@ -188,11 +188,11 @@ fn vs_code() {
             "lost: x",
             "perplexity: docker run -e PERPLEXITY_API_KEY | env N=3 | env PERPLEXITY_API_KEY=${PERPLEXITY_KEY} | env REGION=${REGION:-eu}",
             "remote: https://a.example/mcp | Authorization=Bearer ${PERPLEXITY_KEY}",
-            "note: `here`: not taken over: `dev`",
-            "note: `lost`: not taken over: `envFile` (`~~/nowhere.env`: No such file or directory (os error 2)), `sandboxEnabled` (upstreams are not sandboxed yet)",
-            "note: `pipe` was left out: an address that is no http:// or https:// one is not spoken here",
-            "note: `remote`: not taken over: `oauth` (there is no sign-in by OAuth here)",
-            "note: `sandbox` was not taken over: upstreams are not sandboxed yet",
+            "note: `here`: not imported: `dev`",
+            "note: `lost`: not imported: `envFile` (`~~/nowhere.env`: No such file or directory (os error 2)), `sandboxEnabled` (upstreams are not sandboxed yet)",
+            "note: `pipe` was left out: only http:// and https:// addresses are supported",
+            "note: `remote`: not imported: `oauth` (there is no sign-in by OAuth here)",
+            "note: `sandbox` was not imported: upstreams are not sandboxed yet",
             "note: set FROM_FILE before `servanda serve`: `here` needs it",
             "note: set PERPLEXITY_KEY (Perplexity API Key) before `servanda serve`: `perplexity` and `remote` need it",
             "note: set USER_NAME before `servanda serve`: `here` needs it",
@@ -251,7 +251,7 @@ fn zed_and_codex() {
         &[
             "docs: npx -y docs | env MODE=x | pass LANG",
             "far: https://a.example/mcp | Authorization=Bearer ${FAR_TOKEN} | X-A=b | X-Key=${FAR_KEY}",
-            "note: `docs`: not taken over: `startup_timeout_sec` (each contract has its own time limits)",
+            "note: `docs`: not imported: `startup_timeout_sec` (each contract has its own time limits)",
             "note: set FAR_KEY before `servanda serve`: `far` needs it",
             "note: set FAR_TOKEN before `servanda serve`: `far` needs it",
         ],
@@ -271,15 +271,12 @@ fn a_file_that_is_too_large_is_not_read() {
 fn what_is_in_no_known_format_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let cases = [
-        ("{\"a\": 1}", "is in no format that is known here"),
-        ("[1, 2]", "is in no format that is known here"),
-        (
-            "{\"mcpServers\": {\n  \"a\": {\"command\": \"npx\",,}\n}}",
-            "x.json:2:26: a name in quotes, or `}`, should stand here",
-        ),
-        ("hello", "x.json:1:1: a value should stand here"),
-        ("model = \n", "x.json:1:1: a value should stand here"),
-        ("model = \"x\"\n", "is in no format that is known here"),
+        ("{\"a\": 1}", "is in no known format"),
+        ("[1, 2]", "is in no known format"),
+        ("{\"mcpServers\": {\n  \"a\": {\"command\": \"npx\",,}\n}}", "x.json:2:26: expected a name in quotes, or `}`"),
+        ("hello", "x.json:1:1: expected a value"),
+        ("model = \n", "x.json:1:1: expected a value"),
+        ("model = \"x\"\n", "is in no known format"),
     ];
     for (text, expected) in cases {
         let error = import_in(folder.path(), "x.json", text).err().unwrap_or_else(|| panic!("{text}")).to_string();

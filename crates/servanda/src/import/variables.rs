@@ -1,5 +1,5 @@
-//! The variables that editors fill in (`${workspaceFolder}`, `${env:NAME}`, `${input:id}`), in the terms of our own file:
-//! a path where it is known, a reference to the environment where it is not. Nobody is asked for anything.
+//! Translates the variables that editors fill in (`${workspaceFolder}`, `${env:NAME}`, `${input:id}`) into our notation: a path if it is
+//! known, otherwise a reference to the environment. The user is not asked for anything.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use crate::{
     config::expansion::{VariableReference, replace},
 };
 
-/// Folders in which editors keep what is about the folder around them.
+/// Folders for an editor's files about the folder around them.
 const FOLDERS: [&str; 7] = [".vscode", ".cursor", ".gemini", ".codex", ".zed", ".windsurf", ".claude"];
 
 /// What an editor would know.
@@ -22,21 +22,21 @@ const FOLDERS: [&str; 7] = [".vscode", ".cursor", ".gemini", ".codex", ".zed", "
 pub(crate) struct EditorContext {
     /// The folder that is open in it.
     workspace: PathBuf,
-    /// What it would ask for, by id.
+    /// The inputs that it would ask for, by id.
     inputs: BTreeMap<String, EditorInput>,
 }
 
-/// What an editor would ask for.
+/// An input that an editor would ask for.
 #[derive(Debug, Clone, Default)]
 struct EditorInput {
     description: Option<String>,
     default: Option<String>,
-    /// A command of the editor's gives the value.
+    /// Whether a command of the editor computes the value.
     computed: bool,
 }
 
 impl EditorContext {
-    /// The editor that reads this file. A file in a folder of the editor's own is about the folder around that.
+    /// The context for a file. A file in an editor's own folder is about the folder around that.
     pub(crate) fn for_file(file: &Path, inputs: Option<&Value>) -> Self {
         let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
         let folder = file.parent().unwrap_or(Path::new("/"));
@@ -51,12 +51,12 @@ impl EditorContext {
         &self.workspace
     }
 
-    /// A text of the client's file in our terms; an error says what only the editor can know.
+    /// Translates a text of the client's file; the error names what only the editor can know.
     pub(crate) fn translate(&self, text: &str) -> Result<String, String> {
         replace(text, |inside| self.one(inside))
     }
 
-    /// What the editor would ask for when it comes upon a text: the variable to set instead, and its own words about it.
+    /// The inputs that a text refers to: the variable to set instead, and the input's description.
     pub(crate) fn asked_in(&self, text: &str) -> Vec<(String, String)> {
         let ids = text.split("${input:").skip(1).filter_map(|rest| rest.split_once('}'));
         let open = ids.filter_map(|(id, _)| {
@@ -104,7 +104,7 @@ impl EditorContext {
 fn input(input: &Value) -> Option<(String, EditorInput)> {
     let text = |field: &str| input.get(field).and_then(Value::as_str).map(str::to_owned);
     let hidden = input.get("password").and_then(Value::as_bool).unwrap_or_default();
-    // The default of a password would be a secret in our file; one with a brace in it could not be written as a reference.
+    // A password's default would be a secret in our file, and a default with a brace could not be written as a reference.
     let default = text("default").filter(|default| !hidden && !default.is_empty() && !default.contains('}'));
     let computed = input.get("type").and_then(Value::as_str) == Some("command");
     Some((text("id")?, EditorInput { description: text("description"), default, computed }))

@@ -1,4 +1,4 @@
-//! Which files a configuration means: a file, a folder and the folders in it, or a name with `*` in a folder.
+//! Finds the policy files of a configuration: a file, a folder with its subfolders, or a name with `*` in a folder.
 
 use std::{
     collections::BTreeSet,
@@ -10,18 +10,18 @@ use std::{
 use super::PolicyTexts;
 use crate::{config::LoadedConfig, failure::CommandFailure, files};
 
-/// Where policies are if nobody says otherwise.
+/// The default folder of policies.
 const FOLDER: &str = "policies";
-/// How their files end.
+/// The ending of policy files.
 const ENDING: &str = "cedar";
-/// Files that are read.
+/// The most files that are read.
 const FILES_MAX: usize = 10_000;
-/// Bytes of one file; all of them together have a limit of their own.
+/// The most bytes of one file; all of them together have a limit of their own.
 const FILE_BYTES_MAX: u64 = 32 << 20;
-/// How deep folders are looked into.
+/// How deep subfolders are searched.
 const DEPTH_MAX: usize = 8;
 
-/// The files of `policy.files`, or of the folder that is meant where nothing is said.
+/// The files of `policy.files`, or of the default folder.
 pub(super) fn policy_files(loaded: &LoadedConfig) -> Result<Vec<PathBuf>, CommandFailure> {
     if let Some(patterns) = &loaded.config.policy.files {
         return expand_all(loaded, "policy.files", patterns);
@@ -29,7 +29,7 @@ pub(super) fn policy_files(loaded: &LoadedConfig) -> Result<Vec<PathBuf>, Comman
     let folder = loaded.beside(Path::new(FOLDER));
     match fs::metadata(&folder) {
         Ok(_) => in_folder(&folder),
-        // Nobody is meant to lose every policy because a folder was moved, or is not mounted.
+        // A folder that was moved or is not mounted must not silently remove every policy.
         Err(error) if error.kind() == ErrorKind::NotFound && loaded.had_policies => {
             Err(CommandFailure::bad_input(format!("the policies' folder `{}` is gone", folder.display()))
                 .hint("put it back; if there are to be no policies, leave it empty or say so: `policy: { files: [] }`"))
@@ -39,7 +39,7 @@ pub(super) fn policy_files(loaded: &LoadedConfig) -> Result<Vec<PathBuf>, Comman
     }
 }
 
-/// Whether the folder is there that is meant where nothing is said.
+/// Whether the default folder exists.
 pub(crate) fn has_folder(loaded: &LoadedConfig) -> bool {
     loaded.config.policy.files.is_none() && fs::metadata(loaded.beside(Path::new(FOLDER))).is_ok()
 }
@@ -49,12 +49,12 @@ pub(super) fn shadow_files(loaded: &LoadedConfig) -> Result<Vec<PathBuf>, Comman
     expand_all(loaded, "policy.shadow", &loaded.config.policy.shadow)
 }
 
-/// Every file whose change is a change of the policies. What cannot be found now is told when they are read.
+/// Every file whose change changes the policies. A missing file is reported when the policies are read.
 pub(crate) fn watched(loaded: &LoadedConfig) -> Vec<PathBuf> {
     [policy_files(loaded), shadow_files(loaded)].into_iter().flat_map(Result::unwrap_or_default).collect()
 }
 
-/// Reads files of a configuration; they are called as the configuration would call them.
+/// Reads files of a configuration; messages name them as the configuration does.
 pub(super) fn read(loaded: &LoadedConfig, files: &[PathBuf]) -> Result<PolicyTexts, CommandFailure> {
     let shown = |file: &Path| {
         let inside = file.strip_prefix(&loaded.folder).ok().filter(|inside| !inside.as_os_str().is_empty());
@@ -63,7 +63,7 @@ pub(super) fn read(loaded: &LoadedConfig, files: &[PathBuf]) -> Result<PolicyTex
     files.iter().map(|file| Ok((shown(file), text(file)?))).collect::<Result<_, _>>().map(PolicyTexts)
 }
 
-/// Reads a file or a folder that somebody named.
+/// Reads a file or a folder from the command line.
 pub(super) fn read_at(path: &Path) -> Result<PolicyTexts, CommandFailure> {
     let files = if path.is_dir() { in_folder(path)? } else { vec![path.to_owned()] };
     if files.is_empty() {
@@ -81,13 +81,13 @@ fn text(file: &Path) -> Result<String, CommandFailure> {
     files::read_text(file, FILE_BYTES_MAX).map_err(unreadable)
 }
 
-/// Each pattern has to mean something: a typo must not be a gateway without policies.
+/// Every pattern must match something: a typo must not produce a gateway without policies.
 fn expand_all(loaded: &LoadedConfig, field: &str, patterns: &[String]) -> Result<Vec<PathBuf>, CommandFailure> {
     let mut found = BTreeSet::new();
     for pattern in patterns {
         let files = expand(&loaded.beside(Path::new(pattern))).map_err(|failure| failure.at(&loaded.file, field))?;
         if files.is_empty() {
-            return Err(CommandFailure::bad_input(format!("`{pattern}` means no file"))
+            return Err(CommandFailure::bad_input(format!("`{pattern}` matches no file"))
                 .at(&loaded.file, field)
                 .hint("nothing was started; paths are relative to the configuration, and folders are looked through for *.cedar"));
         }
@@ -127,7 +127,7 @@ fn expand(path: &Path) -> Result<Vec<PathBuf>, CommandFailure> {
     Ok(files.into_iter().collect())
 }
 
-/// Files that are not read would be policies that do not hold.
+/// Too many files are an error, because files that are not read would be policies that do not apply.
 fn few_enough(files: usize) -> Result<(), CommandFailure> {
     if files <= FILES_MAX {
         return Ok(());
@@ -139,15 +139,15 @@ fn unreadable_folder(folder: &Path, error: &std::io::Error) -> CommandFailure {
     CommandFailure::bad_input(format!("cannot read the policies' folder `{}`: {error}", folder.display()))
 }
 
-/// Whether a name is what a pattern means.
+/// Whether a name matches a pattern.
 fn fits(pattern: &str, name: &str) -> bool {
     let Some((before, after)) = pattern.split_once('*') else { return pattern == name };
     let Some(rest) = name.strip_prefix(before) else { return false };
-    // The rest of the pattern may begin anywhere in the rest of the name.
+    // The rest of the pattern may match at any position in the rest of the name.
     rest.char_indices().map(|(at, _)| at).chain([rest.len()]).any(|at| fits(after, rest.get(at..).unwrap_or_default()))
 }
 
-/// The files of policies in a folder and the folders in it, in a fixed order.
+/// The policy files in a folder and its subfolders, in a fixed order.
 fn in_folder(folder: &Path) -> Result<Vec<PathBuf>, CommandFailure> {
     let mut found = BTreeSet::new();
     let mut folders = vec![(folder.to_owned(), 0)];

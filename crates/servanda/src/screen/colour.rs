@@ -1,5 +1,5 @@
-//! Marks our own codes of colour: until they are written they carry random numbers that were drawn when the process began. A text from
-//! outside cannot contain these numbers, so none of its codes reaches a terminal.
+//! Marks our own colour codes: until they are written they carry random numbers that are drawn when the process starts. A foreign text
+//! cannot contain these numbers, so none of its codes reaches a terminal.
 
 use std::{fmt::Write as _, sync::LazyLock};
 

@@ -4,18 +4,18 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use crate::{failure::CommandFailure, screen::Screen};
 
-/// What a person is asked.
+/// A question to a person.
 #[derive(Debug, Clone)]
 pub(crate) struct ConsentQuestion {
     /// `settle 3 effects as done?`
     pub asked: String,
-    /// The message without a yes: `nothing was settled`.
+    /// The message if the answer is not yes: `nothing was settled`.
     pub nothing: &'static str,
     /// What a person without a terminal can do instead.
     pub hint: &'static str,
 }
 
-/// Asks, unless `yes` says so already. It asks on another thread, so that a signal that stops the command is handled meanwhile.
+/// Asks, unless `yes` is set. It asks on another thread, so that a signal that stops the command is handled meanwhile.
 pub(crate) async fn agree(question: ConsentQuestion, yes: bool, screen: Screen) -> Result<(), CommandFailure> {
     let asking = tokio::task::spawn_blocking(move || agree_here(&question, yes, screen));
     asking.await.map_err(|error| CommandFailure::failed(error.to_string()))?
@@ -26,15 +26,14 @@ pub(crate) fn is_asked(yes: bool, screen: Screen) -> bool {
     !yes && !screen.json && io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks on this thread, for a command that has nothing else to handle meanwhile.
+/// Asks on this thread, for a command with nothing else to handle meanwhile.
 pub(crate) fn agree_here(question: &ConsentQuestion, yes: bool, screen: Screen) -> Result<(), CommandFailure> {
     if yes {
         return Ok(());
     }
     if !is_asked(yes, screen) {
-        return Err(
-            CommandFailure::bad_input(format!("{}: there is nobody to ask", question.nothing)).hint(question.hint)
-        );
+        return Err(CommandFailure::bad_input(format!("{}: there is no terminal to ask on", question.nothing))
+            .hint(question.hint));
     }
     // A failed write is ignored: without stderr the person sees no question, and without an answer nothing is done.
     let _ = write!(io::stderr(), "{} [y/N] ", crate::screen::one_line(&question.asked));

@@ -1,5 +1,5 @@
-//! The log on stderr. It quotes agents, servers and files, and people read it on a terminal, now or from a file later, so no control
-//! characters of theirs get into it. An event is one line. The formatter's own colours stay.
+//! The log on stderr. It quotes agents, servers and files, and people read it on a terminal, now or later from a file, so foreign control
+//! characters are spelled out. An event is one line. The formatter's own colours stay.
 
 use std::{fmt, io::IsTerminal as _};
 
@@ -35,8 +35,8 @@ impl<'writer> FormatFields<'writer> for EscapedFields {
     }
 }
 
-/// Writes events as the formatter does, broken between words on a terminal. A line about a call is a whole sentence with its own time, and is written by itself, on a
-/// terminal on one line.
+/// Writes events as the formatter does, wrapped between words on a terminal. A line about a call is a whole sentence with its own time, so
+/// it is written without the formatter, on one line on a terminal.
 #[derive(Debug)]
 struct LogEventFormat(Format);
 
@@ -76,14 +76,14 @@ where
         }
         let mut line = CallLine::default();
         event.record(&mut line);
-        // Characters that do not show are spelled out first, because that takes room.
+        // Invisible characters are spelled out first, because that takes room.
         let (whole, brief) = (spelled_out(&line.whole), spelled_out(&line.brief));
         writeln!(writer, "{}", fitted(whole, &brief, stderr_width()))
     }
 }
 
-/// Starts the log at this level, unless `SERVANDA_LOG` sets another, with one line a call where that is asked for. Panics are reported
-/// with the same care.
+/// Starts the log at this level, unless `SERVANDA_LOG` sets another, with one line per call if that is asked for. Panics are reported with
+/// the same care.
 pub(crate) fn start(level: &str, prints_calls: bool) {
     let filter =
         EnvFilter::try_from_env("SERVANDA_LOG").unwrap_or_else(|_| EnvFilter::new(format!("servanda={level},{level}")));

@@ -1,5 +1,5 @@
-//! Tables that fit the terminal. Text is broken between words only, so that an id, a name or a path can be copied in one piece; where
-//! the columns do not fit beside each other, rows with a long name, or sentences, take several lines. Into a pipe a row is one line.
+//! Tables that fit the terminal. Text is wrapped between words only, so that an id, a name or a path can be copied in one piece. If the
+//! columns do not fit beside each other, rows with a long name, or sentences, take several lines. In a pipe a row is one line.
 
 mod layout;
 
@@ -8,10 +8,10 @@ use std::cmp::Reverse;
 use self::layout::{GAP, INDENT, MARGIN, TableColumn, TableLayout, beside, widen};
 use super::{shown, stdout_width};
 
-/// How wide a column stays whose longest cells have lines of their own.
+/// The minimal width of a column whose longest cells get their own lines.
 const OVERHUNG_MIN: usize = 12;
 
-/// A table with a head; plain enough to be cut and pasted.
+/// A table with a head; plain enough to copy and paste.
 #[derive(Debug)]
 pub(crate) struct TextTable {
     rows: Vec<Vec<TableCell>>,
@@ -19,7 +19,7 @@ pub(crate) struct TextTable {
     prose: Option<usize>,
 }
 
-/// A cell: as it was given, with our colour codes, and as it shows without colour.
+/// A cell: as given, with our colour codes, and as shown without colour.
 #[derive(Debug)]
 struct TableCell {
     given: String,
@@ -48,7 +48,7 @@ impl TextTable {
         self
     }
 
-    /// Says which column has sentences: where they do not fit beside the rest, they stand below their row.
+    /// Sets the column with sentences: if they do not fit beside the rest, they go below their row.
     pub(crate) fn with_prose(mut self, number: usize) -> Self {
         self.prose = Some(number);
         self
@@ -64,7 +64,7 @@ impl TextTable {
         let mut lines: Vec<String> = Vec::new();
         for (position, row) in self.rows.iter().enumerate() {
             lines.extend(layout.row(row));
-            // What stands below its row needs no head.
+            // Text below its row needs no head.
             if let Some(cell) = below.and_then(|number| row.get(number)).filter(|_| position > 0) {
                 let pieces = cell.broken(self.width.saturating_sub(INDENT));
                 lines.extend(pieces.into_iter().filter(|it| !it.is_empty()).map(|it| format!("{:INDENT$}{it}", "")));
@@ -77,9 +77,9 @@ impl TextTable {
         self.rows.iter().filter_map(|row| row.get(number)).map(of).max().unwrap_or(0)
     }
 
-    /// The columns beside each other if they fit, else with the longest names of one column breaking their rows, else on several lines.
+    /// The columns beside each other if they fit; otherwise with long names of one column ending their lines; otherwise on several lines.
     fn layout(&self, numbers: &[usize]) -> TableLayout {
-        // A word that is wider than a whole line has to be broken.
+        // A word wider than a whole line has to be broken.
         let needed =
             |number: usize| self.widest(number, TableCell::longest_word).clamp(1, self.width - INDENT.min(self.width));
         let columns: Vec<TableColumn> =
@@ -94,8 +94,8 @@ impl TextTable {
         })
     }
 
-    /// The columns beside each other with one that is narrower than its longest cells, if that is enough. Whatever follows on such a cell
-    /// goes to the next line.
+    /// The columns beside each other with one that is narrower than its longest cells, if that is enough. What follows such a cell goes to
+    /// the next line.
     fn overhanging(&self, columns: &[TableColumn]) -> Option<TableLayout> {
         let (place, longest) =
             columns.iter().enumerate().max_by_key(|(place, column)| (column.width, Reverse(*place)))?;
@@ -156,7 +156,7 @@ impl TableCell {
         self.plain.split_whitespace().map(width).max().unwrap_or(0)
     }
 
-    /// The cell in lines of that width. A cell that has to be broken loses its colour, which only repeats what its words say.
+    /// The cell in lines of a width. A cell that is wrapped loses its colour, which only repeats what its words say.
     fn broken(&self, room: usize) -> Vec<String> {
         if self.width() <= room {
             return self.given.lines().map(str::to_owned).collect();
@@ -179,7 +179,7 @@ impl TableCell {
     }
 }
 
-/// A word in pieces of that width; almost always one.
+/// A word in pieces of a width; almost always one.
 fn pieces(word: &str, room: usize) -> Vec<String> {
     let mut pieces = vec![String::new()];
     let mut used = 0;
@@ -237,7 +237,7 @@ mod tests {
             table.lines(),
             " TOOL     CLASS      STATE\n a__tool  READ_ONLY  offered\n a__tool_with_a_name_that_is_long\n          READ_ONLY  offered"
         );
-        // What is long may have several words, and is broken between them.
+        // A long cell may have several words, and is wrapped between them.
         table.add_row(["resource `a://place/that/is/long` of a server", "READ_ONLY", "offered"]);
         assert!(table.lines().lines().all(|line| width(line) <= 40), "{}", table.lines());
         let mut table = TextTable::of_width(&["tool", "why", "by"], 30).with_prose(1);
@@ -274,7 +274,7 @@ mod tests {
         let mut table = TextTable::of_width(&["a", "b"], 14);
         table.add_row([painted, "xxxx".to_owned()]);
         assert_eq!(table.lines(), " A        B\n always   xxxx\n refused");
-        // Hidden characters take the room of what is shown for them.
+        // A hidden character takes the room of its spelled-out form.
         let mut table = TextTable::of_width(&["a", "b"], 80);
         table.add_row(["x\u{1b}[0m", "y"]);
         assert_eq!(shown(&table.lines(), true), " A             B\n x<U+001B>[0m  y");

@@ -1,5 +1,5 @@
-//! Usage errors and the help. They repeat the words of the command line, which a person may have copied from a foreign text, and a
-//! variable of the environment.
+//! Usage errors and the help. They repeat words of the command line, which a person may have copied from a foreign text, and an environment
+//! variable.
 
 use std::{
     ffi::OsString,
@@ -17,7 +17,7 @@ pub(crate) fn tell_usage(usage: &clap::Error) -> ExitCode {
     if given.into_iter().all(is_plain) {
         let _ = usage.print();
     } else {
-        // Without colour: the parser writes its codes and the words that were typed as one text.
+        // Without colour, because the parser mixes its codes with the typed words in one text.
         let text = shown(&usage.render().to_string(), false);
         let _ = if usage.use_stderr() { write!(io::stderr(), "{text}") } else { write!(io::stdout(), "{text}") };
     }

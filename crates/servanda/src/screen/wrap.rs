@@ -1,21 +1,21 @@
-//! Long sentences on a terminal: broken between words, so that the terminal breaks none in the middle. A command between backquotes stays in
-//! one piece where it fits on a line, because people copy it. Into a pipe nothing is broken.
+//! Wraps long sentences on a terminal between words, so that the terminal does not break them in the middle of a word. A command in
+//! backquotes stays in one piece if it fits on a line, because people copy it. In a pipe nothing is wrapped.
 
 use std::io::{self, IsTerminal as _};
 
-/// Columns that text needs at least; a terminal that is narrower breaks lines by itself.
+/// The minimal width for wrapping; a narrower terminal breaks lines by itself.
 const WIDTH_MIN: usize = 30;
-/// Blanks before the later lines of a sentence, beside its own.
+/// Additional indentation of the later lines of a sentence.
 const INDENT: usize = 2;
-/// How far to the right the later lines of an entry may begin: below its text, not below its name.
+/// The deepest indentation of the later lines of an entry: below its text, not below its name.
 const HANGING_MAX: usize = 32;
 
-/// The width of the terminal that data goes to; none where it is no terminal.
+/// The width of the terminal on stdout; none if stdout is not a terminal.
 pub(crate) fn stdout_width() -> Option<usize> {
     io::stdout().is_terminal().then(|| usize::from(console::Term::stdout().size().1))
 }
 
-/// The width of the terminal that everything else goes to; none where it is no terminal.
+/// The width of the terminal on stderr; none if stderr is not a terminal.
 pub(crate) fn stderr_width() -> Option<usize> {
     io::stderr().is_terminal().then(|| usize::from(console::Term::stderr().size().1))
 }
@@ -26,7 +26,7 @@ pub(crate) fn wrapped(text: &str, width: Option<usize>) -> String {
     text.split('\n').map(|line| broken(line, room)).collect::<Vec<_>>().join("\n")
 }
 
-/// One line for a terminal of that width: the whole, or a brief one, which is cut at its end. A time there goes as a whole.
+/// One line for a terminal of that width: the whole line, or the brief one, cut at its end. If it is cut, a time at its end is dropped.
 pub(crate) fn fitted(whole: String, brief: &str, room: Option<usize>) -> String {
     let Some(room) = room.filter(|room| width(&whole) > *room) else { return whole };
     let without_time = brief.strip_suffix(" ms").and_then(|line| line.rsplit_once(' ')).map(|(line, _)| line);
@@ -71,7 +71,8 @@ fn broken(line: &str, room: usize) -> String {
     lines.join("\n")
 }
 
-/// Where the later lines begin: below the text of an entry (`  why       because`) or of a label (`hint: do this`), else a little indented.
+/// Where the later lines begin: below the text of an entry (`  why       because`) or of a label (`hint: do this`), otherwise slightly
+/// indented.
 fn hanging(line: &str, own: usize) -> usize {
     let plain = console::strip_ansi_codes(line);
     let text = plain.get(own..).unwrap_or_default();
@@ -81,7 +82,7 @@ fn hanging(line: &str, own: usize) -> usize {
     entry.or(label).filter(|at| *at <= HANGING_MAX).unwrap_or(own + INDENT)
 }
 
-/// Words and commands with the blanks before each. A command that does not fit on a line is words again.
+/// Words and commands with the blanks before each. A command that does not fit on a line is split into words.
 fn pieces(text: &str, room: usize) -> Vec<(usize, &str)> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -99,7 +100,7 @@ fn pieces(text: &str, room: usize) -> Vec<(usize, &str)> {
     pieces
 }
 
-/// The end of the command that begins in the first word of a text, with what is written directly behind it.
+/// The end of the command that begins in the first word of a text, with the characters directly after it.
 fn command_end(text: &str, word: usize) -> Option<usize> {
     let opened = text.get(..word)?.matches('`').count() % 2 == 1;
     if !opened {

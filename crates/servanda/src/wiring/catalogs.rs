@@ -1,5 +1,4 @@
-//! The catalog of a configuration: its contracts under the names that agents call them by, with what was agreed to about their
-//! tools and which of them are held back.
+//! The catalog of a configuration: its contracts by exposed names, with their pins and which of them are held back.
 
 use std::sync::Arc;
 
@@ -14,12 +13,12 @@ use servanda_gates::CompiledContract;
 
 use crate::{config::LoadedConfig, contracts::lock, failure::CommandFailure};
 
-/// The catalog of a configuration: its contracts, and what was agreed to about their tools.
+/// The catalog of a configuration: its contracts and pins.
 pub(crate) fn catalog(loaded: &LoadedConfig, contracts: Vec<CompiledContract>) -> Result<Catalog, CommandFailure> {
     catalog_by(loaded, contracts, lock::pins(loaded)?)
 }
 
-/// The same with pins that were read already.
+/// The same with pins that were already read.
 pub(super) fn catalog_by(
     loaded: &LoadedConfig,
     contracts: Vec<CompiledContract>,
@@ -28,12 +27,12 @@ pub(super) fn catalog_by(
     Catalog::pinned(contracts, loaded.config.name_policy(), pins).map_err(|error| bad_names(&error))
 }
 
-/// Contracts that cannot be served together.
+/// The error for contracts that cannot be served together.
 pub(super) fn bad_names(error: &CatalogError) -> CommandFailure {
     CommandFailure::bad_input(error.to_string()).hint("rename one of the two, or remove its contract")
 }
 
-/// Applies to a catalog what a gateway of this configuration would know: which tools are held back.
+/// Marks the quarantined tools in a catalog, as a gateway of this configuration would.
 pub(crate) async fn hold_quarantined(loaded: &LoadedConfig, catalog: &Catalog) -> Result<(), CommandFailure> {
     let place = loaded.ledger_place()?;
     if place.is_missing() {
@@ -48,7 +47,7 @@ pub(crate) async fn hold_quarantined(loaded: &LoadedConfig, catalog: &Catalog) -
     Ok(())
 }
 
-/// The same catalog with the names that its tools had when the gateway last ran: agents outlive restarts.
+/// The same catalog with the names that its tools had when the gateway last ran, because agents outlive restarts.
 pub(super) async fn named_as_before(
     catalog: Arc<Catalog>,
     notebook: &dyn Notebook,

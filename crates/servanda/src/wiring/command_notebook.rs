@@ -1,5 +1,5 @@
-//! The notebook of commands that leave nothing behind: what they learn is forgotten with them. Logins are the exception: a
-//! token that was renewed and not kept would end the login, so those notes are the gateway's own.
+//! The notebook of commands: what they learn is forgotten when they end. Logins are the exception: a renewed token that is not stored would
+//! end the login, so notes about logins go to the gateway's ledger.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio::sync::OnceCell;
 
 use crate::config::ledger_place::LedgerPlace;
 
-/// Opens the ledger when something about a login is asked for, and not before.
+/// Opens the ledger only when a note about a login is needed.
 #[derive(Debug)]
 pub(crate) struct CommandNotebook {
     fleeting: InMemoryNotebook,
@@ -48,7 +48,7 @@ impl Notebook for CommandNotebook {
     fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>> {
         let key = key.to_owned();
         Box::pin(async move {
-            // Whoever only looks makes no ledger.
+            // Reading does not create a ledger.
             if is_about_logins(kind) && self.ledger.get().is_none() && self.place.is_missing() {
                 return Ok(None);
             }

@@ -1,5 +1,5 @@
-//! Takes a gateway apart in an order that loses nothing, and within its time whatever hangs: a store that is away, a server that does
-//! not want to end. What is not settled by then is said, and stays on record as a crash would leave it.
+//! Closes a gateway in an order that loses nothing, and within its time even if something hangs: an unreachable store, a server that does
+//! not stop. Calls that are not settled by then are reported, and stay recorded as a crash would leave them.
 
 use std::time::Duration;
 
@@ -11,29 +11,29 @@ use tokio::{
 use super::AssembledGateway;
 use crate::stopping::{ShutdownDeadlines, Stop};
 
-/// How long the end may take where nobody wants to wait.
+/// How long closing may take if the user does not want to wait.
 const HURRY_MS_MAX: u64 = 2_000;
-/// Effects that are named in the log.
+/// How many effects the log names.
 const NAMED_MAX: usize = 20;
 
 /// What a gateway left undone when it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(crate) struct UnfinishedWork {
-    /// Calls that were cut off because nobody wanted to wait.
+    /// Calls that were cut off because the user did not want to wait.
     pub cut_off: usize,
-    /// Calls whose end is not on record.
+    /// Calls whose end is not recorded.
     pub unsettled: usize,
 }
 
 impl AssembledGateway {
-    /// Lets calls in flight end, then the upstreams, then the ledger, so that the last record is kept. Where that is to
-    /// happen at once, calls are cut off.
+    /// Lets running calls end, then the upstreams, then the ledger, so that the last record is kept. If the user does not want to wait,
+    /// calls are cut off.
     pub(crate) async fn close(&self, stop: &Stop) -> UnfinishedWork {
         self.close_by(stop.deadlines(), stop).await
     }
 
-    /// The same without patience for calls in flight.
+    /// The same, but cuts off running calls.
     pub(crate) async fn close_now(&self, stop: &Stop) -> UnfinishedWork {
         self.close_by(ShutdownDeadlines { calls_by: Instant::now(), ..stop.deadlines() }, stop).await
     }
@@ -53,7 +53,7 @@ impl AssembledGateway {
             cut_off = cut_off.max(self.engine.calls_in_flight());
             self.hurry_servers();
             let by = plan.all_by.min(Instant::now() + Duration::from_millis(HURRY_MS_MAX));
-            // What is not over by then stays on record as a crash would leave it.
+            // Calls that are not over by then stay recorded as a crash would leave them.
             let _ = timeout_at(by, ending).await;
         }
         UnfinishedWork { cut_off, unsettled: self.tell_unsettled() }
@@ -62,13 +62,13 @@ impl AssembledGateway {
     async fn end(&self, plan: ShutdownDeadlines) {
         self.stop.cancel();
         self.followers.close();
-        // They may be waiting for a store that is away.
+        // These tasks may be waiting for an unreachable store.
         if timeout_at(halfway_to(plan.servers_by), self.followers.wait()).await.is_err() {
-            tracing::warn!(tasks = self.followers.len(), "work beside calls did not end in time and is left");
+            tracing::warn!(tasks = self.followers.len(), "background work did not end in time and is abandoned");
         }
         self.epoch().lock.keep_first_sights();
         self.end_servers(plan.servers_by).await;
-        // Calls that were cut off by that have just learned of it, and still have to tell the ledger.
+        // Calls that this cut off have just learned of it, and still have to write to the ledger.
         self.engine.drain(plan.records_by.saturating_duration_since(Instant::now())).await;
         if timeout_at(plan.records_by, self.engine.return_budget_units()).await.is_err() {
             tracing::warn!("leased budgets were not given back in time; their leases end by themselves");
@@ -82,7 +82,7 @@ impl AssembledGateway {
         }
     }
 
-    /// Ends the upstreams; those that do not want to are killed in time, and their supervisors see to it if this process is gone.
+    /// Stops the upstreams' servers. Those that do not stop are killed in time; their supervisors do that if this process is gone.
     async fn end_servers(&self, by: Instant) {
         let mut ending = JoinSet::new();
         for upstream in self.engine.upstreams().into_values() {
@@ -101,14 +101,14 @@ impl AssembledGateway {
         }
     }
 
-    /// Says which calls this process leaves without an end on record; returns how many.
+    /// Reports the calls that this process leaves without a recorded end; returns how many.
     fn tell_unsettled(&self) -> usize {
         let tasks = self.engine.calls_in_flight();
         let mut effects = self.engine.effects_in_flight();
         if tasks == 0 {
             return 0;
         }
-        // A call that changes nothing has no effect, and one that is still being settled is more than one task.
+        // A call that changes nothing has no effect, and a call that is being settled has more than one task.
         let count = if effects.is_empty() { tasks } else { effects.len() };
         effects.truncate(NAMED_MAX);
         tracing::error!(
@@ -121,7 +121,7 @@ impl AssembledGateway {
     }
 }
 
-/// The middle of the time until then.
+/// Half of the time until then.
 fn halfway_to(then: Instant) -> Instant {
     let now = Instant::now();
     now + then.saturating_duration_since(now) / 2

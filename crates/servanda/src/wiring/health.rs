@@ -1,5 +1,5 @@
-//! What `/livez`, `/healthz` and `/readyz` say of this gateway, from what its ledger met last and from whether its upstreams answered.
-//! Nothing is asked.
+//! What `/livez`, `/healthz` and `/readyz` report, from the ledger's last results and from whether upstreams answered. A health check sends
+//! no request itself.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use servanda_engine::{Engine, UpstreamReachability};
 use servanda_ledger::{Ledger, WriteHealth};
 use tokio_util::sync::CancellationToken;
 
-/// How long ago the last beat may have begun. A store that hangs holds a beat up for two minutes at most, and a restart would not
-/// cure that; a loop that has begun none for longer stands still.
+/// How long ago the last heartbeat may have begun. A store that hangs delays a heartbeat by two minutes at most, and a restart would not
+/// help; a loop that has begun none for longer is stuck.
 const BEAT_BEGAN_MS_MAX: u64 = 300_000;
 
-/// What is under way is settled, and keys that were used are answered.
+/// Running calls are still settled, and used keys are still answered.
 const OUT_OF_ROOM: HealthProblem = HealthProblem {
     code: "out_of_room",
-    message: "the ledger is running out of room, so that new calls that change something are refused until there is room; \
+    message: "the ledger is running out of room, so new calls that change something are refused until there is room; \
            `servanda ledger status` says how much it uses",
 };
 
@@ -33,9 +33,9 @@ pub(crate) struct LedgerHealth {
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) engine: Arc<Engine>,
     pub(crate) authenticator: Arc<CredentialAuthenticator>,
-    /// Cancelled when every upstream has answered once, or was waited for long enough.
+    /// Cancelled when every upstream has answered once, or the wait for them is over.
     pub(crate) asked: CancellationToken,
-    /// Which configuration it has.
+    /// A digest that identifies its configuration.
     pub(crate) configuration: Option<String>,
 }
 
@@ -61,7 +61,7 @@ impl Health for LedgerHealth {
         let silent: Vec<&String> =
             known.iter().filter(|(_, answering)| **answering != UpstreamReachability::Yes).map(|(id, _)| id).collect();
         let not_answering = silent.len();
-        // Anybody may ask. Where callers have to be known, ids are only in the log.
+        // Any client may ask. If callers need credentials, ids are only in the log.
         let named = self.authenticator.is_local() && not_answering > 0;
         let not_answering_ids = named.then(|| silent.into_iter().cloned().collect());
         Some(UpstreamsReport { answering: known.len() - not_answering, not_answering, not_answering_ids })
@@ -77,26 +77,26 @@ impl Health for LedgerHealth {
 }
 
 fn alive(standing: WriteHealth) -> Result<(), HealthProblem> {
-    // One that has not begun yet is starting.
+    // Before the first heartbeat, the gateway is starting.
     match standing.beat_began_ms_ago {
         Some(ago_ms) if ago_ms > BEAT_BEGAN_MS_MAX => Err(HealthProblem {
             code: "loop_stands_still",
-            message: "the loop that tells other gateways that this one is alive stands still; restart it",
+            message: "the loop that tells other gateways that this one is alive is stuck; restart the gateway",
         }),
         _ => Ok(()),
     }
 }
 
-/// A store that took a write lately, and none since that it did not take, takes the next one. "Lately" is as long as other gateways
-/// wait before they take this one for gone.
+/// A store that recently accepted a write, and has rejected none since, is expected to accept the next. "Recently" is the time after which
+/// other gateways consider this one dead.
 fn ready(standing: WriteHealth) -> Result<(), HealthProblem> {
     let (code, told) = match standing {
         WriteHealth { refused_ms_ago: Some(_), .. } => (
             "store_refuses_writes",
-            "the ledger did not take the last write, so that calls that change something are refused; \
+            "the ledger rejected the last write, so calls that change something are refused; \
              the log has the reason, and `servanda doctor` looks at the ledger",
         ),
-        WriteHealth { accepted_ms_ago: None, .. } => ("starting", "the ledger has not taken a write yet"),
+        WriteHealth { accepted_ms_ago: None, .. } => ("starting", "the ledger has not accepted a write yet"),
         WriteHealth { accepted_ms_ago: Some(ago_ms), .. } if ago_ms > owner_silence_ms_max() => (
             "store_silent",
             "the ledger has not answered to a write for too long; `servanda doctor` looks at the ledger",

@@ -1,5 +1,5 @@
-//! Everything that a gateway reads before it starts or connects anything. `serve` builds on what is read here and `check` only
-//! reads it, so that `check` finds what `serve` would refuse. `doctor` finds out what only a connection can tell.
+//! Everything that a gateway reads before it starts or connects anything. `serve` builds on it and `check` only reads it, so that `check`
+//! finds what `serve` would refuse. `doctor` finds what only a connection can tell.
 
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 
@@ -17,24 +17,24 @@ use crate::{
     policies,
 };
 
-/// A configuration of which every part was read and can be used.
+/// A configuration of which every part was read and is valid.
 #[derive(Debug)]
 pub(crate) struct Preflight {
-    /// The contracts under the names that agents call them by, with what was agreed to about them.
+    /// The contracts by exposed names, with their pins.
     pub catalog: Arc<Catalog>,
-    /// Who is told how long work ended.
+    /// The receivers that are notified when long work ends.
     pub callbacks: Arc<Callbacks>,
-    /// The policies in force and in shadow.
+    /// The policies in force, and the shadow policies.
     pub authorities: Arc<Authorities>,
     /// Where the ledger is, with its variables filled in.
     pub ledger: LedgerPlace,
-    /// What is started or asked, with variables filled in.
+    /// The servers to start and addresses to ask, with variables filled in.
     pub upstreams: BTreeMap<String, UpstreamSpec>,
 }
 
 impl Preflight {
-    /// Reads what belongs to a configuration. `contracts` are its contracts, all admitted, and `pins` its pins; `door` is the address at which callers
-    /// come in over HTTP, if they do.
+    /// Reads what belongs to a configuration. `contracts` are its admitted contracts, and `pins` its pins; `door` is the address for
+    /// callers over HTTP, if there is one.
     pub(crate) fn read(
         loaded: &LoadedConfig,
         contracts: Vec<CompiledContract>,
@@ -52,7 +52,7 @@ impl Preflight {
         let mut upstreams = BTreeMap::new();
         for (id, config) in &loaded.config.upstreams {
             let spec = loaded.upstream(id, config)?;
-            // Made to see that it can be made; a gateway makes it again with its own notebook.
+            // Built only to check that it can be; a gateway builds it again with its own notebook.
             credentials::sources(loaded, config, &spec, &notebook)?;
             upstreams.insert(id.clone(), spec);
         }
@@ -62,8 +62,8 @@ impl Preflight {
         Ok(Self { catalog, callbacks, authorities, ledger, upstreams })
     }
 
-    /// Reads what a ledger in a file says, without changing it: whether a gateway would take it, and whether the names that tools
-    /// had fit the contracts. A database is not asked, because asking is connecting.
+    /// Reads a ledger in a file without changing it: whether a gateway would accept it, and whether the names that tools had fit the
+    /// contracts. A database is not read, because that would need a connection.
     pub(crate) async fn read_ledger(&self, loaded: &LoadedConfig) -> Result<(), CommandFailure> {
         if self.ledger.file().is_none() {
             return Ok(());

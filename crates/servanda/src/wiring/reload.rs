@@ -1,6 +1,6 @@
-//! Notices that the configuration or a contract changed, and has the gateway work by it without ending. Looked at once a
-//! second: no system interface tells of changes on every file system, and a second is soon enough for a person who has just
-//! saved a file. A configuration with a mistake in it changes nothing but the log.
+//! Notices that the configuration or a contract changed, and applies the change to the running gateway. The files are checked once a
+//! second: no system interface reports changes on every file system, and a second is soon enough for a person who has just saved a file. An
+//! invalid configuration changes nothing and is logged.
 
 use std::{
     collections::BTreeMap,
@@ -23,29 +23,29 @@ use crate::{
     wiring::AssembledGateway,
 };
 
-/// How often the files are looked at.
+/// How often the files are checked.
 const LOOK_INTERVAL_MS: u64 = 1_000;
 
-/// How deep folders are looked into.
+/// How deep subfolders are searched.
 const DEPTH_MAX: usize = 16;
-/// Files that are looked at.
+/// The most files that are watched.
 const ENTRIES_MAX: usize = 20_000;
 
-/// Names that a line of the log has.
+/// How many names a log line has.
 const NAMES_SHOWN_MAX: usize = 5;
 
-/// What can be seen of the files without reading them.
+/// The state of the files, without their contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FilesSnapshot(Vec<(PathBuf, Option<SystemTime>, u64)>);
 
-/// Whether files that changed have been at rest since: an editor or a checkout may still be writing.
+/// Tells whether changed files are at rest, because an editor or a checkout may still be writing.
 #[derive(Debug)]
 struct FileChangeDetector {
     applied: FilesSnapshot,
     seen: FilesSnapshot,
 }
 
-/// A configuration and what its files looked like when it was read: what is saved from then on counts as a change.
+/// A configuration and the state of its files when it was read: a file that is saved from then on counts as changed.
 #[derive(Debug)]
 pub(crate) struct WatchedConfig {
     /// The configuration.
@@ -54,7 +54,7 @@ pub(crate) struct WatchedConfig {
 }
 
 impl WatchedConfig {
-    /// Reads the configuration. Whatever else belongs to it has to be read after this.
+    /// Reads the configuration. Everything else that belongs to it must be read after this.
     pub(crate) fn read(config: &Path) -> Result<Self, CommandFailure> {
         let mut loaded = LoadedConfig::read(config)?;
         loaded.had_policies = policies::has_folder(&loaded);
@@ -64,8 +64,7 @@ impl WatchedConfig {
 }
 
 impl FilesSnapshot {
-    /// Of the configuration, every file in the contracts' folder, the policies, and the lock file, from which contracts take
-    /// their schemas.
+    /// The configuration, every file in the contracts' folder, the policies, and the lock file, from which contracts take their schemas.
     fn take(loaded: &LoadedConfig) -> Self {
         let mut files = vec![loaded.file.clone(), loaded.lock_file()];
         files.extend(entries(&loaded.contracts_folder()));
@@ -85,7 +84,7 @@ impl FileChangeDetector {
         Self { seen: applied.clone(), applied }
     }
 
-    /// Takes the next look. True once something differs from what was applied and is at rest; it counts as applied then.
+    /// Takes the next observation. Returns true once something differs from what was applied and is at rest; it then counts as applied.
     fn observe(&mut self, now: FilesSnapshot) -> bool {
         let at_rest = now == self.seen;
         self.seen = now;
@@ -97,7 +96,7 @@ impl FileChangeDetector {
     }
 }
 
-/// Has a running gateway keep up with its files, for as long as this is polled.
+/// Applies file changes to a running gateway, for as long as this is polled.
 pub(crate) async fn keep_up(gateway: &AssembledGateway, files: WatchedConfig, screen: Screen) -> Infallible {
     let WatchedConfig { mut loaded, mut detector } = files;
     loop {
@@ -125,12 +124,12 @@ pub(crate) async fn keep_up(gateway: &AssembledGateway, files: WatchedConfig, sc
                     screen.say(warning);
                 }
                 warn_of_fixed(&loaded, &now.loaded);
-                // Contracts may be somewhere else now.
+                // The contracts' folder may have changed.
                 WatchedConfig { loaded, detector } = now;
             }
             Err(failure) => {
                 tracing::error!(
-                    "the changed configuration is not used, the one before holds: {}",
+                    "the changed configuration is not used, the earlier one stays in force: {}",
                     failure.to_string().replace("\n  ", " ")
                 );
             }
@@ -138,7 +137,7 @@ pub(crate) async fn keep_up(gateway: &AssembledGateway, files: WatchedConfig, sc
     }
 }
 
-/// What another configuration changed, for whoever saved a file and wants to know whether it was taken.
+/// What another configuration changed, for the person who saved a file and wants to know whether it was applied.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct ConfigChanges(Vec<String>);
 
@@ -156,7 +155,7 @@ impl ConfigChanges {
         changes
     }
 
-    /// What decides now and did not, and what is tried out.
+    /// Policies that are now in force and were not, and policies that are now in shadow.
     fn add_policies(&mut self, before: &Authorities, now: &Authorities) {
         let of = |policies: &Policies| -> BTreeMap<String, String> {
             policies.texts().map(|(id, text)| (id.to_owned(), text.to_owned())).collect()
@@ -198,7 +197,7 @@ impl fmt::Display for ConfigChanges {
     }
 }
 
-/// What is not looked at again.
+/// Warns about settings that a reload does not apply.
 fn warn_of_fixed(before: &LoadedConfig, now: &LoadedConfig) {
     let (before, now) = (&before.config, &now.config);
     let fixed = [
@@ -211,7 +210,7 @@ fn warn_of_fixed(before: &LoadedConfig, now: &LoadedConfig) {
     }
 }
 
-/// Everything in a folder and the folders in it, in which contracts are.
+/// Everything in a folder with contracts, and in its subfolders.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![(folder.to_owned(), 0)];
@@ -220,7 +219,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
             if found.len() >= ENTRIES_MAX {
                 return found;
             }
-            // Links may lead in a circle, which ends at that depth.
+            // Links may form a circle, which ends at that depth.
             if depth < DEPTH_MAX && entry.path().is_dir() {
                 folders.push((entry.path(), depth + 1));
             }

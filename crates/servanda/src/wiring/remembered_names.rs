@@ -1,4 +1,4 @@
-//! The names that a gateway remembers, for commands that run without a gateway: they show and take the names that agents see.
+//! The exposed names that a gateway remembers, for commands that run without a gateway: they show and accept the names that agents see.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use servanda_gates::CompiledContract;
 use super::catalogs;
 use crate::{config::LoadedConfig, failure::CommandFailure};
 
-/// A command that shows names does not wait longer for a database that is away.
+/// A command that shows names waits no longer than this for an unreachable database.
 const READING_MS_MAX: u64 = 2_000;
 
-/// The catalog of a configuration, by the names that its gateway gives.
+/// The catalog of a configuration, with the names that its gateway gives.
 pub(crate) async fn catalog(
     loaded: &LoadedConfig,
     contracts: Vec<CompiledContract>,
@@ -20,7 +20,7 @@ pub(crate) async fn catalog(
     with_remembered_names(loaded, catalogs::catalog(loaded, contracts)?).await
 }
 
-/// The same catalog by those names. Where they cannot be read, tools are named as if they never had other names.
+/// The same catalog with those names. If they cannot be read, tools are named as if they had never had other names.
 pub(crate) async fn with_remembered_names(loaded: &LoadedConfig, catalog: Catalog) -> Result<Catalog, CommandFailure> {
     let reading = tokio::time::timeout(Duration::from_millis(READING_MS_MAX), recall(loaded)).await;
     let recalled = reading.unwrap_or_else(|_| Err("there was no answer in time".to_owned()));
@@ -34,7 +34,7 @@ pub(crate) async fn with_remembered_names(loaded: &LoadedConfig, catalog: Catalo
     }
 }
 
-/// Fails where the names that tools had cannot be kept beside those of the contracts.
+/// Fails if the names that tools had conflict with those of the contracts.
 pub(crate) async fn require_names(loaded: &LoadedConfig, catalog: &Catalog) -> Result<(), CommandFailure> {
     let recalled =
         recall(loaded).await.map_err(|why| CommandFailure::failed(format!("the ledger cannot be read: {why}")))?;

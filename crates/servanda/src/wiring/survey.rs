@@ -1,4 +1,4 @@
-//! Asks every upstream of a configuration at once what it offers, and ends those that were started for it.
+//! Asks every upstream of a configuration at once for its tools, and stops the servers that were started for it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,13 +17,13 @@ use crate::{
     screen::{Screen, count},
 };
 
-/// After which time it is told that an upstream is waited for.
+/// After this time, the user is told which upstream is awaited.
 const SLOW_MS: u64 = 3_000;
 
 /// What every upstream said, by id, in order.
 pub(crate) type UpstreamSurvey = Vec<(String, Result<Inventory, UpstreamError>)>;
 
-/// Asks every upstream, or those named.
+/// Asks every upstream, or the named ones.
 pub(crate) async fn ask(
     loaded: &LoadedConfig,
     only: Option<&BTreeSet<String>>,
@@ -34,7 +34,7 @@ pub(crate) async fn ask(
     Ok(ask_upstreams(upstreams, screen).await)
 }
 
-/// Asks these.
+/// Asks these upstreams.
 pub(crate) async fn ask_upstreams(upstreams: BTreeMap<String, Upstream>, screen: Screen) -> UpstreamSurvey {
     let waiting = screen.wait(format!("asking {}", count(upstreams.len(), "upstream")));
     let mut asking = tokio::task::JoinSet::new();
@@ -52,13 +52,13 @@ pub(crate) async fn ask_upstreams(upstreams: BTreeMap<String, Upstream>, screen:
     survey
 }
 
-/// An upstream's tools, and what it lists beside them.
+/// An upstream's tools, and its other lists.
 async fn everything(upstream: &Upstream) -> Result<Inventory, UpstreamError> {
     let inventory = discover(upstream).await?;
     Ok(Inventory { listed: list_items(upstream).await, ..inventory })
 }
 
-/// Waits for an upstream; whoever waits with us is told for whom if it takes long.
+/// Waits for an upstream; if that takes long, the user is told which one.
 pub(crate) async fn told_if_slow<T>(
     upstream: &Upstream,
     asking: impl Future<Output = T>,

@@ -1,4 +1,4 @@
-//! Keeps the ledger from growing for ever: removes what is over, beside the calls.
+//! Keeps the ledger from growing for ever: removes finished calls, beside the running ones.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -11,14 +11,14 @@ use servanda_ledger::{Ledger, PruneReport, Retention};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long nothing is looked for once nothing was left to do: a part of the shortest retention, within these bounds.
+/// How long to wait after nothing was left to remove: a part of the shortest retention, within these bounds.
 const IDLE_MS: (u64, u64) = (1_000, 60_000);
 const IDLE_PART: u64 = 4;
-/// How long callers have the ledger to themselves between two rounds, at the least, and as a multiple of what a round took.
+/// How long callers have the ledger to themselves between two rounds: the minimum, and a multiple of what a round took.
 const PAUSE_MS_MIN: u64 = 50;
 const PAUSE_ROUNDS: u32 = 4;
 
-/// How long things are kept, as the configuration says at the moment.
+/// The current retention, from the configuration.
 #[derive(Debug, Clone)]
 pub(crate) struct CurrentRetention(Arc<Mutex<Retention>>);
 
@@ -27,7 +27,7 @@ impl CurrentRetention {
         Self(Arc::new(Mutex::new(retention)))
     }
 
-    /// From now on they are kept so long.
+    /// Sets another retention.
     pub(crate) fn replace(&self, retention: Retention) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = retention;
     }
@@ -37,7 +37,7 @@ impl CurrentRetention {
     }
 }
 
-/// Removes what is over until told to stop.
+/// Removes finished calls until told to stop.
 pub(crate) async fn remove_what_is_over(ledger: Arc<Ledger>, retention: CurrentRetention, stop: CancellationToken) {
     loop {
         let began = Instant::now();
@@ -48,7 +48,7 @@ pub(crate) async fn remove_what_is_over(ledger: Arc<Ledger>, retention: CurrentR
             }
             Ok(_) => idle(retention.now()),
             Err(error) => {
-                tracing::warn!(%error, "what is over could not be removed from the ledger");
+                tracing::warn!(%error, "expired records could not be removed from the ledger");
                 idle(retention.now())
             }
         };

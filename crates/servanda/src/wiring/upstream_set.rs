@@ -1,4 +1,4 @@
-//! The upstreams of a configuration, made and not connected yet, each with what it is shown.
+//! Builds the upstreams of a configuration with their credentials; does not connect them.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,7 +12,7 @@ use crate::{
     failure::CommandFailure,
 };
 
-/// A notebook for commands that leave nothing behind.
+/// A notebook for commands, which forgets everything but logins.
 pub(crate) fn notebook_for_command(loaded: &LoadedConfig) -> Result<Arc<dyn Notebook>, CommandFailure> {
     Ok(Arc::new(CommandNotebook::new(loaded.ledger_place()?)))
 }
@@ -27,7 +27,7 @@ pub(crate) fn upstreams(
     with_credentials(loaded, specs, notebook)
 }
 
-/// Upstreams as they were read, with what each is shown.
+/// Upstreams as they were read, with the credentials of each.
 pub(super) fn with_credentials(
     loaded: &LoadedConfig,
     specs: BTreeMap<String, UpstreamSpec>,

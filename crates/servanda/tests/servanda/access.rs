@@ -1,4 +1,4 @@
-//! A company that asks for credentials, and how credentials are had from the command line.
+//! A company that requires credentials, and how credentials are obtained on the command line.
 
 use serde_json::{Value, json};
 
@@ -11,13 +11,13 @@ use crate::{
     world::World,
 };
 
-/// The scope of what reads.
+/// The scope of tools that read.
 pub(crate) const READ: &str = "company:read";
-/// The scope of what pays, besides that of what reads.
+/// The scope that a payment needs besides that of reading.
 pub(crate) const WRITE: &str = "company:write";
 
 impl Contract {
-    /// Needs these scopes.
+    /// Requires these scopes.
     pub(crate) fn scopes(mut self, scopes: &[&str]) -> Self {
         self.0["security"]["required_scopes"] = json!(scopes);
         self
@@ -30,7 +30,7 @@ pub(crate) fn contracts() -> [Contract; 3] {
 }
 
 impl World {
-    /// The sample company where everybody has to show a credential: a key, or a token of these issuers.
+    /// The sample company, where every caller needs a credential: a key, or a token of these issuers.
     pub(crate) fn guarded(issuers: &[&Issuer]) -> Self {
         Self::company(contracts()).unpinned().guarding(issuers)
     }
@@ -42,7 +42,7 @@ impl World {
         self
     }
 
-    /// A key of that tenant's principal with these scopes, and its id.
+    /// Creates a key with these scopes for a principal; returns the key and its id.
     pub(crate) fn key(&self, tenant: &str, principal: &str, scopes: &[&str], more: &[&str]) -> (String, String) {
         let mut args =
             vec!["keys", "create", "--json", "--tenant", tenant, "--principal", principal, "--label", "test"];
@@ -52,7 +52,7 @@ impl World {
         (made["key"].as_str().unwrap().to_owned(), made["credential"].as_str().unwrap().to_owned())
     }
 
-    /// What `servanda delegate` makes of a credential.
+    /// The output of `servanda delegate` for a credential.
     pub(crate) fn delegated(&self, credential: &str, more: &[&str]) -> Value {
         let mut args = vec!["delegate", "--json"];
         args.extend(more);
@@ -61,17 +61,17 @@ impl World {
 }
 
 impl Gateway {
-    /// What its tokens must be for.
+    /// The audience that its tokens must have.
     pub(crate) fn resource(&self) -> String {
         format!("http://{}/mcp", self.address)
     }
 
-    /// A modern client that shows a credential.
+    /// A modern client with a credential.
     pub(crate) fn bearing(&self, credential: &str) -> Agent {
         Agent::bearing(self.address, credential)
     }
 
-    /// The status and the challenge of a list that somebody asks for with that credential.
+    /// The status and the challenge of a list request with that credential.
     pub(crate) fn knock(&self, credential: &str) -> (u16, String) {
         let agent = self.bearing(credential);
         let answer = agent.begin(1, "tools/list", json!({}));
@@ -79,7 +79,7 @@ impl Gateway {
         (answer.status, challenge)
     }
 
-    /// Exchanges a token; the status and the answer.
+    /// Exchanges a token; returns the status and the answer.
     pub(crate) fn exchange(&self, parameters: &[(&str, &str)]) -> (u16, Value) {
         let fixed = [
             ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),

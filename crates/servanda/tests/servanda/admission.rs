@@ -1,5 +1,5 @@
-//! Who is let in: what starts and what does not, what a client is told that comes without a credential or with too little, and what
-//! the operator sees of keys and of who acted.
+//! Admission: which configurations start, what a client without a credential or with too few rights is told, and what the operator sees of
+//! keys and of who acted.
 
 use serde_json::{Value, json};
 
@@ -20,19 +20,19 @@ fn what_listens_beyond_this_machine_asks_who_comes_or_does_not_start() {
         let ran = ran.ended(2);
         assert!(ran.stderr.contains(words) && ran.stderr.contains("hint:"), "{}", ran.stderr);
     };
-    refused(world.run(&["serve", "--listen", "0.0.0.0:0"]), "nobody would have to say who they are");
+    refused(world.run(&["serve", "--listen", "0.0.0.0:0"]), "callers there would need no credential");
     refused(world.run(&["demo", "--listen", "0.0.0.0:0"]), "not a loopback address");
     world.change_config(|config| config["listen"] = json!("0.0.0.0:0"));
-    refused(world.run(&["serve"]), "nobody would have to say who they are");
-    refused(world.run(&["check"]), "nobody would have to say who they are");
-    assert!(world.run(&["doctor"]).ended(1).stdout.contains("nobody would have to say who they are"));
+    refused(world.run(&["serve"]), "callers there would need no credential");
+    refused(world.run(&["check"]), "callers there would need no credential");
+    assert!(world.run(&["doctor"]).ended(1).stdout.contains("callers there would need no credential"));
     world.change_config(|config| config["auth"] = json!({ "mode": "required" }));
     refused(world.run(&["serve"]), "`auth.resource` does not say");
     world.change_config(|config| {
         config["auth"] = json!({ "mode": "required", "resource": "https://gateway.example/mcp" });
     });
     world.run(&["check"]).ended(0);
-    // Open to all interfaces, and to nobody without a key.
+    // Listens on all interfaces, but requires a key.
     let gateway = world.serve_at("0.0.0.0:0");
     let port = gateway.address.port();
     let here = format!("127.0.0.1:{port}").parse().unwrap();
@@ -42,7 +42,7 @@ fn what_listens_beyond_this_machine_asks_who_comes_or_does_not_start() {
 }
 
 #[test]
-fn loopback_asks_nobody_unless_it_is_told_to() {
+fn loopback_needs_no_credential_unless_configured() {
     let world = World::company([count_effects()]).unpinned();
     let gateway = world.serve();
     gateway.modern().call("company__count_effects", json!({})).success();
@@ -51,7 +51,7 @@ fn loopback_asks_nobody_unless_it_is_told_to() {
 }
 
 #[test]
-fn whoever_comes_without_a_credential_is_told_where_tokens_are() {
+fn a_client_without_a_credential_is_told_where_tokens_are() {
     let issuer = Issuer::start();
     let world = World::guarded(&[&issuer]);
     let gateway = world.serve();
@@ -76,13 +76,13 @@ fn whoever_comes_without_a_credential_is_told_where_tokens_are() {
         assert_eq!(document, expected);
     }
     assert_eq!(Question::page("/.well-known/oauth-protected-resource/other").ask(gateway.address).status, 404);
-    // That a page may read the document does not let it call.
+    // A web page may read the document, but may not call.
     let foreign = agent.question(1, "tools/list", json!({})).with("origin", "https://inspector.example");
     assert_eq!(agent.exchange(&foreign).status, 403);
 }
 
-/// A call that lacks nothing but scopes is a challenge with all of them; one that lacks something else, or that no authorization
-/// server could help, is only refused.
+/// A call that lacks only scopes gets a challenge with all of them. A call that lacks something else, or that no authorization server could
+/// help, is only refused.
 #[test]
 fn a_token_that_lacks_a_scope_is_told_every_scope_at_once() {
     let issuer = Issuer::start();
@@ -113,7 +113,7 @@ fn a_token_that_lacks_a_scope_is_told_every_scope_at_once() {
         "no issuer gives a key more scopes"
     );
     Reply::of(answer.text()).refusal();
-    // More scopes would not be enough: no challenge, or the client would go round in circles.
+    // More scopes would not be enough, so there is no challenge: the client would ask again and again.
     world.change_config(|config| config["auth"]["issuers"][0]["ceiling"] = json!("READ_ONLY"));
     until("the ceiling to hold", || {
         let answer = gateway.bearing(&token).begin(1, "tools/call", pay());
@@ -126,7 +126,7 @@ fn a_token_that_lacks_a_scope_is_told_every_scope_at_once() {
     assert!(gateway.bearing(&wide).call("company__pay_invoice", payment(1)).raw.contains("nothing graver"));
 }
 
-/// Credentials of the former root key stay good until they expire, and the ledger holds no root key in clear.
+/// Credentials of the former root key stay valid until they expire, and the ledger holds no root key in plain text.
 #[test]
 fn root_keys_rotate_and_old_credentials_are_good_until_they_end() {
     let world = World::guarded(&[]);
@@ -180,7 +180,7 @@ fn a_token_is_exchanged_for_an_agents_credential_and_both_are_on_record() {
     assert!(caller["credential"].as_str().unwrap().starts_with("agent:"));
     let explained = world.run(&["explain", &read.call_id()]).ended(0).stdout;
     assert!(
-        explained.contains("acting    worker (by its holder's word)\n            planner (proven)\n"),
+        explained.contains("acting    worker (as its holder claims)\n            planner (proven)\n"),
         "{explained}"
     );
     assert!(explained.contains(&format!("shown     {}", caller["credential"].as_str().unwrap())), "{explained}");
@@ -189,7 +189,7 @@ fn a_token_is_exchanged_for_an_agents_credential_and_both_are_on_record() {
     for secret in [credential, agent_key.as_str(), token.as_str()] {
         assert!(!gateway.said().contains(secret) && !explained.contains(secret) && !json.to_string().contains(secret));
     }
-    // Neither a form of another kind nor anything too long is read.
+    // A request with another content type, or one that is too long, is not read.
     let other = Question {
         headers: vec![("content-type", "application/json".to_owned())],
         ..Question::form("/oauth/token", &[])
@@ -199,7 +199,7 @@ fn a_token_is_exchanged_for_an_agents_credential_and_both_are_on_record() {
     assert_eq!(Question::form("/oauth/token", &[("subject_token", &long)]).ask(gateway.address).status, 413);
 }
 
-/// Whoever only listens is sent away when the credential is: a legacy stream and a modern subscription.
+/// A stream is closed when its credential is revoked: a legacy stream and a modern subscription.
 #[test]
 fn a_stream_ends_when_its_credential_is_revoked() {
     let world = World::guarded(&[]);
@@ -210,7 +210,7 @@ fn a_stream_ends_when_its_credential_is_revoked() {
     let mut modern = gateway.bearing(&key).begin(1, "subscriptions/listen", listen);
     assert!(modern.next_event().unwrap().contains("acknowledged"));
     world.run(&["keys", "revoke", &id]).ended(0);
-    // Both would go on for as long as the gateway does; the reads are bounded.
+    // Both streams would last as long as the gateway; the reads have a timeout.
     while legacy.next_event().is_some() {}
     while modern.next_event().is_some() {}
     assert_eq!(gateway.knock(&key).0, 401);
@@ -225,7 +225,9 @@ fn auth_changes_with_the_configuration_and_not_to_something_open() {
     world.change_config(|config| config["auth"]["keys"] = json!(false));
     until("keys not to be taken any more", || (gateway.knock(&key).0 == 401).then_some(()));
     world.change_config(|config| config["auth"] = json!({ "mode": "local" }));
-    until("nobody to be asked", || (gateway.modern().begin(1, "tools/list", json!({})).status == 200).then_some(()));
+    until("no credential to be required", || {
+        (gateway.modern().begin(1, "tools/list", json!({})).status == 200).then_some(())
+    });
     drop(gateway);
     world.change_config(|config| {
         config["auth"] = json!({ "mode": "required", "resource": "https://gateway.example/mcp" });
@@ -253,7 +255,7 @@ fn bad_auth() {
     for (heading, auth) in [
         ("no mode", json!({})),
         (
-            "issuers that nobody asks",
+            "issuers that are not used",
             json!({ "mode": "local", "issuers": [{ "issuer": "https://a.example", "tenant": "t" }] }),
         ),
         ("not https", issuer(json!({ "issuer": "http://login.example" }))),
@@ -314,7 +316,7 @@ fn keys_from_the_command_line() {
     page.run(&["keys", "create", "--tenant", "acme", "--principal", "ada", "--label", "x", "--expires", "400d"]);
     page.run(&["keys", "create", "--tenant", "acme", "--principal", "ada", "--label", "x", "--budget", "reads=1"]);
     page.compare("keys");
-    // Nothing of the key is in the store that it could be made from.
+    // The store holds nothing from which the key could be made.
     let secret = key.splitn(3, '_').nth(2).unwrap();
     for file in ["ledger.db", "ledger.db-wal"] {
         let bytes = std::fs::read(world.path(".servanda").join(file)).unwrap_or_default();

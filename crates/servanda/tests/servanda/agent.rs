@@ -15,7 +15,7 @@ pub(crate) struct Agent {
     address: SocketAddr,
     /// The legacy session; the modern era has none.
     session: Option<String>,
-    /// What it shows at the door.
+    /// The credential that it sends.
     credential: Option<String>,
 }
 
@@ -31,32 +31,32 @@ impl Agent {
         Self { address, session: None, credential: None }
     }
 
-    /// A modern client that shows a credential.
+    /// A modern client with a credential.
     pub(crate) fn bearing(address: SocketAddr, credential: &str) -> Self {
         Self { credential: Some(credential.to_owned()), ..Self::modern(address) }
     }
 
-    /// The same client with another credential, session and all.
+    /// The same client in the same session with another credential.
     pub(crate) fn showing(&self, credential: &str) -> Self {
         Self { credential: Some(credential.to_owned()), ..self.clone() }
     }
 
-    /// The same client as if it were in another session.
+    /// The same client in another session.
     pub(crate) fn in_session(&self, session: &str) -> Self {
         Self { session: Some(session.to_owned()), ..self.clone() }
     }
 
-    /// Shakes hands.
+    /// A legacy client, after the handshake.
     pub(crate) fn legacy(address: SocketAddr) -> Self {
         Self::able(address, &json!({}))
     }
 
-    /// The same for a client that can do something for servers.
+    /// The same for a client with capabilities.
     pub(crate) fn able(address: SocketAddr, capabilities: &Value) -> Self {
         Self::shaking_hands(address, capabilities, None)
     }
 
-    /// A legacy client that shows a credential.
+    /// A legacy client with a credential.
     pub(crate) fn legacy_bearing(address: SocketAddr, credential: &str) -> Self {
         Self::shaking_hands(address, &json!({}), Some(credential))
     }
@@ -89,7 +89,7 @@ impl Agent {
         self.question(id, method, params).ask(self.address)
     }
 
-    /// Sends what was made into a request before.
+    /// Sends a request that was built before.
     pub(crate) fn exchange(&self, question: &Question) -> Exchange {
         question.ask(self.address)
     }
@@ -100,14 +100,14 @@ impl Agent {
         self.ask("tools/call", json!({ "name": tool, "arguments": arguments.into() }))
     }
 
-    /// Calls a tool as agents do, without asking for more than they are told.
+    /// Calls a tool as agents do, without asking for the full detail.
     #[track_caller]
     pub(crate) fn call_briefly(&self, tool: &str, arguments: impl Into<Value>) -> Reply {
         let meta = json!({ "servanda/detail": "brief" });
         self.ask("tools/call", json!({ "name": tool, "arguments": arguments.into(), "_meta": meta }))
     }
 
-    /// The names of every tool on offer, sorted: their order is their servers'.
+    /// The names of every tool on offer, sorted, because servers choose the order.
     pub(crate) fn tools(&self) -> Vec<String> {
         let listed = self.ask("tools/list", json!({}));
         let tools = listed.message["result"]["tools"].as_array().unwrap();
@@ -116,38 +116,38 @@ impl Agent {
         names
     }
 
-    /// Tells something that has no answer.
+    /// Sends a notification.
     pub(crate) fn notify(&self, method: &'static str, params: &Value) {
         let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
         let told = self.addressed(Question::post(&message), method, None).ask(self.address);
         assert_eq!(told.status, 202);
     }
 
-    /// Answers what a server asked on the way.
+    /// Answers a question that a server asked during a call.
     pub(crate) fn tell(&self, message: &Value) {
         let told = self.addressed(Question::post(message), "", None).ask(self.address);
         assert_eq!(told.status, 202);
     }
 
-    /// Opens the stream on which a legacy session hears of changes.
+    /// Opens the stream on which a legacy session gets notifications.
     pub(crate) fn listen(&self) -> Exchange {
         let stream = self.listening().ask(self.address);
         assert_eq!(stream.status, 200);
         stream
     }
 
-    /// How it asks for that stream.
+    /// The request for that stream.
     pub(crate) fn listening(&self) -> Question {
         self.addressed(Question::get(), "", None)
     }
 
-    /// A request as it would be sent.
+    /// A request, built but not sent.
     pub(crate) fn question(&self, id: impl Into<Value>, method: &'static str, mut params: Value) -> Question {
         if self.session.is_none() {
             params["_meta"] = modern_meta(params["_meta"].take());
         }
         if method == "tools/call" && params["_meta"].get("servanda/detail").is_none() {
-            // Tests look at everything that is known about a call.
+            // Tests check everything that is known about a call.
             params["_meta"]["servanda/detail"] = json!("full");
         }
         let name = params["name"].as_str().map(str::to_owned);
@@ -189,7 +189,7 @@ impl Reply {
         self.result()
     }
 
-    /// What a refused call is told.
+    /// The refusal in the answer of a call.
     #[track_caller]
     pub(crate) fn refusal(&self) -> Value {
         assert_eq!(self.result()["isError"], true, "{}", self.raw);
@@ -197,7 +197,7 @@ impl Reply {
         serde_json::from_str(text).unwrap_or_else(|error| panic!("not a refusal: {error}: {text}"))
     }
 
-    /// What was observed.
+    /// The observation in the answer.
     #[track_caller]
     pub(crate) fn observation(&self) -> &Value {
         let observation = &self.result()["_meta"]["servanda/observation"];
@@ -220,7 +220,7 @@ pub(crate) fn initialize(id: impl Into<Value>) -> Value {
     json!({ "jsonrpc": "2.0", "id": id.into(), "method": "initialize", "params": params })
 }
 
-/// `_meta` of a modern request, with what else stands in it.
+/// `_meta` of a modern request, with other members.
 pub(crate) fn modern_meta(others: Value) -> Value {
     let mut meta = json!({
         "io.modelcontextprotocol/protocolVersion": MODERN,

@@ -1,4 +1,4 @@
-//! Gate 6 over the wire: what a client says a call is for, and the programs among its arguments.
+//! Gate 6 over the wire: the intent that a client declares, and the programs among a call's arguments.
 
 use serde_json::{Value, json};
 
@@ -50,7 +50,7 @@ fn what_a_call_is_for_is_held_to() {
         let good =
             ask(&agent, read, "SELECT count(*) AS n FROM invoices", &json!({ "servanda/task": "read-only triage" }));
         assert_eq!(good.success()["structuredContent"]["rows"][0]["n"], 10);
-        // The company has its books by now.
+        // The company's books exist by now.
         let before = world.effects();
         let like = json!({ "servanda/like": good.call_id() });
         let change = "UPDATE invoices SET status = 'paid'";
@@ -70,13 +70,13 @@ fn what_a_call_is_for_is_held_to() {
         let meant = ask(&agent, write, "UPDATE files SET content = 'x'", &json!({ "servanda/intent": "destructive" }));
         assert_eq!(meant.success()["structuredContent"]["rows_changed"], 4);
         assert_eq!(world.effects(), before + 1);
-        // What the contract adds to the schema troubles no client.
+        // What the contract adds to the schema is not visible to clients.
         let listed = agent.ask("tools/list", json!({}));
         assert_eq!(listed.result()["tools"][0]["inputSchema"]["properties"]["query"]["type"], "string");
     }
 }
 
-/// By the name a client gives, whatever its version.
+/// The rule matches the name that a client gives, whatever its version.
 #[test]
 fn a_rule_for_a_client_holds_for_that_client() {
     let world = world();
@@ -107,7 +107,7 @@ cases:
     by: [nothing-critical]
 "#;
 
-/// A tool that could drop tables is critical. Policies, ceilings, lists, cases and `explain` see what a call brings.
+/// A tool that could drop tables is critical. Policies, ceilings, lists, cases and `explain` use the class of the program in the call.
 #[test]
 fn a_call_is_as_grave_as_the_program_that_it_brings() {
     let query = json!({ "query": { "type": "string", "x-effect": { "kind": "sqlite", "decides_class": true } } });

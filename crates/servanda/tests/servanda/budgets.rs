@@ -1,4 +1,4 @@
-//! Budgets from outside: what is refused, what it says, and what `servanda budgets` shows beside a gateway that runs.
+//! Budgets from outside: which calls are refused, the messages, and what `servanda budgets` shows while a gateway is running.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::{
     world::{World, until},
 };
 
-/// A payment costs half a dollar to make.
+/// A payment whose call costs half a dollar.
 fn costly() -> Contract {
     let mut contract = pay_invoice();
     contract.0["runtime"]["cost_profile"] = json!({
@@ -32,7 +32,7 @@ fn pay(gateway: &Gateway, key: &str) -> Reply {
     Reply::of(agent.exchange(&agent.question(1, "tools/call", params)).text())
 }
 
-/// Critical, and nobody allowed it: the refusal names the line that does.
+/// A critical call that no budget allows is refused, and the refusal names the setting that would allow it.
 #[test]
 fn what_is_critical_is_refused_until_a_budget_allows_it() {
     let world = world(&json!([]));
@@ -43,7 +43,7 @@ fn what_is_critical_is_refused_until_a_budget_allows_it() {
     assert!(refused.stderr.contains("dimension: critical"), "{}", refused.stderr);
     assert_eq!(world.effects(), 0);
     let nothing = world.run(&["budgets"]).ended(0);
-    assert!(nothing.stdout.is_empty() && nothing.stderr.contains("nothing was drawn"), "{}", nothing.everything());
+    assert!(nothing.stdout.is_empty() && nothing.stderr.contains("has been used yet"), "{}", nothing.everything());
 }
 
 #[test]

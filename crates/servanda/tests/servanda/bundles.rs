@@ -1,5 +1,4 @@
-//! `servanda init --from BUNDLE`: a bundle from the file to a call through the gateway, and bundles that are not what they
-//! say.
+//! `servanda init --from BUNDLE`: a bundle from the file to a call through the gateway, and bundles whose content contradicts their claims.
 
 use std::{
     fs,
@@ -92,7 +91,7 @@ fn bundles_that_are_not_what_they_say() {
     fs::write(world.path("given.mcpb"), zip_of(&[("manifest.json", "x")])).unwrap();
     let ran = world.run(&["init", "--yes", "--from", "given.mcpb", "--sha256", "00ff"]).ended(2);
     assert!(
-        ran.stderr.contains("is not the file that was meant") && ran.stderr.contains("hint: nothing was unpacked"),
+        ran.stderr.contains("is not the expected file") && ran.stderr.contains("hint: nothing was unpacked"),
         "{}",
         ran.stderr
     );

@@ -21,7 +21,7 @@ fn ids(listed: &Value) -> Vec<&str> {
     listed.as_array().unwrap().iter().map(|call| call["call_id"].as_str().unwrap()).collect()
 }
 
-/// Every filter by what it leaves; the list beside a gateway that runs, newest first.
+/// Every filter, and the list while a gateway is running, newest first.
 #[test]
 fn calls_are_listed_newest_first_and_by_every_filter() {
     let world = World::guarded(&[]);
@@ -77,7 +77,7 @@ fn calls_are_listed_newest_first_and_by_every_filter() {
     }
     let none = world.run(&["calls", "--caller", "nobody"]).ended(0);
     assert_eq!(none.stdout, "", "{}", none.stdout);
-    assert!(none.stderr.contains("no recorded call is like that"), "{}", none.stderr);
+    assert!(none.stderr.contains("no recorded call matches"), "{}", none.stderr);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_ledger_without_calls_says_so() {
     assert!(told.stderr.contains("no call has been recorded yet") && told.stderr.contains("hint: "), "{}", told.stderr);
 }
 
-/// Follows the store while others write to it: one JSON object a line, the oldest first.
+/// Follows the store while other processes write to it: one JSON object per line, the oldest first.
 #[test]
 fn calls_are_followed_as_they_come() {
     let world = World::company([get_invoice(), count_effects()]);
@@ -107,7 +107,7 @@ fn calls_are_followed_as_they_come() {
     assert!(child.wait().unwrap().success(), "to be stopped is the way in which it ends");
 }
 
-/// A terminal gets one line a call, a log file none unless it is asked for; a name cannot forge a line.
+/// A terminal gets one line per call, a log file none unless asked for; a name cannot forge a line.
 #[test]
 fn serve_prints_one_line_a_call_where_it_is_asked_to() {
     let world = World::guarded(&[]);
@@ -137,12 +137,13 @@ fn serve_prints_one_line_a_call_where_it_is_asked_to() {
     assert!(!quiet.said().contains("completed"), "{}", quiet.said());
 }
 
-/// The tool reported nothing: the list, the line of `serve` and `explain` say that it ran out of time. What is stored stays as it was.
+/// The tool did not report an error: the list, the line of `serve` and `explain` say that the call timed out. The stored record is
+/// unchanged.
 #[test]
 fn a_read_that_ran_out_of_time_is_said_to_have() {
     let mut slow = crate::contract::reads("misbehave_slow")
         .input(&["milliseconds"], &json!({ "milliseconds": { "type": "integer", "minimum": 0 } }));
-    // The contract's time begins when the server is there, however long a busy machine takes to start it.
+    // The contract's time begins when the server has started, however long a busy machine takes for that.
     slow.0["runtime"]["timeout_ms"] = json!(2_000);
     let world = World::company([slow]);
     let ran = world.run(&["call", "company__misbehave_slow", r#"{"milliseconds":60000}"#]);
@@ -156,7 +157,7 @@ fn a_read_that_ran_out_of_time_is_said_to_have() {
     assert_eq!((&json[0]["outcome"], &json[0]["class"]), (&json!("tool_error"), &json!("TIMEOUT")), "{json}");
 }
 
-/// A person who gave a label is told the ids that have it.
+/// A label that several keys have is answered with their ids.
 #[test]
 fn a_label_of_two_keys_is_answered_with_their_ids() {
     let world = World::guarded(&[]);
@@ -171,7 +172,7 @@ fn a_label_of_two_keys_is_answered_with_their_ids() {
     }
 }
 
-/// Where the key goes into a file, the sentence about it does not end in a colon that nothing follows.
+/// If the key goes to a file, the sentence about it does not end in a colon that nothing follows.
 #[test]
 fn a_key_that_goes_elsewhere_is_said_to() {
     let world = World::company([get_invoice()]);
@@ -182,7 +183,7 @@ fn a_key_that_goes_elsewhere_is_said_to() {
     assert!(seen.contains("it is kept only as a hash:\nsvk_"), "{seen}");
 }
 
-/// The operator calls as the holder of a key: by label, id or name, with the key's rights, and on record as the operator.
+/// The operator calls as the holder of a key: found by label, id or name, with the key's rights, and recorded as the operator.
 #[test]
 fn a_call_is_made_as_the_holder_of_a_key() {
     let world = World::guarded(&[]);
@@ -202,7 +203,7 @@ fn a_call_is_made_as_the_holder_of_a_key() {
     assert!(page.contains(&format!("the operator, for the holder of {credential}, which was not shown")), "{page}");
     let listed = world.run(&["calls", "--json", "--caller", &credential]).ended(0).json();
     assert_eq!(listed.as_array().unwrap().len(), 5, "they are the key's calls too");
-    // The key itself is never taken from a command line.
+    // The key itself is never accepted on a command line.
     let told = world.run(&["call", "company__get_invoice", INVOICE, "--as", &key]).ended(2);
     assert!(!told.everything().contains(&key) && told.stderr.contains("never the key itself"), "{}", told.stderr);
     let unknown = world.run(&["call", "company__get_invoice", INVOICE, "--as", "nobody"]).ended(2);
@@ -212,7 +213,7 @@ fn a_call_is_made_as_the_holder_of_a_key() {
     assert!(revoked.stderr.contains("was revoked"), "{}", revoked.stderr);
 }
 
-/// A key without scopes is told so when it is made, with the flags that give it some.
+/// The command that makes a key without scopes says that it may call nothing, and names the flags that add scopes.
 #[test]
 fn a_key_without_scopes_is_told_that_it_may_call_nothing() {
     let world = World::company([get_invoice().scopes(&[READ]), pay_invoice().scopes(&[READ, WRITE])]);
@@ -225,7 +226,7 @@ fn a_key_without_scopes_is_told_that_it_may_call_nothing() {
     assert!(made["notes"][0].as_str().unwrap().contains("may call nothing"), "{made}");
 }
 
-/// What is advised can be pasted: the limit is then the one that was named.
+/// The advice can be pasted: the limit is then the advised one.
 #[test]
 fn an_advised_limit_can_be_pasted_below_its_tool() {
     let world = World::empty();
@@ -250,7 +251,7 @@ fn an_advised_limit_can_be_pasted_below_its_tool() {
     assert_eq!(now[0]["limit_ms"].to_string(), limit, "{now}");
 }
 
-/// Times are learned from the records, and a limit that calls run into is named with its file and field.
+/// Times are taken from the records, and a limit that calls run into is named with its file and field.
 #[test]
 fn latencies_are_learned_and_a_limit_that_is_too_short_is_named() {
     let mut slow = crate::contract::reads("misbehave_slow")

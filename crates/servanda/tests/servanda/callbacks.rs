@@ -1,5 +1,5 @@
-//! Callbacks from outside: a receiver on this machine that checks signatures with code of its own, a gateway that is killed
-//! before it is told that the receiver has it, and what people see.
+//! Callbacks from outside: a receiver on this machine that checks signatures with its own code, a gateway that is killed before it learns
+//! that the receiver has the event, and the command line.
 
 use std::{
     io::Write as _,
@@ -20,11 +20,11 @@ use crate::{
     world::{PATIENCE, World, until},
 };
 
-/// What the gateway signs with, as it stands in the environment.
+/// The gateway's signing secret, as it is in the environment.
 const SECRET: &str = "whsec_MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0";
 const KEY: &[u8] = b"123456789012345678901234";
 
-/// What a receiver got.
+/// A request that a receiver got.
 #[derive(Debug, Clone, PartialEq)]
 struct Got {
     path: String,
@@ -32,7 +32,7 @@ struct Got {
     body: Value,
 }
 
-/// Somebody who is told. Each request is answered with the next of the answers, and not at all where there is none.
+/// A receiver. It answers each request with the next of the answers, and not at all if there is none.
 struct Receiver {
     address: SocketAddr,
     got: mpsc::Receiver<Got>,
@@ -46,7 +46,7 @@ impl Receiver {
         let (sender, got) = mpsc::channel();
         let (answers, next) = mpsc::channel();
         thread::spawn(move || {
-            // What is not answered stays open until the gateway is gone.
+            // An unanswered connection stays open until the gateway is gone.
             let mut open = Vec::new();
             for mut stream in listener.incoming().map_while(Result::ok) {
                 let Some(got) = read(&mut stream) else { continue };
@@ -65,14 +65,14 @@ impl Receiver {
         Self { address, got, answers }
     }
 
-    /// The next that it gets, answered so.
+    /// The next request that it gets, with this answer.
     fn answer(&self, answer: Option<&'static str>) -> Got {
         self.answers.send(answer).unwrap();
         self.got.recv_timeout(PATIENCE).unwrap()
     }
 }
 
-/// A request, if it is one; its signature has to be good.
+/// Reads a request, if there is one; its signature must be valid.
 fn read(stream: &mut TcpStream) -> Option<Got> {
     let received = Received::read(stream)?;
     let (id, body) = (received.header("webhook-id").unwrap(), &received.body);
@@ -84,7 +84,7 @@ fn read(stream: &mut TcpStream) -> Option<Got> {
     Some(Got { path, id, body: serde_json::from_str(body).unwrap() })
 }
 
-/// The company with a long tool, and somebody who is told.
+/// The company with a long tool and a receiver.
 fn company(receiver: &Receiver) -> World {
     let world = World::company([slow_change()]).unpinned();
     let url = format!("http://{}/hook/t0p", receiver.address);
@@ -100,7 +100,7 @@ fn deliveries(world: &World) -> Vec<Value> {
     listed.json()["deliveries"].as_array().unwrap().clone()
 }
 
-/// Neither the secret nor the address, which may hold one.
+/// Neither the secret nor the address, which may contain a secret.
 #[track_caller]
 fn assert_hidden(text: &str) {
     for secret in [SECRET, &SECRET[6..], "123456789012345678901234", "t0p"] {

@@ -1,4 +1,4 @@
-//! `servanda call`: what it prints, what it reads, and how it ends.
+//! `servanda call`: its output, its input and its exit codes.
 
 use serde_json::json;
 
@@ -107,7 +107,7 @@ fn a_callers_own_limit_is_kept() {
     assert_eq!((&record["class"], &record["refusal"]["effect"]), (&json!("TIMEOUT"), &json!("none")));
 }
 
-/// Exit code 4: it was sent, it may have happened, and nobody knows.
+/// Exit code 4: the call was sent, and its outcome is unknown.
 #[test]
 fn an_unknown_outcome_has_its_own_exit_code() {
     let world = World::company([changes("misbehave_die"), count_effects()]);
@@ -118,7 +118,7 @@ fn an_unknown_outcome_has_its_own_exit_code() {
     world.call("company__count_effects", "{}").ended(0);
 }
 
-/// Exit code 1: nothing is wrong with what was typed.
+/// Exit code 1: the command line is correct.
 #[test]
 fn a_ledger_that_cannot_be_opened_stops_everything() {
     let world = World::company([pay_invoice()]);

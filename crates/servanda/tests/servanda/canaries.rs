@@ -1,7 +1,7 @@
-//! Canary secrets, for threats T7 and T25: an upstream that repeats everything it is shown, in every place and form, and a
-//! search through everything that anybody could look at afterwards.
+//! Canary secrets, for threats T7 and T25: an upstream that repeats everything it gets, in every place and form, and a search through
+//! everything that a person could read afterwards.
 //!
-//! Out of scope, as the scrubber says: a secret cut into pieces over several texts, hashed or encrypted.
+//! Out of scope, as for the scrubber: a secret that is split over several texts, hashed or encrypted.
 
 use std::{
     collections::BTreeSet,
@@ -27,14 +27,14 @@ use crate::{
 };
 
 const SERVER: &str = include_str!("echo.py");
-/// Characters that every encoding writes in another way.
+/// Contains characters that every encoding writes differently.
 const HEADER: &str = "canary-hdr/+\"7f3a%9~x";
 const ARGUMENT: &str = "canary-arg/+\"81c2%4~\u{fc}";
 const VARIABLE: &str = "canary-env/+\"c55d%2~z";
-/// What an agent shows the gateway.
+/// The credential that an agent sends to the gateway.
 const INBOUND: &str = "canary-inbound-token-5d1e";
 
-/// Every way of the server's to repeat what it was shown.
+/// All ways in which the server repeats what it got.
 const WAYS: [&str; 13] = [
     "text",
     "tool_error",
@@ -51,7 +51,7 @@ const WAYS: [&str; 13] = [
     "400",
 ];
 
-/// The server over HTTP, ended with the test.
+/// The server over HTTP; it ends with the test.
 struct Echo {
     child: Child,
     port: String,
@@ -101,7 +101,7 @@ fn contracts(world: &World, with_key: bool) {
     }
 }
 
-/// Everything the product said: to agents, to people, into files.
+/// Everything that the product wrote: to agents, to people, into files.
 #[derive(Default)]
 struct Heard(String);
 
@@ -111,12 +111,12 @@ impl Heard {
         self.0.push('\n');
     }
 
-    /// Every file of the world but the upstream's own, as bytes.
+    /// Every file of the world except the upstream's own, as bytes.
     fn hear_files(&mut self, folder: &Path) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             match path.file_name().and_then(|name| name.to_str()) {
-                // What the operator wrote down in the clear, as files and variables are.
+                // The operator wrote these in plain text, as files and variables are.
                 Some("upstream" | "argument.txt") => {}
                 _ if path.is_dir() => self.hear_files(&path),
                 _ => self.hear(&String::from_utf8_lossy(&fs::read(path).unwrap())),
@@ -124,7 +124,7 @@ impl Heard {
         }
     }
 
-    /// Which of these were heard, in any form.
+    /// Which of these secrets appear, in any form.
     fn hits(&self, secrets: &BTreeSet<String>) -> Vec<String> {
         let forms = secrets.iter().flat_map(|secret| forms(secret).into_iter().map(move |form| (secret, form)));
         forms
@@ -134,7 +134,7 @@ impl Heard {
     }
 }
 
-/// Forms a secret has in texts, without what stands around it there.
+/// The forms of a secret in texts, without the text around it.
 fn forms(secret: &str) -> Vec<String> {
     let bytes = secret.as_bytes();
     let json = serde_json::to_string(secret).unwrap();
@@ -151,20 +151,20 @@ fn forms(secret: &str) -> Vec<String> {
         vec![secret.to_owned(), json.clone(), json.replace('\\', "\\\\"), percent("-_.~"), hex.to_uppercase(), hex];
     for before in ["", "x", "xy"] {
         let encoded = STANDARD.encode(format!("{before}{secret}")).replace('=', "");
-        // Without the characters that what stands beside it decides, too.
+        // Also without the characters that depend on the text beside it.
         forms.push(encoded[2 * before.len()..encoded.len() - 2].to_owned());
         forms.push(forms.last().unwrap().replace('+', "-").replace('/', "_"));
     }
     forms
 }
 
-/// Calls both servers in every way, as agents of both eras do, with a credential that nobody asked for.
+/// Calls both servers in every way, as agents of both eras do, with a credential that the gateway does not require.
 fn provoke(gateway: &Gateway, heard: &mut Heard, key: Option<&str>) {
     let agents = [gateway.modern(), gateway.able(&json!({ "elicitation": {} }))];
     provoke_as(&agents, Some(INBOUND), heard, key);
 }
 
-/// The same as these, some of which have a credential of their own.
+/// The same with these agents, some of which have their own credential.
 fn provoke_as(agents: &[Agent], inbound: Option<&str>, heard: &mut Heard, key: Option<&str>) {
     for agent in agents {
         for upstream in ["web", "pipe"] {
@@ -200,7 +200,7 @@ fn provoke_as(agents: &[Agent], inbound: Option<&str>, heard: &mut Heard, key: O
     }
 }
 
-/// Has a server die in the middle of a call.
+/// Makes a server die during a call.
 fn crash(gateway: &Gateway, heard: &mut Heard, key: Option<&str>) {
     for tool in ["web__echo", "pipe__echo"] {
         let mut arguments = json!({ "how": "crash" });
@@ -211,14 +211,14 @@ fn crash(gateway: &Gateway, heard: &mut Heard, key: Option<&str>) {
     }
 }
 
-/// What the servers were shown.
+/// What the servers got.
 fn seen(world: &World) -> BTreeSet<String> {
     let files =
         ["web", "pipe"].map(|name| fs::read_to_string(world.path(&format!("upstream/{name}"))).unwrap_or_default());
     files.iter().flat_map(|file| file.lines()).map(|line| serde_json::from_str::<String>(line).unwrap()).collect()
 }
 
-/// What people see afterwards.
+/// The output of commands that people use afterwards.
 fn look_afterwards(world: &World, heard: &mut Heard) {
     for args in [
         &["-vv", "explain", "--json"][..],
@@ -251,7 +251,7 @@ fn look_afterwards(world: &World, heard: &mut Heard) {
     }
 }
 
-/// Lets processes that this test starts leave core files, as far as the machine does.
+/// Lets processes of this test write core files, if the machine allows it.
 fn allow_core_files() {
     let maximum = getrlimit(Resource::Core).maximum;
     setrlimit(Resource::Core, Rlimit { current: maximum, maximum }).unwrap();
@@ -283,19 +283,19 @@ fn t25_secrets_in_logs_traces_errors() {
     let gateway = world.serve_with(&["-vv"], &[("VARIABLE_OF_PIPE", VARIABLE)]);
     provoke(&gateway, &mut heard, None);
     crash(&gateway, &mut heard, None);
-    // What an agent brings for a hidden argument is refused before anything is sent.
+    // A value that an agent sends for a hidden argument is refused before anything is sent.
     let brought = gateway.modern().call("web__echo", json!({ "how": "text", "api_key": "mine" })).refusal();
     assert_eq!(brought["error_code"], "STRUCTURAL_VIOLATION", "{brought}");
     let listed = gateway.modern().ask("tools/list", json!({})).raw;
     assert!(listed.contains("\"how\"") && !listed.contains("api_key"), "{listed}");
-    // A process that crashes, by which what it had in memory would be in a core file.
+    // A process that crashes, whose memory would be in a core file.
     assert_eq!(gateway.core_file_bytes_max(), "0");
     gateway.signal(Signal::ABORT);
     heard.hear(&gateway.into_said());
     look_afterwards(&world, &mut heard);
     heard.hear_files(&world.path("."));
 
-    // All of it arrived: the canaries of every kind, and a statement of its own with each call.
+    // Everything arrived: canaries of every kind, and a separate statement with each call.
     let seen = seen(&world);
     let statements: Vec<&String> = seen.iter().filter(|one| one.matches('.').count() == 2).collect();
     assert!(statements.len() > 20, "{} statements", statements.len());
@@ -304,19 +304,19 @@ fn t25_secrets_in_logs_traces_errors() {
     assert!(heard.0.contains("[redacted]"));
 
     let mut wanted: BTreeSet<String> = [HEADER, ARGUMENT, VARIABLE].map(str::to_owned).into();
-    // A statement is its signature: what it says is no secret.
+    // Only a statement's signature is secret, not its content.
     wanted.extend(statements.iter().map(|one| one.rsplit('.').next().unwrap().to_owned()));
     assert_eq!(heard.hits(&wanted), Vec::<String>::new());
 
-    // T7: nothing of the inbound credential went on, and nothing kept it.
+    // T7: nothing of the inbound credential was passed on or stored.
     let requests = fs::read_to_string(world.path("upstream/web.requests")).unwrap();
     assert!(requests.contains("x/mine") && requests.contains("canary-hdr"));
     heard.hear(&requests);
     assert_eq!(heard.hits(&[INBOUND.to_owned()].into()), Vec::<String>::new());
 }
 
-/// The same server and the same search where the values are not credentials, so that nothing is taken out of answers: it
-/// would be noticed if nothing were.
+/// The same server and the same search with values that are not credentials, so that nothing is scrubbed from answers: this proves that the
+/// search finds them.
 #[test]
 fn t25_the_search_finds_what_is_not_scrubbed() {
     let world = World::empty();
@@ -356,7 +356,7 @@ fn t7_token_passthrough() {
     assert_eq!(heard.hits(&[INBOUND.to_owned()].into()), Vec::<String>::new());
 }
 
-/// What is not passed on must be something that counts: a gateway that lets nobody in without it, and lets these in.
+/// The credentials that are not passed on must be real: the gateway requires them and accepts these.
 #[test]
 fn t7_credentials_that_are_accepted_are_not_passed_on() {
     let world = World::empty();
@@ -388,14 +388,14 @@ fn t7_credentials_that_are_accepted_are_not_passed_on() {
     heard.hear(&requests);
     heard.hear(&fs::read_to_string(world.path("upstream/pipe")).unwrap_or_default());
     heard.hear_files(&world.path("."));
-    // Of a signed token, the signature is what nobody else could make.
+    // Of a signed token, only the signature is secret.
     let signature = token.rsplit('.').next().unwrap().to_owned();
     assert_eq!(heard.hits(&[key, token, signature, delegated].into()), Vec::<String>::new());
 }
 
 const CLIENT_SECRET: &str = "canary-client/+7f3a~secret";
 
-/// An authorization server whose every token is another canary. What it issued, and what it was sent.
+/// An authorization server whose every token is another canary; with what it issued and received.
 #[derive(Clone, Default)]
 struct TokenServer {
     url: String,
@@ -443,7 +443,7 @@ impl TokenServer {
 }
 
 #[test]
-fn t25_tokens_of_authorization_servers_are_repeated_to_nobody() {
+fn t25_tokens_of_authorization_servers_are_never_repeated() {
     let world = World::empty();
     let (echo, tokens) = (Echo::start(&world), TokenServer::start());
     let oauth = json!({

@@ -1,4 +1,4 @@
-//! A gateway behind a gateway: the second is an upstream over Streamable HTTP, in either era, and as real as the first.
+//! A gateway behind a gateway: the second is a real upstream over Streamable HTTP, in either era.
 
 use std::thread;
 
@@ -25,7 +25,7 @@ fn before(address: std::net::SocketAddr) -> World {
         report,
     ] {
         let mut contract = contract.of("remote");
-        // Whatever the inner gateway refuses, it refuses itself.
+        // The inner gateway refuses invalid calls itself.
         contract.0["affordance"]["input_schema"] = json!({ "type": "object", "additionalProperties": true });
         world.add(&contract);
     }
@@ -64,7 +64,7 @@ fn calls_refusals_and_progress_pass_both() {
     assert_eq!((steps, messages.len()), (5, 6), "{messages:?}");
 }
 
-/// The machine behind is gone in the middle of a change: nobody knows, and the next call works once it is back.
+/// The inner gateway is lost during a change: the outcome is unknown, and the next call works once it is back.
 #[test]
 fn the_inner_gateway_is_lost() {
     let inner = behind();

@@ -1,5 +1,4 @@
-//! `servanda check`, and what every other command does with a configuration that is not good: a precise error, exit code 2,
-//! nothing started.
+//! `servanda check`, and how every other command treats an invalid configuration: a precise error, exit code 2, nothing started.
 
 use serde_json::{Value, json};
 
@@ -9,7 +8,7 @@ use crate::{
     world::{Ran, World},
 };
 
-/// A world whose upstream would leave a trace if anybody started it.
+/// A world whose upstream leaves a trace if it is started.
 fn trapped(contracts: impl IntoIterator<Item = Contract>) -> World {
     let world = World::empty();
     world.configure(&trap());
@@ -23,7 +22,7 @@ fn trap() -> Value {
     json!({ "company": { "command": "touch", "args": ["it-was-started"] } })
 }
 
-/// Nothing was started and nothing was made.
+/// Nothing was started and nothing was created.
 #[track_caller]
 fn assert_untouched(world: &World, ran: &Ran) {
     assert!(ran.stderr.contains("\nhint: "), "no hint:\n{}", ran.stderr);
@@ -45,7 +44,7 @@ fn a_good_configuration() {
     assert!(!world.has("it-was-started") && !world.has(".servanda"));
 }
 
-/// What a contract says and nobody enforces is said; a date to come is no reason to worry.
+/// Settings that are not enforced are reported; a sunset date in the future is not.
 #[test]
 fn what_is_not_enforced_is_noted() {
     let mut limited = pay_invoice().confirmed().timeout("standard");
@@ -286,7 +285,7 @@ fn nothing_starts_on_a_bad_configuration() {
     assert_untouched(&world, &ran);
 }
 
-/// Sets a value by its JSON Pointer, the last member of which need not be there.
+/// Sets a value by its JSON Pointer, whose last member may be missing.
 pub(crate) fn put(document: &mut Value, pointer: &str, value: Value) {
     let (parent, name) = pointer.rsplit_once('/').unwrap();
     document.pointer_mut(parent).unwrap_or_else(|| panic!("no {parent}"))[name] = value;

@@ -1,4 +1,4 @@
-//! Tables on a terminal of 80 columns: no line is wider, and what people copy is in one piece.
+//! Tables on a terminal of 80 columns: no line is wider, and ids and names stay in one piece.
 
 use serde_json::json;
 
@@ -10,12 +10,12 @@ use crate::{
 
 const COLUMNS: usize = 80;
 
-/// Whether a word is there to be copied.
+/// Whether a word is an id or a name that people copy.
 fn is_id(word: &&str) -> bool {
     ["eff_", "call_", "key:"].iter().any(|start| word.starts_with(start)) || word.contains("__")
 }
 
-/// Sentences are broken between words, a command in backquotes is not, and a pipe has whole lines.
+/// Sentences are wrapped between words, a command in backquotes is not, and a pipe gets whole lines.
 #[test]
 fn notes_and_hints_fit_80_columns() {
     let world = World::company([get_invoice()]);
@@ -39,7 +39,7 @@ fn notes_and_hints_fit_80_columns() {
     }
 }
 
-/// `init` on a screen: by class, with reasons for what a person should look at, and what to do first.
+/// `init` on a terminal: by class, with reasons for tools that a person should check, and what to do first.
 #[test]
 fn init_says_on_one_screen_what_a_person_looks_at() {
     let world = World::empty();
@@ -50,7 +50,7 @@ fn init_says_on_one_screen_what_a_person_looks_at() {
     assert!(shown.contains("\nREAD_ONLY: ") && shown.contains("\n  company: "), "{shown}");
     let hints: Vec<&str> = shown.lines().filter(|line| line.starts_with("hint: ")).collect();
     assert!(hints[0].starts_with("hint: `servanda review` walks through the tools"), "{shown}");
-    // The commands above it have the path of this build in them.
+    // The commands above contain the path of this build.
     let decided = shown.find("CRITICAL_MUTATION: ").map(|start| shown[start..].to_owned()).unwrap();
     let mut page = Page::new(&world);
     page.show("init --yes", &Ran { stderr: decided, stdout: String::new(), code: Some(0) });
@@ -107,11 +107,11 @@ fn every_table_fits_80_columns_and_breaks_no_id() {
         for line in &lines {
             assert!(line.chars().count() <= COLUMNS, "{args:?}: {} columns: {line}", line.chars().count());
         }
-        // In a pipe a row is a line, so that what is copied there is whole.
+        // In a pipe a row is a line, so that copied text is whole.
         let piped = world.run(args).ended(0).stdout;
         let page = lines.join("\n");
         let words: Vec<&str> = page.split_whitespace().collect();
-        // Commands take the beginning of an id; a name is whole.
+        // Commands accept the beginning of an id; a name is whole.
         let is_shown = |id: &&str| {
             words.contains(id)
                 || (!id.contains("__") && words.iter().any(|word| word.len() >= 16 && id.starts_with(word)))

@@ -1,5 +1,5 @@
-//! `servanda connect` and `servanda disconnect`: what a client's file looks like before, in between and after; and that
-//! nothing happens to it that nobody was shown.
+//! `servanda connect` and `servanda disconnect`: a client's file before, in between and after; the user sees every change before it is
+//! made.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use crate::{
     world::{BINARY, Ran, World},
 };
 
-/// A gateway with one server behind it, which a client's file lists too, with a secret.
+/// A gateway with one server, which a client's file lists too, with a secret.
 fn shop() -> World {
     let world = World::empty();
     let mut company = world.sample(&[]);
@@ -40,7 +40,7 @@ fn what_a_person_sees() {
     let world = World::empty();
     let mut page = Page::new(&world);
     page.head("before anything is configured");
-    // Whatever the tester has installed is found by its name, so nothing is to be found.
+    // An empty `PATH`, so that clients on the tester's machine are not found.
     let nothing_installed = [("PATH", "/nonexistent")];
     page.show("connect", &world.run_with_env(&["connect"], &nothing_installed).ended(0));
     page.run(&["connect", "claude-code"]).ended(2);
@@ -48,7 +48,7 @@ fn what_a_person_sees() {
     let world = shop();
     let before = world.read(".mcp.json");
     let mut page_after = Page::new(&world);
-    page_after.head("nobody to ask");
+    page_after.head("no terminal to ask on");
     page_after.run(&["connect", "claude-code"]).ended(2);
     page_after.head("only to look");
     page_after.run(&["connect", "claude-code", "--dry-run"]).ended(0);
@@ -70,7 +70,7 @@ fn what_a_person_sees() {
     assert!(backups(&world).is_empty(), "the file is its own backup again");
 }
 
-/// Files as people have them, and the client whose they are: connected and disconnected, each is what it was.
+/// Real files of each client: after connect and disconnect, each is restored byte for byte.
 #[test]
 fn every_file_comes_back_byte_for_byte() {
     let files = [
@@ -122,7 +122,7 @@ fn every_file_comes_back_byte_for_byte() {
     }
 }
 
-/// A file that was not there is not there again, nor are its folders.
+/// A file that `connect` created is removed again, with its folders.
 #[test]
 fn what_was_made_is_removed() {
     let world = World::company([]);
@@ -131,7 +131,7 @@ fn what_was_made_is_removed() {
     assert!(written.starts_with("{\n  \"mcpServers\": {\n    \"servanda\": {\n      \"command\": "), "{written}");
     world.run(&["disconnect", "--yes"]).ended(0);
     assert!(!world.has(".cursor"));
-    // The user's own files of it are elsewhere.
+    // The user's own file of this client is elsewhere.
     world.run(&["connect", "gemini-cli", "--scope", "user", "--yes"]).ended(0);
     assert!(world.has(".gemini/settings.json"), "the world's folder is also its home");
     let ran = world.run(&["connect", "zed", "--scope", "project", "--yes"]).ended(2);
@@ -142,7 +142,7 @@ fn what_was_made_is_removed() {
     );
 }
 
-/// What a person did to the file meanwhile stays; what connect did goes.
+/// A person's later edits stay; the changes by `connect` are undone.
 #[test]
 fn a_file_that_was_edited_since_keeps_the_edits() {
     let world = shop();
@@ -157,12 +157,12 @@ fn a_file_that_was_edited_since_keeps_the_edits() {
     let company = before.split_once("\"company\": ").unwrap().1.split_once("\n  }").unwrap().0;
     assert!(after.contains(&format!("\"company\": {company}")), "it is back as it was written:\n{after}");
     assert!(!after.contains("servanda.yaml"), "the gateway is gone:\n{after}");
-    // Both versions are kept: the one before connecting, the one before disconnecting.
+    // Both versions are kept: the one before connecting, and the one before disconnecting.
     let kept: Vec<_> = backups(&world).iter().map(|name| world.read(name)).collect();
     assert_eq!(kept, [before, edited]);
 }
 
-/// What cannot be read cannot be undone, and is left alone until it can.
+/// A file that cannot be parsed is left alone until it can be.
 #[test]
 fn a_file_that_was_broken_since_is_left_alone() {
     let world = shop();
@@ -174,14 +174,14 @@ fn a_file_that_was_broken_since_is_left_alone() {
     assert_eq!(world.read(".mcp.json"), connected[..connected.len() - 3]);
     world.write(".mcp.json", &connected);
     world.run(&["disconnect", "--yes"]).ended(0);
-    // Gone altogether is gone.
+    // A deleted file needs no undo.
     world.run(&["connect", "claude-code", "--yes"]).ended(0);
     fs::remove_file(world.path(".mcp.json")).unwrap();
     assert!(world.run(&["disconnect", "--yes"]).ended(0).stderr.contains("is not there any more"));
     assert!(world.run(&["disconnect", "--yes"]).ended(0).stderr.contains("no client is connected"));
 }
 
-/// A second connect does not forget what the file was first; but somebody's edits in between are not undone either.
+/// A second connect keeps the record of the first state of the file; a person's edits in between are not undone either.
 #[test]
 fn connecting_twice_can_be_undone_once() {
     for edit in [false, true] {
@@ -204,7 +204,7 @@ fn connecting_twice_can_be_undone_once() {
     }
 }
 
-/// The entry works: a client that starts it as it stands there gets the tools, with the secret it had before.
+/// The entry works: a client that starts it as written gets the tools, with the secret it had before.
 #[test]
 fn the_entry_starts_the_gateway() {
     let world = shop();
@@ -221,7 +221,7 @@ fn the_entry_starts_the_gateway() {
     let listed = pipe.ask(&crate::pipe::legacy(1, "tools/list", json!({})));
     assert!(listed.raw.contains("company__get_invoice"), "{}", listed.raw);
     drop(pipe);
-    // Without it the gateway would not start, and says why.
+    // Without it the gateway does not start, and says why.
     let ran = world.run(&args).ended(2);
     assert!(ran.stderr.contains("`API_TOKEN` is not set"), "{}", ran.stderr);
 }
@@ -246,7 +246,7 @@ fn replacing_takes_out_only_what_is_behind_the_gateway() {
     assert_eq!(names, ["old", "servanda"]);
 }
 
-/// What VS Code asks for, it goes on asking for, and hands to the gateway.
+/// VS Code keeps asking for its inputs, and passes them to the gateway.
 #[test]
 fn inputs_of_the_client_stay_its_inputs() {
     let world = World::empty();
@@ -264,7 +264,7 @@ fn inputs_of_the_client_stay_its_inputs() {
     assert_eq!(connected["inputs"], inputs);
 }
 
-/// On a terminal somebody is asked, and only a yes is one.
+/// On a terminal the user is asked, and only a yes counts as one.
 #[test]
 fn a_person_is_asked() {
     let world = shop();
@@ -287,7 +287,7 @@ fn a_person_is_asked() {
     assert_eq!(world.read(".mcp.json"), before);
 }
 
-/// A link is followed and stays a link; the backup stands beside what the person knows.
+/// A link is followed and stays a link; the backup is beside the link.
 #[test]
 fn links_lead_to_the_file() {
     let world = shop();
@@ -304,7 +304,7 @@ fn links_lead_to_the_file() {
     assert_eq!(fs::read_dir(world.path("dotfiles")).unwrap().count(), 1, "nothing is left there");
 }
 
-/// What cannot be done is said with its reason, and the file stays as it is.
+/// A change that cannot be made is reported with its reason, and the file stays as it is.
 #[test]
 fn what_cannot_be_done_changes_nothing() {
     let world = World::company([]);
@@ -354,7 +354,7 @@ fn what_cannot_be_done_changes_nothing() {
     assert!(backups(&world).is_empty() && !world.has(".servanda"));
 }
 
-/// A file of no client that is known here, in whichever form it is written.
+/// A file of an unknown client, in any notation.
 #[test]
 fn any_other_file_can_be_named() {
     let world = World::company([]);
@@ -372,7 +372,7 @@ fn any_other_file_can_be_named() {
     assert!(ran.stderr.contains("several clients are connected: a.json, b/c.json"), "{}", ran.stderr);
     world.run(&["disconnect", "--file", "a.json", "--yes"]).ended(0);
     assert_eq!(world.read("a.json"), "{ \"servers\": {} }");
-    // Only the record says that this file was connected, and a repository can contain a record.
+    // Only the record says that this file was connected, and a repository can contain a forged record.
     let ran = world.run(&["disconnect", "--yes"]).ended(2);
     assert!(ran.stderr.contains("b/c.json`; if you did not connect it"), "{}", ran.stderr);
     world.run(&["disconnect", "--file", "b/c.json", "--yes"]).ended(0);
@@ -395,7 +395,7 @@ fn programs_read_json() {
     assert_eq!(world.run(&["disconnect", "--json"]).ended(0).json()["changed"], false);
 }
 
-/// The record has no secret in it and is its owner's; one that cannot be read stops everything.
+/// The record contains no secret and only its owner may read it; an unreadable record stops the command.
 #[test]
 fn the_record_is_private_and_checked() {
     let world = shop();
@@ -409,13 +409,13 @@ fn the_record_is_private_and_checked() {
         let connected = world.read(".mcp.json");
         let ran = world.run(&["disconnect", "--yes"]).ended(2);
         assert!(
-            ran.stderr.contains("is not the record it was") && ran.stderr.contains("*.servanda-backup-*"),
+            ran.stderr.contains("is not a valid record") && ran.stderr.contains("*.servanda-backup-*"),
             "{}",
             ran.stderr
         );
         assert_eq!(world.read(".mcp.json"), connected);
     }
-    // A backup that somebody changed is no backup: only our entry goes.
+    // A changed backup is not used: only our entry is removed.
     world.write(".servanda/connections.json", &record);
     let (connected, backup) = (world.read(".mcp.json"), backups(&world).remove(0));
     let kept = world.read(&backup);
@@ -424,7 +424,7 @@ fn the_record_is_private_and_checked() {
     assert!(shown.stderr.contains("only the gateway's entry is undone"), "{}", shown.stderr);
     assert_eq!(world.read(".mcp.json"), connected);
     world.write(&backup, &kept);
-    // Without its backup the file cannot come back byte for byte, and the server that was taken out not at all: it is said.
+    // Without its backup the file cannot be restored byte for byte, and the removed server not at all: the message says so.
     for backup in backups(&world) {
         fs::remove_file(world.path(&backup)).unwrap();
     }
@@ -433,7 +433,7 @@ fn the_record_is_private_and_checked() {
     assert_eq!(servers(&world, ".mcp.json"), json!({}));
 }
 
-/// What is printed may end up anywhere; what is written must be what was there.
+/// Printed secrets are masked, because output may end up anywhere; written secrets are unchanged.
 #[test]
 fn secrets_are_masked_where_they_are_shown_only() {
     let world = shop();

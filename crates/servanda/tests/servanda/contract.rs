@@ -1,4 +1,4 @@
-//! Contracts for the sample company's tools, written by hand as an operator would, apart from what `init` infers.
+//! Contracts for the sample company's tools, written by hand as an operator would, independent of what `init` infers.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub(crate) fn reads(tool: &str) -> Contract {
     Contract(contract)
 }
 
-/// A tool of class N: what it did cannot be asked, and it must never be sent twice.
+/// A tool of class N: its outcome cannot be queried, and it must never be sent twice.
 pub(crate) fn changes(tool: &str) -> Contract {
     let mut contract = base(tool);
     let change = json!({ "resource": "company/*", "operation": "UPDATE", "scope": "tenant" });
@@ -43,17 +43,17 @@ pub(crate) fn pay_invoice() -> Contract {
     )
 }
 
-/// Counts what really happened.
+/// Counts the effects that really happened.
 pub(crate) fn count_effects() -> Contract {
     reads("count_effects")
 }
 
-/// Answers when told to; this contract says that nobody knows what it changes.
+/// Answers after a given time; this contract has class N.
 pub(crate) fn slow_change() -> Contract {
     changes("misbehave_slow").input(&["milliseconds"], &slow_input()).timeout("long_running")
 }
 
-/// The same, said to change nothing.
+/// The same, declared to change nothing.
 pub(crate) fn slow_read() -> Contract {
     reads("misbehave_slow").input(&["milliseconds"], &slow_input()).timeout("long_running")
 }
@@ -81,25 +81,25 @@ impl Contract {
         self
     }
 
-    /// Holds to this timeout class.
+    /// Has this timeout class.
     pub(crate) fn timeout(mut self, class: &str) -> Self {
         self.0["execution"]["timeout_class"] = json!(class);
         self
     }
 
-    /// Holds the arguments to a rule.
+    /// Adds a rule for the arguments.
     pub(crate) fn rule(mut self, rule: &str, message: &str, fields: &[&str]) -> Self {
         self.0["rules"] = json!([{ "id": "rule", "rule": rule, "message": message, "fields": fields }]);
         self
     }
 
-    /// Needs a person's approval.
+    /// Requires a person's approval.
     pub(crate) fn confirmed(mut self) -> Self {
         self.0["transactional"]["confirmation_required"] = json!(true);
         self
     }
 
-    /// Is performed by another upstream.
+    /// Is bound to another upstream.
     pub(crate) fn of(mut self, upstream: &str) -> Self {
         self.0["binding"]["upstream"] = json!(upstream);
         let tool = self.0["binding"]["tool"].as_str().unwrap().to_owned();
@@ -107,7 +107,7 @@ impl Contract {
         self
     }
 
-    /// Has another name than its binding says.
+    /// Has another name than its binding.
     pub(crate) fn named(mut self, name: &str) -> Self {
         self.0["identity"]["name"] = json!(name);
         self

@@ -1,4 +1,4 @@
-//! The gateway killed as a power cut would: what it was doing is on record, and it starts again as if nothing had happened.
+//! The gateway is killed as by a power cut: its running work is recorded, and it starts again normally.
 
 use std::{
     sync::{
@@ -44,8 +44,8 @@ fn a_change_in_flight_is_not_forgotten() {
     });
     assert_eq!(world.record_of("company__misbehave_slow", "dispatching")["call_id"], call_id, "it is still not known");
 
-    // The server may be at work on it for its five minutes: until then nothing else changes what it may change, unless a person
-    // says how it ended.
+    // The server may still work on it for its five minutes: until then no other call may change the same resource, unless a person settles
+    // the first.
     let id = unknown["id"].as_str().unwrap();
     world.run(&["effects", "settle", id, "--as", "completed", "--evidence", "the books of the server"]).ended(0);
     let payment = json!({ "invoice_id": "inv_1003", "amount_cents": 100, "currency": "CHF" });
@@ -67,7 +67,7 @@ fn reads_in_flight_leave_a_whole_ledger() {
             .map(|_| {
                 let (agent, over) = (agent.clone(), over.clone());
                 thread::spawn(move || {
-                    // It ends by a failed call: the gateway is killed under it.
+                    // The loop ends with a failed call, because the gateway is killed during it.
                     let calls = || {
                         while !over.load(Ordering::Relaxed) {
                             agent.call("company__count_effects", json!({}));

@@ -1,5 +1,5 @@
-//! The ledger damaged behind the gateway's back, in eight ways, after a kill and after a clean end. Either every acknowledged
-//! key is still answered from the ledger, or the gateway refuses to start and says what to do; no acknowledged key runs again.
+//! The ledger is damaged in eight ways while no gateway runs, after a kill and after a clean end. Either every acknowledged key is still
+//! answered from the ledger, or the gateway refuses to start and says what to do; no acknowledged key runs again.
 
 use std::{fs, path::PathBuf};
 
@@ -12,7 +12,7 @@ use crate::{
     world::{Ran, World, until},
 };
 
-/// What happens to the ledger.
+/// The damage to the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Damage {
     Removed,
@@ -25,7 +25,7 @@ enum Damage {
     Foreign,
 }
 
-/// How the gateway ended before that.
+/// How the gateway ended before the damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Killed,
@@ -56,12 +56,12 @@ fn log(world: &World) -> PathBuf {
     world.path(".servanda/ledger.db-wal")
 }
 
-/// Starts the gateway and lets it end at once, or be refused.
+/// Starts the gateway and stops it at once, or it refuses to start.
 pub(crate) fn try_to_start(world: &World) -> Ran {
     world.run_with_input(&["stdio"], "")
 }
 
-/// Every key is acknowledged, and the file alone has only the first half of them: a reader keeps the rest in the log.
+/// Every key is acknowledged, but the database file has only the first half of them: an open reader keeps the rest in the write-ahead log.
 fn acknowledged(end: End) -> World {
     let world = company();
     let gateway = world.serve();
@@ -82,7 +82,7 @@ fn acknowledged(end: End) -> World {
             return world;
         }
     }
-    // Closing it as the last one must not work the log in.
+    // Closing the last connection must not checkpoint the log.
     let persist = "pragma query_only = on";
     reader.execute_batch(persist).unwrap();
     let copies = (fs::read(ledger(&world)).unwrap(), fs::read(log(&world)).unwrap());
@@ -98,7 +98,7 @@ fn gateway_ends(mut gateway: Gateway) -> bool {
     gateway.wait() == Some(0)
 }
 
-/// Where the log's frames of this turn that end a commit begin, in the last quarter of it, and the bytes of a frame.
+/// The offsets of the log's current frames that end a commit, in its last quarter, and the size of a frame.
 fn late_commits(log: &[u8]) -> (Vec<usize>, usize) {
     let page_bytes = u32::from_be_bytes(log[8..12].try_into().unwrap()) as usize;
     let frame_bytes = 24 + page_bytes;
@@ -110,7 +110,7 @@ fn late_commits(log: &[u8]) -> (Vec<usize>, usize) {
 
 fn damage(world: &World, damage: Damage) {
     let change_log = |change: &dyn Fn(&mut Vec<u8>)| {
-        // After a clean end there is none.
+        // After a clean end there is no log.
         if let Ok(mut bytes) = fs::read(log(world))
             && bytes.len() > 32
         {
@@ -146,7 +146,7 @@ fn damage(world: &World, damage: Damage) {
     }
 }
 
-/// The rule: a ledger that lacks something acknowledged is refused, and never started with.
+/// The rule: a gateway never starts with a ledger that lacks something acknowledged.
 fn never_runs_an_acknowledged_key_again(what: Damage, end: End) {
     let world = acknowledged(end);
     damage(&world, what);
@@ -172,7 +172,7 @@ fn never_runs_an_acknowledged_key_again(what: Damage, end: End) {
         let again = pay(&gateway, key);
         if again.message["result"]["isError"] == true {
             let refusal = again.refusal();
-            // Cut off between its dispatch and its end, it counts as under way until its owner has been silent for a while.
+            // A call that was cut off between its dispatch and its end counts as running until its owner has been silent for a while.
             let is_under_way = refusal["error_code"] == "IDEMPOTENCY_CONFLICT";
             let is_lost =
                 refusal["effect"] == "unknown" && refusal["message"].as_str().unwrap().contains("ledger lost");
@@ -226,7 +226,7 @@ fn a_killed_gateway_starts_again_without_an_alarm_and_the_log_is_named_where_it_
     let refused = try_to_start(&world).ended(2);
     assert!(refused.stderr.contains("fails its checksum"), "{}", refused.stderr);
     assert!(refused.stderr.contains("it is at position"), "{}", refused.stderr);
-    // Being refused changed nothing: with the byte put right, everything is there.
+    // The refusal changed nothing: with the byte restored, everything is there.
     fs::write(ledger(&world), whole.0).unwrap();
     fs::write(log(&world), whole.1).unwrap();
     let gateway = world.serve();
@@ -235,7 +235,7 @@ fn a_killed_gateway_starts_again_without_an_alarm_and_the_log_is_named_where_it_
     }
 }
 
-/// The file alone is a ledger, soon after a call.
+/// Soon after a call, the database file alone is a complete ledger.
 #[test]
 fn the_log_is_worked_into_the_file_while_the_gateway_runs() {
     let world = company();

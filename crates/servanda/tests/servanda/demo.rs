@@ -30,7 +30,7 @@ const GATES: [&str; 14] = [
     "observe",
 ];
 
-/// Issue 2, must show 1: it exits 0 and shows every gate refusing at least one call.
+/// Issue 2, must show 1: the demo exits 0 and shows every gate refusing at least one call.
 #[test]
 fn the_tour_shows_every_gate() {
     let world = World::empty();
@@ -54,7 +54,7 @@ fn the_tour_shows_every_gate() {
     }
 }
 
-/// Without `--once` the gateway stays up for an agent, until it is told to stop.
+/// Without `--once` the gateway keeps running for an agent, until it is told to stop.
 #[test]
 fn the_gateway_stays_up() {
     let world = World::empty();

@@ -1,4 +1,4 @@
-//! `servanda tools` and `servanda doctor`: what is on offer, and what keeps the gateway from working.
+//! `servanda tools` and `servanda doctor`: the offered tools, and what keeps the gateway from working.
 
 use std::net::TcpListener;
 
@@ -10,7 +10,7 @@ use crate::{
     world::World,
 };
 
-/// A good upstream, a broken one, a contract nobody offers.
+/// A good upstream, a broken one, and a contract for a tool that no upstream offers.
 fn mixed() -> World {
     let world = World::empty();
     world.configure(
@@ -106,7 +106,7 @@ fn everything_that_is_wrong_is_found() {
     assert_eq!(findings_of(&found, "contracts"), ["good"]);
 }
 
-/// A gateway of ours at the address is what one would wish for.
+/// A running gateway of this configuration at the address is not a problem.
 #[test]
 fn a_running_gateway_is_recognised() {
     let world = World::company([count_effects()]);
@@ -138,7 +138,7 @@ fn findings_of(found: &Value, what: &str) -> Vec<String> {
     findings.map(|finding| finding["mark"].as_str().unwrap().to_owned()).collect()
 }
 
-/// If others could read the gateway's own files, the files are mended and the user is told.
+/// If other users could read the gateway's own files, the modes are repaired and the user is told.
 #[test]
 fn a_ledger_that_others_can_read_is_told_of_and_mended() {
     use std::os::unix::fs::PermissionsExt as _;

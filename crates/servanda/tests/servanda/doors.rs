@@ -1,4 +1,4 @@
-//! The HTTP door in front of the whole gateway: both eras, and answers that keep the published schemas.
+//! The HTTP door in front of the whole gateway: both eras, and answers that conform to the published schemas.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,8 @@ fn converse(agent: &Agent, greeting: &Reply) {
         "company__pay_invoice",
     ];
     assert_eq!(agent.tools(), tools);
-    // Until a server has answered, its tools stand in the order of their names, and from then on in the server's own. A call waits for it.
+    // Until a server has answered, its tools are in the order of their names, and then in the server's own order. A call waits for the
+    // server.
     agent.call("company__count_effects", json!({})).success();
     assert_eq!(
         agent.ask("tools/list", json!({})).raw,
@@ -71,7 +72,7 @@ fn a_modern_conversation() {
     assert_eq!(agent.call("company__count_effects", json!({})).result()["resultType"], "complete");
 }
 
-/// What agents are told about a tool is the contract's, annotations included.
+/// The description of a tool that agents get is the contract's, annotations included.
 #[test]
 fn the_list_is_the_contracts() {
     let world = World::company(contracts());
@@ -90,7 +91,7 @@ fn the_list_is_the_contracts() {
     assert_eq!(digest.as_array().unwrap().len(), tools.len());
 }
 
-/// Success, an error of the tool, and refusals at several stages: every answer keeps the schemas `servanda schema` prints.
+/// Success, a tool's error, and refusals at several stages: every answer conforms to the schemas that `servanda schema` prints.
 #[test]
 fn answers_keep_the_published_schemas() {
     let world = World::company(contracts());
@@ -125,7 +126,7 @@ fn answers_keep_the_published_schemas() {
     }
 }
 
-/// A refused call has not happened: the upstream counts its own effects.
+/// A refused call has no effect: the upstream counts its own effects.
 #[test]
 fn refused_calls_never_reach_the_upstream() {
     let world = World::company([pay_invoice(), count_effects()]);
@@ -149,7 +150,7 @@ fn refused_calls_never_reach_the_upstream() {
     assert_eq!(agent.call("company__count_effects", json!({})).success()["structuredContent"]["payments"], 1);
 }
 
-/// What cannot be put on record is not sent.
+/// A call that cannot be recorded is not sent.
 #[test]
 fn without_a_ledger_nothing_is_changed() {
     let world = World::company([pay_invoice(), count_effects()]);
@@ -170,7 +171,7 @@ fn without_a_ledger_nothing_is_changed() {
     assert_eq!(world.effects(), 1);
 }
 
-/// An address that is taken is said, and whoever has it is not disturbed.
+/// An address in use is reported, and the process that uses it is not disturbed.
 #[test]
 fn a_taken_address() {
     let world = World::company([count_effects()]);
@@ -184,7 +185,7 @@ fn a_taken_address() {
     gateway.modern().call("company__count_effects", json!({})).success();
 }
 
-/// Ctrl-C ends it as SIGTERM does.
+/// Ctrl-C stops it as SIGTERM does.
 #[test]
 fn an_interrupt_ends_the_gateway() {
     let world = World::company([count_effects()]).unpinned();

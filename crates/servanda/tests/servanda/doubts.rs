@@ -1,5 +1,5 @@
-//! A hand-written contract that says less than its tool's definition, or its author, says of the tool: it is told of wherever
-//! people look, once in the log, and never again once somebody has answered.
+//! A hand-written contract that claims less than its tool's definition, or its author, says: every command reports it, the log does so
+//! once, and no report follows once a person has answered it.
 
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ fn owned(mut contract: Contract) -> Contract {
     contract
 }
 
-/// Three tools that are declared to look, one of which does, and a change.
+/// Three tools that are declared to read, of which only one does, and a tool that changes something.
 fn world() -> World {
     let world = World::empty();
     world.offer(&offered());
@@ -97,14 +97,14 @@ fn the_log_says_it_once() {
     let told = || gateway.said().matches("seems to do more than its contract says").count();
     until("both to be told of", || (told() == 2).then_some(()));
     agent.call(PURGE, json!({})).success();
-    // The server comes back, and the contracts are read again.
+    // The server restarts, and the contracts are read again.
     agent.call("weather__end", json!({ "servanda_operation_id": "end 1" })).refusal();
     agent.call(PURGE, json!({})).success();
     world.add(&owned(look("lookup")));
     until("the files to be read again", || gateway.said().contains("calls in flight end as they began").then_some(()));
     agent.call(PURGE, json!({})).success();
     assert_eq!(told(), 2, "{}", gateway.said());
-    // Another contract is another matter.
+    // Another contract is reported separately.
     world.add(&owned(look("get_rows")));
     until("it to be told of again", || (told() == 3).then_some(()));
 }

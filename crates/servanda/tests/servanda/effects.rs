@@ -1,4 +1,4 @@
-//! What one key may do to the company's books, as an agent sees it from outside.
+//! What one idempotency key may do to the company's books, as an agent sees it from outside.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn payment(amount_cents: u64) -> Value {
     json!({ "invoice_id": "inv_1003", "amount_cents": amount_cents, "currency": "CHF" })
 }
 
-/// A payment under a key in a header and in `_meta`, each where it is said.
+/// A payment with a key in a header or in `_meta`.
 fn pay(gateway: &Gateway, header: Option<&str>, meta: Option<&str>, amount_cents: u64) -> Reply {
     let mut params = json!({ "name": "company__pay_invoice", "arguments": payment(amount_cents) });
     if let Some(key) = meta {
@@ -58,10 +58,10 @@ fn a_model_names_its_operation_and_a_blind_retry_is_stopped() {
     let world = World::company([slow_change(), count_effects()]);
     let gateway = world.serve();
     let agent = gateway.modern();
-    // Connected, so that what is cut off has been sent.
+    // The upstream is connected, so that a call that is cut off has been sent.
     agent.call("company__count_effects", json!({})).success();
     let slow = |operation: Option<&str>| {
-        // Long enough that its late answer settles nothing while this test looks.
+        // Long enough that its late answer settles nothing during this test.
         let mut arguments = json!({ "milliseconds": 60_000 });
         if let Some(operation) = operation {
             arguments["servanda_operation_id"] = json!(operation);
@@ -83,7 +83,7 @@ fn a_model_names_its_operation_and_a_blind_retry_is_stopped() {
     assert!(again["operator_hint"].as_str().unwrap().contains("servanda effects show"), "{again}");
 }
 
-/// A tool whose server answers when the test writes the file `answer`, and not within its contract's time before that.
+/// A tool whose server answers only when the test writes the file `answer`, after its contract's time.
 fn answering_late() -> World {
     let world = World::empty();
     let done = json!({ "content": [{ "type": "text", "text": "done after all" }] });
@@ -95,7 +95,7 @@ fn answering_late() -> World {
 }
 
 #[test]
-fn an_answer_after_the_deadline_settles_what_nobody_knew() {
+fn an_answer_after_the_deadline_settles_an_unknown_outcome() {
     let world = answering_late();
     let gateway = world.serve();
     let agent = gateway.modern();
@@ -106,7 +106,7 @@ fn an_answer_after_the_deadline_settles_what_nobody_knew() {
     let unknown = change().refusal();
     assert_eq!((&unknown["effect"], &unknown["error_code"]), (&json!("unknown"), &json!("TIMEOUT")), "{unknown}");
     let handle = unknown["handle"].as_str().unwrap();
-    assert_eq!(change().refusal()["effect"], "unknown", "nobody knows, so it is not sent again");
+    assert_eq!(change().refusal()["effect"], "unknown", "the outcome is unknown, so it is not sent again");
     world.write("answer", "");
     let show = || world.run(&["effects", "show", handle]).ended(0).stdout;
     let shown = until("the answer to settle it", || Some(show()).filter(|shown| shown.contains("state     completed")));
@@ -134,8 +134,8 @@ fn an_answer_after_the_deadline_settles_what_nobody_knew() {
     assert!(listed.contains(&format!("the late answer of {}", &first[..17])), "{listed}");
 }
 
-/// Without a key an identical call is a new operation, but not right after one whose caller was told that the outcome is unknown: it is
-/// told that the first was done. A client that means a second operation names it.
+/// Without a key an identical call is a new operation, except right after a call whose outcome was reported as unknown: then the caller is
+/// told that the first call was done. A client that means a second operation uses another key.
 #[test]
 fn a_repetition_without_a_key_after_a_late_answer_is_not_sent() {
     let world = answering_late();

@@ -1,4 +1,5 @@
-//! How a gateway ends: in time whatever hangs, and with everything that its servers started, whether it was asked to end or killed.
+//! How a gateway stops: in time even if something hangs, and with every process that its servers started, whether it was asked to stop or
+//! killed.
 
 use std::{fs, process::Stdio, time::Instant};
 
@@ -11,8 +12,8 @@ use crate::{
     world::{PATIENCE, World, until, wait_for},
 };
 
-/// Before it serves, this server starts a child, a child that does not mind being asked to end, and a daemon: a process in a session
-/// of its own whose parent has ended. All of them write down who they are. It does not mind the end of its input either.
+/// Before it serves, this server starts a child, a child that ignores requests to stop, and a daemon: a process in its own session whose
+/// parent has ended. All of them write down their process ids. The server also ignores the end of its input.
 const FAMILY: &str = r#"
 pids=$1; shift
 echo $$ >> "$pids"
@@ -34,7 +35,7 @@ fn family(world: &World, tool: &str) -> Value {
     stub
 }
 
-/// The processes of the family, once all of them are there.
+/// The process ids of the family, once all of them are written.
 fn members(world: &World) -> Vec<i32> {
     until("the server's family to be there", || {
         let text = fs::read_to_string(world.path("pids")).unwrap_or_default();
@@ -43,7 +44,7 @@ fn members(world: &World) -> Vec<i32> {
     })
 }
 
-/// What a process does; nothing for one that is gone or has ended and is only not waited for yet.
+/// The `/proc` status of a running process; none if it is gone, or has ended and is only not reaped yet.
 fn runs(pid: i32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let state = stat.rsplit_once(") ")?.1;
@@ -84,7 +85,7 @@ fn a_server_and_everything_it_started_end_with_the_gateway() {
     }
 }
 
-/// Not only `serve`: whatever starts a server.
+/// Every command that starts a server, not only `serve`.
 #[test]
 fn a_killed_command_leaves_no_server_behind() {
     let table: [&[&str]; 4] =
@@ -95,7 +96,7 @@ fn a_killed_command_leaves_no_server_behind() {
                 let world = World::empty();
                 let server = family(&world, "look");
                 world.write("client.json", &json!({ "mcpServers": { "company": server } }).to_string());
-                // It starts its family and never says a word.
+                // It starts its family and never answers.
                 let mute = server["args"][1].as_str().unwrap().replace("printf '{", ": '{");
                 let mut server = server.clone();
                 server["args"][1] = json!(mute);
@@ -113,8 +114,8 @@ fn a_killed_command_leaves_no_server_behind() {
     });
 }
 
-/// Should the supervisor be killed, its server ends, and the gateway starts another. Should the gateway be killed as well, as by
-/// `killall`, the server ends all the same, although it does not mind being asked to: the kernel kills it.
+/// If the supervisor is killed, its server ends, and the gateway starts another. If the gateway is killed as well, as by `killall`, the
+/// server still ends although it ignores requests: the kernel kills it.
 #[test]
 fn a_server_ends_with_its_supervisor() {
     let world = World::empty();
@@ -144,8 +145,8 @@ fn a_server_ends_with_its_supervisor() {
     assert_gone(&[second]);
 }
 
-/// The store hangs, a call has an answer that cannot be put on record, and the server does not want to end: it ends in time all the
-/// same, says what was not settled, and the effect stays on record as it was.
+/// The store hangs, a call has an answer that cannot be recorded, and the server does not stop. The gateway still stops in time and reports
+/// what is not settled, and the effect stays recorded as it was.
 #[test]
 fn the_whole_end_keeps_to_its_time_with_the_store_away() {
     const DRAIN_MS_MAX: u64 = 3_000;
@@ -169,7 +170,7 @@ fn the_whole_end_keeps_to_its_time_with_the_store_away() {
     let asked = Instant::now();
     gateway.terminate();
     assert_eq!(gateway.wait(), Some(1), "{}", gateway.said());
-    // Twice its time, for a machine that is busy with something else. Without a common limit it takes five times as long.
+    // Twice its time, for a busy machine. Without a common limit it takes five times as long.
     assert!(asked.elapsed().as_millis() < 2 * u128::from(DRAIN_MS_MAX), "{:?}: {}", asked.elapsed(), gateway.said());
     let said = gateway.said();
     assert!(said.contains("1 call was not settled and may have happened"), "{said}");
@@ -178,7 +179,7 @@ fn the_whole_end_keeps_to_its_time_with_the_store_away() {
     world.assert_nothing_left();
     store.execute_batch("rollback").unwrap();
     world.record_of("company__change_it", "dispatching");
-    // Its connection is gone with the gateway.
+    // Its connection ended with the gateway.
     let _ = waiting.join();
 }
 
@@ -205,7 +206,7 @@ fn how_long_the_end_takes_can_be_said_on_the_command_line() {
     );
 }
 
-/// A session that is not used any more ends by itself, with its own connection to a server and with what is written down of it.
+/// An unused session ends by itself, with its own connection to a server and its stored state.
 #[test]
 fn an_idle_session_ends_by_itself_with_its_server() {
     let world = World::empty();
@@ -218,7 +219,7 @@ fn an_idle_session_ends_by_itself_with_its_server() {
     shares.call("company__look", json!({})).success();
     let alone = gateway.able(&json!({ "elicitation": {} }));
     alone.call("company__look", json!({})).success();
-    // The gateway, and two servers with their supervisors; or fewer, if all this took longer than a session may be idle.
+    // The gateway, and two servers with their supervisors; or fewer, if this took longer than a session may be idle.
     until("the idle session's server to end", || (world.processes().len() == 3).then_some(()));
     until("what is written down of sessions to be erased", || (world.session_notes() == 0).then_some(()));
     let question = alone.question(1, "tools/list", json!({}));

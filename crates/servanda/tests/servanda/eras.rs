@@ -1,4 +1,4 @@
-//! A server of both eras, whose tools ask in the way of one: every client keeps the era it came with.
+//! A server of both eras, whose tools ask questions in the way of one era: every client keeps its own era.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use crate::{
 
 const SERVER: &str = include_str!("both_eras.py");
 
-/// The server over HTTP, ended with the test.
+/// The server over HTTP; it ends with the test.
 struct Served(Child);
 
 impl Drop for Served {
@@ -25,7 +25,7 @@ impl Drop for Served {
     }
 }
 
-/// A world with the server as `both`, over that transport. `log` has what the server heard.
+/// A world with the server as `both`, over that transport. `log` has the messages that the server got.
 #[expect(clippy::disallowed_methods, reason = "a black-box test starts the upstream as its users do")]
 fn world(transport: &str) -> (World, Option<Served>) {
     let world = World::empty();
@@ -51,7 +51,7 @@ fn world(transport: &str) -> (World, Option<Served>) {
     (world.unpinned(), served)
 }
 
-/// What the server heard: process, era and method of each message.
+/// The messages that the server got: process, era and method of each.
 fn heard(world: &World) -> Vec<[String; 3]> {
     let log = world.read("server/log");
     let words = |line: &str| -> Vec<String> { line.split(' ').map(str::to_owned).collect() };
@@ -62,7 +62,7 @@ fn processes(world: &World) -> usize {
     heard(world).into_iter().map(|[process, ..]| process).collect::<std::collections::BTreeSet<_>>().len()
 }
 
-/// Calls a tool that asks on the way, and answers what it asks.
+/// Calls a tool that asks a question, and answers it.
 fn consult(agent: &Agent) -> Reply {
     let params = json!({ "name": "both__consult", "arguments": {} });
     let mut stream = agent.begin("consulting", "tools/call", params);

@@ -1,5 +1,5 @@
-//! What an agent is told of a call, unless it asks for more: little, and enough to act on (issue 17, "Refusals that cost little" and
-//! "Say what is so").
+//! What an agent is told about a call unless it asks for more: little, and enough to act on (issue 17, "Refusals that cost little" and "Say
+//! what is so").
 
 use serde_json::{Value, json};
 
@@ -70,7 +70,7 @@ fn a_success_says_its_call_and_how_it_ended() {
     assert_eq!(world.record(&reply.call_id())["class"], "SUCCESS");
 }
 
-/// No approval can be given yet, so an agent that waits for one would wait for ever.
+/// No approval can be given yet, so an agent that waited for one would wait for ever.
 #[test]
 fn what_needs_an_approval_is_said_to_be_refused_always() {
     let world = World::company(contracts());
@@ -106,7 +106,7 @@ fn null_and_a_time_without_a_zone_are_told_with_their_repair() {
     assert!(told["field_errors"][0]["expected"].as_str().unwrap().contains("2026-11-20T09:30:00Z"), "{told}");
 }
 
-/// An agent that sends what the listed schema takes is not refused for its shape, and the other way round.
+/// An agent whose arguments conform to the listed schema is not refused for their shape, and the reverse.
 #[test]
 fn listed_schemas_are_the_enforced_ones() {
     let world = World::company(contracts());

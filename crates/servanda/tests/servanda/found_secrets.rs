@@ -1,4 +1,4 @@
-//! `init` finds secrets in clear in a client's file and offers to keep them encrypted. No value is ever shown or written.
+//! `init` finds secrets in plain text in a client's file and offers to store them encrypted. No value is ever shown or written.
 
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ fn a_flag_stores_what_can_be_stored_and_the_server_gets_it() {
     assert!(ran.stderr.contains("set OTHER_API_KEY before `servanda serve`"), "{}", ran.stderr);
     let kept = stored(&world);
     assert_eq!((kept.len(), &kept[0]["secret"], &kept[0]["lacks"]), (1, &json!("store:GITHUB_TOKEN"), &Value::Null));
-    // The gateway starts the server with it: nothing has to be set.
+    // The gateway starts the server with the stored secret: nothing has to be set.
     let env = [("OTHER_API_KEY", "sk-0123456789abcdef")];
     world.run_with_env(&["call", "github__list_files", "{}"], &env).ended(0);
 }

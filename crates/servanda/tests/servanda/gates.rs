@@ -1,4 +1,4 @@
-//! One call refused at every place where a call can be refused, and what `servanda explain` makes of each.
+//! One call refused at every place where a call can be refused, and what `servanda explain` says about each.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ struct Refused {
     gate: &'static str,
     tool: &'static str,
     arguments: &'static str,
-    /// What `explain` says about where: a JSON Pointer, or that it is about the whole.
+    /// The place that `explain` names: a JSON Pointer, or the whole call.
     pointer: &'static str,
     /// The class on record.
     class: &'static str,
@@ -143,7 +143,7 @@ fn world() -> World {
     world
 }
 
-/// Issue 2, must show 4: the gate, the pointer and the way to repair, of any refused call.
+/// Issue 2, must show 4: `explain` names the gate, the pointer and the repair of any refused call.
 #[test]
 fn explain_names_gate_pointer_and_repair() {
     let world = world();
@@ -220,7 +220,7 @@ fn explain_json_is_the_record() {
     assert_eq!(world.run(&["explain", "--last", "--json"]).ended(0).json(), shown);
 }
 
-/// An answer that breaks its contract is kept for a person and shown to nobody else.
+/// An answer that breaks its contract is kept for the operator and never shown to agents.
 #[test]
 fn explain_shows_what_was_quarantined() {
     let world = world();

@@ -17,7 +17,7 @@ use crate::{
     world::{World, until, wait_for},
 };
 
-/// A gateway that listens. When the test is through with it, it is told to stop and must do so cleanly.
+/// A listening gateway. At the end of the test it is told to stop and must do so cleanly.
 pub(crate) struct Gateway {
     pub(crate) address: SocketAddr,
     child: Child,
@@ -78,12 +78,12 @@ impl Gateway {
         Pid::from_child(&self.child)
     }
 
-    /// A client of the legacy era with a session of its own.
+    /// A client of the legacy era with its own session.
     pub(crate) fn legacy(&self) -> Agent {
         Agent::legacy(self.address)
     }
 
-    /// A legacy client that servers can ask something.
+    /// A legacy client with capabilities, so that servers can ask it questions.
     pub(crate) fn able(&self, capabilities: &serde_json::Value) -> Agent {
         Agent::able(self.address, capabilities)
     }
@@ -93,28 +93,28 @@ impl Gateway {
         Agent::modern(self.address)
     }
 
-    /// What it had written to stderr when it ended, as it was told to.
+    /// Stops it and returns everything that it wrote to stderr.
     pub(crate) fn into_said(mut self) -> String {
         self.wait();
         self.ended = true;
         self.said()
     }
 
-    /// What it has written to stderr.
+    /// What it has written to stderr so far.
     pub(crate) fn said(&self) -> String {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner).clone();
         saw("the gateway's log", &said);
         said
     }
 
-    /// The most memory it has ever had, in kibibytes.
+    /// Its peak memory in kibibytes.
     pub(crate) fn memory_kib_max(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
-    /// How large a file with its memory may be, in the kernel's words.
+    /// The kernel's limit for the size of its core file.
     pub(crate) fn core_file_bytes_max(&self) -> String {
         let limits = fs::read_to_string(format!("/proc/{}/limits", self.child.id())).unwrap();
         let line = limits.lines().find_map(|line| line.strip_prefix("Max core file size")).unwrap();
@@ -130,14 +130,14 @@ impl Gateway {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Ends it as a power cut would.
+    /// Kills it, as a power cut would.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         self.ended = true;
     }
 
-    /// Waits for its end, and until everything it said was heard; returns its exit code.
+    /// Waits until it has ended and its output is read; returns its exit code.
     pub(crate) fn wait(&mut self) -> Option<i32> {
         self.ended = true;
         let code = wait_for(&mut self.child);

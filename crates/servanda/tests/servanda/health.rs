@@ -1,4 +1,4 @@
-//! `/livez`, `/healthz` and `/readyz` beside a store that goes away and comes back: a PostgreSQL that is stopped, a disk that is full.
+//! `/livez`, `/healthz` and `/readyz` when a store fails and returns: a PostgreSQL that is stopped, a disk that is full.
 
 use std::process::Command;
 
@@ -29,7 +29,8 @@ fn until_ready(gateway: &Gateway) {
     assert!(told["status"] == "ready" && told["store"]["wrote_ms_ago"].is_u64(), "{told}");
 }
 
-/// Not ready for that reason, alive all the same, well only with a store, and nothing is told that only the operator may know.
+/// Waits until it is not ready for that reason, but alive, and not healthy without a store. The answers contain nothing that only the
+/// operator may know.
 fn until_not_ready(gateway: &Gateway, reason: &str) {
     let told = until(&format!("/readyz to say {reason}"), || {
         let (status, told) = ask(gateway, "/readyz");
@@ -60,7 +61,7 @@ fn pay(gateway: &Gateway, key: &str) -> Reply {
 fn a_database_that_is_stopped_and_started_is_told_of() {
     let Some(cluster) = Cluster::start() else { return };
     let world = World::company([pay_invoice(), count_effects()]);
-    // Whoever keeps records on a database that does not wait for its disk has to say so.
+    // A database that does not sync to its disk must be accepted explicitly.
     world.change_config(|config| {
         config["ledger"] = json!(cluster.url("primary"));
         config["accepts_lost_commits"] = json!(true);
@@ -123,7 +124,7 @@ fn a_gateway_that_stops_says_so_until_it_is_gone() {
     drop(pending);
 }
 
-/// A gateway whose process is told of a full disk by an error instead of being ended by a signal.
+/// A gateway whose process gets an error from a full disk instead of being killed by a signal.
 #[expect(clippy::disallowed_methods, reason = "a black-box test starts the binary as its users do")]
 fn told_of_full_disks(world: &World) -> Command {
     let config = world.path("servanda.yaml").display().to_string();
@@ -135,7 +136,7 @@ fn told_of_full_disks(world: &World) -> Command {
     command
 }
 
-/// No file may be written beyond that by the gateway, as if its disk were full; its servers have disks of their own.
+/// Limits the size of the gateway's files, as if its disk were full; its servers are not limited.
 fn file_bytes_max(gateway: &Gateway, bytes_max: Option<u64>) {
     let limit = Rlimit { current: bytes_max, maximum: None };
     prlimit(Some(gateway.pid()), Resource::Fsize, limit).unwrap();

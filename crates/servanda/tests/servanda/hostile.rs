@@ -1,7 +1,7 @@
 //! Upstreams that misbehave, each a real child process behind the real gateway. Whatever they do, the caller gets a typed
 //! refusal that says what is known about the outside world, memory stays bounded, and the next call works.
 //!
-//! Every tool stands behind the gateway twice: once with a contract that says it reads, once with one of class N.
+//! Every tool is behind the gateway twice: once with a contract that says it reads, once with one of class N.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ fn both(shape: impl Fn(Contract) -> Contract, tool: &str) -> World {
     world
 }
 
-/// A gateway whose upstreams are connected, so that deadlines are about answers.
+/// A gateway whose upstreams are connected, so that deadlines only count answers.
 fn serve(world: &World) -> (Gateway, Agent) {
     let gateway = world.serve();
     let agent = gateway.modern();
@@ -43,7 +43,7 @@ fn assert_works(agent: &Agent) {
     }
 }
 
-/// Both calls fail with this class; what is known afterwards differs by what the contract says.
+/// Both calls fail with this class; the known effect depends on the contract.
 #[track_caller]
 fn assert_refused(world: &World, tool: &str, arguments: &Value, class: &str) {
     let (gateway, agent) = serve(world);
@@ -52,7 +52,7 @@ fn assert_refused(world: &World, tool: &str, arguments: &Value, class: &str) {
         let refusal = reply.refusal();
         assert_eq!((&refusal["gate"], &refusal["error_code"]), (&json!("perform"), &json!(class)), "{refusal:#}");
         assert_eq!(refusal["effect"], effect, "{refusal:#}");
-        // What the server itself said no to would be said no to again.
+        // A request that the server itself refused would be refused again.
         let again = effect == "none" && !["UNKNOWN_ERROR", "STALE_STATE"].contains(&class);
         assert_eq!(refusal["retryable"], again, "{refusal:#}");
         let record = world.record(&reply.call_id());
@@ -62,7 +62,7 @@ fn assert_refused(world: &World, tool: &str, arguments: &Value, class: &str) {
     }
 }
 
-/// Nothing of what the upstream printed beside the protocol comes through.
+/// Nothing that the upstream printed beside the protocol reaches the caller.
 #[track_caller]
 fn assert_quiet(reply: &Reply, gateway: &Gateway) {
     for noise in ["db-7", "not json at all", "\u{1b}"] {
@@ -98,7 +98,7 @@ fn slower_than_the_deadline() {
     let slow = json!({ "milliseconds": { "type": "integer" } });
     let world = both(|contract| interactive(contract).input(&["milliseconds"], &slow), "misbehave_slow");
     assert_refused(&world, "misbehave_slow", &json!({ "milliseconds": 1500 }), "TIMEOUT");
-    // The gateway has been told to stop meanwhile; late answers harmed nobody.
+    // The gateway has been told to stop meanwhile; late answers did no harm.
     world.assert_nothing_left();
 }
 
@@ -114,7 +114,7 @@ fn a_protocol_error() {
     assert_refused(&world, "misbehave_rpc_error", &json!({}), "UNKNOWN_ERROR");
 }
 
-/// The contract may say what an upstream's own code means.
+/// A contract can give a meaning to an upstream's own error code.
 #[test]
 fn a_protocol_error_that_the_contract_knows() {
     let mapped = |mut contract: Contract| {
@@ -138,7 +138,7 @@ fn noise_before_the_answer() {
     }
 }
 
-/// The first answer counts, the second is nobody's.
+/// The first answer counts, the second is ignored.
 #[test]
 fn two_answers() {
     let world = both(|contract| contract, "misbehave_answer_twice");
@@ -173,7 +173,7 @@ fn a_flood() {
     assert!(grown < GROWTH_KIB_MAX, "the gateway grew by {grown} KiB");
 }
 
-/// An answer that breaks the contract is kept back whole: not in the answer, not in the log, not on any screen.
+/// An answer that breaks the contract is withheld entirely: it is not in the answer, not in the log, not on any terminal.
 #[test]
 fn the_wrong_shape() {
     let count = json!({ "count": { "type": "integer" } });
@@ -193,7 +193,7 @@ fn the_wrong_shape() {
     }
 }
 
-/// Two upstreams, one of which cannot start: the other does not notice.
+/// Two upstreams, one of which cannot start: the other is not affected.
 #[test]
 fn an_upstream_that_cannot_start() {
     let world = World::empty();
@@ -217,7 +217,7 @@ fn an_upstream_that_cannot_start() {
     assert_eq!(agent.tools().len(), 3, "what is only down is still listed");
 }
 
-/// One that starts and never says a word holds up neither the list nor others, and its callers only until their deadline.
+/// An upstream that starts and never answers delays neither the list nor other upstreams, and its callers only until their deadline.
 #[test]
 fn an_upstream_that_never_greets() {
     let world = World::empty();
@@ -236,7 +236,7 @@ fn an_upstream_that_never_greets() {
     agent.call("company__count_effects", json!({})).success();
 }
 
-/// What was broken and is mended is used again, without a restart of the gateway.
+/// An upstream that was broken and is repaired is used again, without a restart of the gateway.
 #[test]
 fn an_upstream_that_comes_back() {
     let world = World::empty();
@@ -254,7 +254,7 @@ fn an_upstream_that_comes_back() {
     });
 }
 
-/// Words of an upstream that stand where a model would take them for ours: the refusal does not repeat them.
+/// An upstream's text in a place where a model would take it for the gateway's: the refusal does not repeat it.
 #[test]
 fn a_result_type_that_is_a_speech() {
     let world = World::empty();

@@ -1,4 +1,4 @@
-//! An HTTP client small enough to trust: one connection a request, bounded reads, and every byte of the answer kept.
+//! An HTTP client small enough to trust: one connection per request, bounded reads, and every byte of the answer kept.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{sightings::saw, world::PATIENCE};
 
-/// What is sent.
+/// A request.
 #[derive(Debug, Clone)]
 pub(crate) struct Question {
     pub(crate) method: &'static str,
@@ -25,7 +25,7 @@ pub(crate) struct Exchange {
     pub(crate) status: u16,
     pub(crate) headers: BTreeMap<String, String>,
     stream: BufReader<TcpStream>,
-    /// Read from the body and not handed on yet.
+    /// Read from the body and not yet returned.
     waiting: String,
 }
 
@@ -43,7 +43,7 @@ impl Question {
         Self { method: "GET", path: "/mcp".to_owned(), headers, body: String::new() }
     }
 
-    /// A page that is no MCP endpoint.
+    /// A request for a page that is not an MCP endpoint.
     pub(crate) fn page(path: &str) -> Self {
         Self { path: path.to_owned(), headers: Vec::new(), ..Self::get() }
     }
@@ -99,7 +99,7 @@ impl Exchange {
         Self { status, headers, stream, waiting: String::new() }
     }
 
-    /// The first message of the answer, in whichever form it came: what takes long is answered with a stream.
+    /// The first message of the answer, in either form: a slow answer comes as a stream.
     pub(crate) fn answer(mut self) -> String {
         let streams = self.headers.get("content-type").is_some_and(|kind| kind == "text/event-stream");
         if streams { self.next_event().unwrap_or_default() } else { self.text() }
@@ -112,8 +112,8 @@ impl Exchange {
         self.waiting
     }
 
-    /// The next message of a stream of events as it was written, nothing at its end. Comments are passed over, and so are
-    /// events with nothing in them, which only give a place to resume at.
+    /// The next message of an event stream as it was written; none at its end. Comments are skipped, and so are empty events, which only
+    /// set a position to resume at.
     pub(crate) fn next_event(&mut self) -> Option<String> {
         loop {
             if let Some((frame, rest)) = self.waiting.split_once("\n\n") {
@@ -133,7 +133,7 @@ impl Exchange {
         }
     }
 
-    /// Reads one more piece of the body; says whether there was one.
+    /// Reads one more piece of the body; returns whether there was one.
     fn read_more(&mut self) -> bool {
         if self.headers.get("transfer-encoding").is_some_and(|encoding| encoding == "chunked") {
             return self.read_chunk();

@@ -1,4 +1,4 @@
-//! `servanda identity`: what tools are, which can be mixed up, and what statements would do.
+//! `servanda identity`: what tools do, which can be mixed up, and what statements would do.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::{
     world::World,
 };
 
-/// The sample company with the contracts that the demo has, and two that declare less.
+/// The sample company with the demo's contracts, and two that declare less.
 fn world() -> World {
     let world = World::empty();
     world.configure(&json!({ "company": world.sample(&[]) }));
@@ -86,7 +86,7 @@ fn definitions_are_classified_line_by_line() {
     assert_eq!(told(&["good.jsonl"], 0)[..3], whole[..3], "the same every time");
 }
 
-/// As many lines as came, in their order, whatever they are.
+/// One answer per line, in order, whatever the lines contain.
 #[test]
 fn statements_are_answered_line_by_line() {
     let world = World::empty();

@@ -7,7 +7,7 @@ use crate::{
     world::{BINARY, Ran, World},
 };
 
-/// VS Code's file, with comments, an input and a workspace: what it becomes, and what there is left to do.
+/// VS Code's file, with comments, an input and a workspace: the contracts, and what is left to do.
 #[test]
 fn vs_codes_file_becomes_contracts() {
     let world = World::empty();
@@ -41,7 +41,7 @@ fn vs_codes_file_becomes_contracts() {
     assert!(world.has("books.db"));
 }
 
-/// A description of the registry's: the package is started, the bundle among its packages is told of.
+/// A description from the registry: the package is started, and the bundle among its packages is mentioned.
 #[test]
 fn a_description_becomes_contracts() {
     let world = World::empty();
@@ -65,7 +65,7 @@ fn a_description_becomes_contracts() {
     world.run(&["call", "company__count_effects"]).ended(0);
 }
 
-/// A secret in the client's file is used to ask the server, and is nowhere in what we write.
+/// A secret in the client's file is used to ask the server, and is written nowhere.
 #[test]
 fn a_secret_is_used_and_not_written() {
     let world = World::empty();

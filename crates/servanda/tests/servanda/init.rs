@@ -1,4 +1,4 @@
-//! `servanda init`: from a client's file to contracts, saying what it decided and what it left out.
+//! `servanda init`: from a client's file to contracts, with its decisions and what it left out.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::{
     world::{BINARY, World},
 };
 
-/// A client's file as people have them: a good server, one that cannot start, and ones that cannot be taken over.
+/// A typical client's file: a good server, one that cannot start, and ones that cannot be imported.
 fn client_file(world: &World) -> String {
     let company = json!({ "command": "${SERVANDA_BINARY}", "args": ["sample", "--misbehave", "--database", "${BOOKS:-books.db}"] });
     let strange = json!({ "type": "stdio", "command": BINARY, "args": ["sample", "--database", world.path("s.db")] });
@@ -43,7 +43,7 @@ fn a_clients_file_becomes_contracts() {
     assert!(world.has("books.db"), "`${{BOOKS}}` was filled in");
     assert!(!world.has(".servanda"), "nothing was called, so there is no ledger");
 
-    // What it wrote is good, and works at once.
+    // The written files are valid, and work at once.
     world.run_with_env(&["check"], &env).ended(0);
     let ran = world.run_with_env(&["call", "company__get_invoice", r#"{"invoice_id":"inv_1001"}"#], &env).ended(0);
     assert!(ran.stdout.contains("\"inv_1001\""), "{}", ran.stdout);
@@ -124,7 +124,7 @@ fn an_existing_configuration_is_kept_unless_forced() {
     assert!(!ran.stderr.contains("kept"), "nothing was changed meanwhile: {}", ran.stderr);
 }
 
-/// What a person wrote into a contract survives `--force`, again and again.
+/// A person's edits in a contract survive `--force`, however often it is run.
 #[test]
 fn contracts_that_are_written_over_are_kept() {
     let world = World::empty();
@@ -142,7 +142,7 @@ fn contracts_that_are_written_over_are_kept() {
     world.run(&["check"]).ended(0);
 }
 
-/// Files of one tool each, as earlier versions wrote them, make room for the server's file when everything is written anew.
+/// Files of one tool each, as earlier versions wrote them, are replaced by the server's file with `--force`.
 #[test]
 fn files_of_one_tool_each_are_replaced_by_force() {
     let world = World::empty();
@@ -157,7 +157,7 @@ fn files_of_one_tool_each_are_replaced_by_force() {
     world.run(&["check"]).ended(0);
 }
 
-/// Without `--force` only what is missing is added: contracts, then a server.
+/// Without `--force` only missing contracts and servers are added.
 #[test]
 fn what_is_missing_is_added() {
     let world = World::empty();
@@ -165,7 +165,7 @@ fn what_is_missing_is_added() {
     world.write(".mcp.json", &json!({ "mcpServers": { "company": company } }).to_string());
     world.run(&["init", "--yes"]).ended(0);
     let config = world.read("servanda.yaml");
-    // A contract is one by its binding, whatever its file is called and whichever form it has.
+    // A contract is recognised by its binding, whatever its file's name and form are.
     let whole = world.run(&["contract", "show", "company__read_file"]).ended(0).stdout;
     world.write("contracts/reading.yaml", &whole);
     let written = world.read("contracts/company.yaml");
@@ -200,7 +200,7 @@ fn without(text: &str, tool: &str) -> String {
     format!("{head}\n{}\n", rest.join("\n"))
 }
 
-/// The gateway is not put behind itself, and what is secret does not come into our file.
+/// The gateway is not imported as its own upstream, and secrets are not written into our file.
 #[test]
 fn the_gateway_itself_and_secrets_are_noted() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -230,7 +230,7 @@ fn the_gateway_itself_and_secrets_are_noted() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
-/// Everything stands beside the configuration, wherever that is.
+/// Everything is written beside the configuration, wherever that is.
 #[test]
 fn a_configuration_elsewhere_brings_its_folder() {
     let world = World::empty();
@@ -258,7 +258,11 @@ fn commands_of_a_foreign_file_are_shown_and_asked_for() {
     world.write(".mcp.json", &servers.to_string());
     let ran = world.run(&["init"]).ended(2);
     assert!(ran.stderr.contains("evil: sh -c 'touch ") && ran.stderr.contains("with TOKEN=${TOKEN}"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("nobody to ask") && ran.stderr.contains("servanda init --yes"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("no terminal to ask on") && ran.stderr.contains("servanda init --yes"),
+        "{}",
+        ran.stderr
+    );
     assert!(!ran.everything().contains("hunter2"), "{}", ran.everything());
     let declined = world.run_on_terminal(&["init"], "n\n").ended(1);
     assert!(declined.stderr.contains("start 1 command? [y/N]"), "{}", declined.stderr);
@@ -268,7 +272,7 @@ fn commands_of_a_foreign_file_are_shown_and_asked_for() {
     assert!(witness.exists(), "a person said yes");
 }
 
-/// A value may be code, whatever its variable is called. A person who is asked sees it; output that may be kept does not have it.
+/// A value may be code, whatever its variable is called. A person who is asked sees it; output that may be kept does not contain it.
 #[test]
 fn a_value_with_the_name_of_a_secret_is_shown_in_the_question() {
     let world = World::empty();
@@ -289,7 +293,7 @@ fn a_value_with_the_name_of_a_secret_is_shown_in_the_question() {
     assert!(asked.stderr.contains(&format!("with API_KEY={code}\n")), "{}", asked.stderr);
     assert!(asked.stderr.contains("every value of .mcp.json is shown, secrets too"), "{}", asked.stderr);
     assert!(!world.has("W") && !world.has("servanda.yaml"));
-    // What was shown to a person is written to no file.
+    // Values that were shown to a person are written to no file.
     let mut company = world.sample(&[]);
     company["env"] = json!({ "API_TOKEN": "hunter2" });
     world.write(".mcp.json", &json!({ "mcpServers": { "company": company } }).to_string());
@@ -324,7 +328,7 @@ fn what_runs_is_shown_whole() {
     }
 }
 
-/// An address may contain variables of the environment, so no request is sent before the user has agreed.
+/// A URL may contain environment variables, so no request is sent before the user has agreed.
 #[test]
 fn addresses_of_a_foreign_file_are_shown_and_asked_for() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -349,7 +353,7 @@ fn addresses_of_a_foreign_file_are_shown_and_asked_for() {
     assert!(listener.accept().is_err(), "no request was sent");
 }
 
-/// A person can see what a repository's own configuration runs before it runs.
+/// A person can see what a repository's own configuration would run before it runs.
 #[test]
 fn what_a_configuration_runs_can_be_seen_first() {
     let world = World::empty();

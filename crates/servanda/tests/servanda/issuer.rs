@@ -1,5 +1,5 @@
-//! An authorization server as far as a gateway sees of it: metadata, keys of two kinds, and tokens with whatever header, claims and
-//! signature a test wants.
+//! An authorization server as a gateway sees it: metadata, keys of two kinds, and tokens with any header, claims and signature that a test
+//! wants.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use servanda_contract::time::Clock as _;
 use servanda_engine::SystemClock;
 
-/// Found once, because it takes a while, and every issuer's: what tells issuers apart by their keys is the other.
+/// Generated once, because that takes long, and shared by all issuers: their other keys differ.
 static RSA: LazyLock<RsaKeyPair> = LazyLock::new(|| RsaKeyPair::generate(KeySize::Rsa2048).unwrap());
 
 /// An issuer that answers on loopback until the test is over.
@@ -52,7 +52,7 @@ impl Issuer {
         issuer
     }
 
-    /// Claims in order, for that audience, but for these changes.
+    /// Valid claims for that audience, with these changes.
     pub(crate) fn claims(&self, audience: &str, changes: &Value) -> Value {
         let now = SystemClock.now().unix_ms() / 1000;
         let mut claims = json!({ "iss": self.url, "aud": audience, "sub": "ada", "iat": now, "exp": now + 300, "scope": "company:read" });
@@ -60,13 +60,13 @@ impl Issuer {
         claims
     }
 
-    /// A token of that audience with these changes to its claims, in order otherwise.
+    /// A valid token for that audience, with these changes to its claims.
     pub(crate) fn token(&self, audience: &str, changes: &Value) -> String {
         let header = json!({ "alg": "RS256", "kid": "rsa", "typ": "at+jwt" });
         self.signed(&header, &self.claims(audience, changes), "RS256")
     }
 
-    /// A token of that text, signed with the key of that algorithm whatever its header says.
+    /// A token with this header and these claims, signed with the key of that algorithm whatever its header says.
     pub(crate) fn signed(&self, header: &Value, claims: &Value, algorithm: &str) -> String {
         let signed = unsigned(header, claims);
         let signature = if algorithm == "EdDSA" {
@@ -80,7 +80,7 @@ impl Issuer {
         format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))
     }
 
-    /// The RSA key as it is published.
+    /// The published RSA key.
     pub(crate) fn rsa_key() -> Value {
         // SEQUENCE { INTEGER, INTEGER }, whose lengths are fixed for 2048 bits and 65537.
         let der = RSA.public_key().as_ref();
@@ -88,7 +88,7 @@ impl Issuer {
         json!({ "kty": "RSA", "kid": "rsa", "use": "sig", "n": n, "e": e })
     }
 
-    /// The same as its DER bytes: what a verifier that mixes algorithms up would take for a shared secret.
+    /// Its DER bytes, which a verifier that confuses algorithms would take for a shared secret.
     pub(crate) fn rsa_der() -> Vec<u8> {
         RSA.public_key().as_ref().to_vec()
     }
@@ -98,7 +98,7 @@ impl Issuer {
         json!({ "kty": "OKP", "crv": "Ed25519", "kid": "ed", "x": x })
     }
 
-    /// As `auth.issuers` of a configuration has it.
+    /// Its entry for `auth.issuers` of a configuration.
     pub(crate) fn config(&self) -> Value {
         json!({ "issuer": self.url, "tenant": "acme", "groups_claim": "groups" })
     }

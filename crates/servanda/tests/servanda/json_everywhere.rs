@@ -1,5 +1,5 @@
-//! `--json` works everywhere: every command there is answers with JSON on stdout and nothing else. The commands are read from the help,
-//! so that a new one fails here until somebody says how it is tried.
+//! `--json` works everywhere: every command writes only JSON to stdout. The commands are read from the help, so that a new command fails
+//! here until the test says how to run it.
 
 use std::{collections::BTreeSet, io::Read as _};
 
@@ -10,15 +10,15 @@ use crate::{
     world::{Ran, World},
 };
 
-/// Commands whose stdout belongs to the protocol they speak, or that have a test of their own.
+/// Commands whose stdout belongs to a protocol, or that have their own test.
 const ELSEWHERE: [&str; 3] = [
-    // MCP over stdin and stdout: lines of JSON as it is.
+    // MCP over stdin and stdout, which is JSON anyway.
     "stdio", // Runs until it is stopped: `serve_says_as_json_that_it_is_ready`.
     "serve", // Waits for a browser: `logins`.
     "login",
 ];
 
-/// How each command is tried: what is typed, and how it ends. They run one after the other in one folder.
+/// How each command is run: its arguments and exit code. They run one after the other in one folder.
 const TRIED: [(&str, &[&str], i32); 49] = [
     ("check", &[], 0),
     ("tools", &["--offline"], 0),
@@ -71,7 +71,7 @@ const TRIED: [(&str, &[&str], i32); 49] = [
     ("remove", &["company", "--yes"], 0),
 ];
 
-/// The commands below one, as its help lists them.
+/// The subcommands of a command, as its help lists them.
 fn below(world: &World, path: &[&str]) -> Vec<String> {
     let help = world.run(&[path, &["--help"]].concat()).ended(0).stdout;
     let Some((_, rest)) = help.split_once("\nCommands:\n") else { return Vec::new() };
@@ -80,7 +80,7 @@ fn below(world: &World, path: &[&str]) -> Vec<String> {
     names.filter(|name| *name != "help").map(str::to_owned).collect()
 }
 
-/// Every command there is, and every one below it.
+/// Every command and subcommand.
 fn all(world: &World) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for command in below(world, &[]) {
@@ -92,7 +92,7 @@ fn all(world: &World) -> BTreeSet<String> {
     found
 }
 
-/// All of stdout is JSON: one document, or one for each line.
+/// All of stdout is JSON: one document, or one per line.
 #[track_caller]
 fn assert_json(what: &str, ran: &Ran) {
     let values = serde_json::Deserializer::from_str(&ran.stdout).into_iter::<Value>();
@@ -118,7 +118,7 @@ fn every_command_answers_with_json() {
     let world = world();
     let known = all(&world);
     assert!(known.len() > 40, "the help was not read: {known:?}");
-    // A command with commands below it and nothing of its own to say is not one.
+    // A command that only has subcommands does nothing by itself.
     let needs_one = |command: &str| ["contract", "identity", "policy", "secret"].contains(&command);
     let tried: BTreeSet<&str> =
         TRIED.iter().map(|(command, ..)| *command).chain(ELSEWHERE).chain(TRIED_APART).collect();
@@ -146,7 +146,7 @@ fn every_command_answers_with_json() {
     }
 }
 
-/// Tried by the tests below, because they need something of their own.
+/// Run by the tests below, because they need a setup of their own.
 const TRIED_APART: [&str; 12] = [
     "init",
     "connect",
@@ -184,7 +184,7 @@ fn commands_about_clients_and_secrets_answer_with_json() {
     run(&["logins"], "");
 }
 
-/// What cannot be done is an error as JSON, on stderr.
+/// A failure is reported as JSON, on stderr.
 #[test]
 fn failures_are_json_too() {
     let world = world();

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-/// The average that the files `init` writes keep to, a tool.
+/// The most lines per tool, on average, in the files that `init` writes.
 const LINES_PER_TOOL_MAX: usize = 20;
 
 fn company() -> World {
     begun_with(&[])
 }
 
-/// The company with tools that are slow or lie.
+/// The company with tools that are slow or break their contracts.
 fn misbehaving() -> World {
     begun_with(&["--misbehave"])
 }
@@ -41,7 +41,7 @@ fn init_writes_a_few_lines_a_tool_that_make_whole_contracts() {
     }
 }
 
-/// What is shown is a whole contract: put in place of the entry, it has the same digest.
+/// The output is a whole contract: in place of the entry, it has the same digest.
 #[test]
 fn what_is_shown_reads_back_as_the_same_contract() {
     let world = company();
@@ -106,7 +106,7 @@ fn mistakes_name_the_file_and_the_field() {
             text.replacen("server: company", "server: nobody", 1),
             "`nobody` is not an upstream",
         ),
-        // A file that is no YAML is told of where it breaks, whatever it was to be.
+        // A file with invalid YAML is reported with the place of the error.
         (
             "contracts/company.yaml",
             text.replacen("\ntools:\n", "\ntool:\n", 1),
@@ -166,7 +166,7 @@ fn a_change_of_six_seconds_ends_as_done() {
     assert!(!ran.stderr.contains("unknown"), "{}", ran.stderr);
 }
 
-/// A refusal for time names the limit, the file and the field, to the agent and in `explain`.
+/// A refusal because of a timeout names the limit, the file and the field, to the agent and in `explain`.
 #[test]
 fn a_call_that_runs_out_of_time_names_the_limit_and_its_place() {
     let world = misbehaving();
@@ -191,7 +191,7 @@ fn a_call_that_runs_out_of_time_names_the_limit_and_its_place() {
     );
 }
 
-/// A class below what the definition says needs a reason, and without one the file stays as it is.
+/// A class below what the definition says needs a reason; without one the file stays as it is.
 #[test]
 fn a_lighter_class_needs_a_reason() {
     let world = company();
@@ -223,7 +223,7 @@ fn grave(one: &Value) -> usize {
     class + if one["doubts"].as_array().unwrap().is_empty() { 0 } else { 2 }
 }
 
-/// One key a decision: a decision can be gone back to, and the reads that nothing is doubted of are agreed to with one.
+/// One key per decision: a person can go back to a decision, and one key agrees to all reads without doubts.
 #[test]
 fn a_person_walks_through_the_tools_with_single_keys() {
     let world = company();
@@ -231,7 +231,7 @@ fn a_person_walks_through_the_tools_with_single_keys() {
     let plain_reads = open.as_array().unwrap().iter().filter(|one| one["side_effect_class"] == "READ_ONLY").count();
     let first = open[0]["tool"].as_str().unwrap();
     let walked = world.run_on_terminal(&["review"], "3b5bhbRq").ended(0);
-    // Going back shows what was decided, not what was there before.
+    // Going back shows the new decision, not the state before.
     assert_eq!(walked.stderr.matches(&format!("1 of {}  {first}", open.as_array().unwrap().len())).count(), 4);
     assert!(walked.stderr.contains(&format!("{first}  LOW_RISK_INTERNAL")), "{}", walked.stderr);
     assert!(walked.stderr.contains("held back: its calls are always refused"), "{}", walked.stderr);

@@ -1,5 +1,5 @@
-//! Logins from outside: an MCP server that asks for tokens and the authorization server that issues them, both on this
-//! machine; a user who agrees, and one who does not; and that no token is ever to be seen.
+//! Logins from outside: an MCP server that requires tokens and the authorization server that issues them, both on this machine; a user who
+//! agrees and one who does not. No token is ever visible.
 
 use std::{
     fs,
@@ -18,11 +18,11 @@ use crate::{
     world::{World, read_aside, wait_for},
 };
 
-/// What is issued: found anywhere, it has leaked.
+/// The issued token: if it is found anywhere, it has leaked.
 const TOKEN: &str = "canary-access-token-7f3a";
 const REFRESH: &str = "canary-refresh-token-91bc";
 
-/// Both servers in one. What it was asked: method, path, and whether the token was shown.
+/// Both servers in one, with the requests they got: method, path, and whether the token was sent.
 #[derive(Clone)]
 struct Server {
     address: SocketAddr,
@@ -47,7 +47,7 @@ impl Server {
         format!("http://{}/mcp", self.address)
     }
 
-    /// What was seen since the last time.
+    /// The requests since the last look.
     fn seen(&self) -> Vec<String> {
         std::mem::take(&mut self.seen.lock().unwrap())
     }
@@ -117,7 +117,7 @@ impl Server {
                 json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}})
             }
             "tools/list" => json!({"tools": [{"name": "pay", "inputSchema": {"type": "object"}}]}),
-            // A server that repeats what it was shown.
+            // A server that repeats the token it got.
             "tools/call" => json!({"content": [{"type": "text", "text": format!("paid with {TOKEN}")}]}),
             _ if message.get("id").is_none() => return ("202 Accepted", String::new(), String::new()),
             _ => {
@@ -146,14 +146,14 @@ fn visit(redirect: &str, query: &str) -> String {
     answer.lines().next().unwrap().to_owned()
 }
 
-/// A parameter of an address.
+/// A query parameter of a URL.
 fn parameter(address: &str, name: &str) -> String {
     let query = address.split_once('?').unwrap().1;
     let found = query.split('&').find_map(|pair| pair.strip_prefix(&format!("{name}=")));
     found.unwrap_or_else(|| panic!("no `{name}` in {address}")).replace("%3A", ":").replace("%2F", "/")
 }
 
-/// Logs in as a user does who is disturbed by somebody else on the machine. Everything that was printed.
+/// Logs in while another user of the machine interferes. Returns everything that was printed.
 fn log_in(world: &World, server: &Server, args: &[&str]) -> String {
     let mut command = world.command(&[&["login", "crm", "--json"], args].concat());
     let mut login = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -176,7 +176,7 @@ fn log_in(world: &World, server: &Server, args: &[&str]) -> String {
     line + &stderr.join().unwrap()
 }
 
-/// Whether a canary is in any file below.
+/// The files below a folder that contain a canary.
 fn leaks(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {

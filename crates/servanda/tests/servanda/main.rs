@@ -1,6 +1,6 @@
 //! The product from outside: the built binary as real processes, in folders of their own, against real upstreams.
 //!
-//! What a single crate promises is tested there; here is what a person, an agent and an auditor see of the whole.
+//! The promises of a single crate are tested there; these tests check what a person, an agent and an auditor see of the whole.
 
 #[cfg(test)]
 mod access;

@@ -1,4 +1,4 @@
-//! Exposed names: without prefix for a single upstream, and always such that every provider takes them.
+//! Exposed names: without prefix for a single upstream, and always acceptable to every provider.
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ fn bare_names_for_a_single_upstream() {
     pipe.ask(&modern(1, "tools/call", json!({ "name": "count_effects" }))).success();
 }
 
-/// Names that no provider would take: long ones that differ only at their end, blanks, other scripts.
+/// Names that no provider would accept: long ones that differ only at their end, blanks, other scripts.
 #[test]
 fn names_that_providers_would_refuse() {
     let long = "summarize_everything_that_ever_happened_between_two_dates_in_the_company_";
@@ -51,7 +51,7 @@ fn names_that_providers_would_refuse() {
         assert!(name.chars().all(|character| character.is_ascii_alphanumeric() || "_-".contains(character)), "{name}");
         agent.call(name, json!({})).success();
     }
-    // The upstream is called by its own names.
+    // The upstream is called with its own names.
     let heard = world.stub_heard("tools/call");
     for tool in &tools {
         assert!(heard.contains(&format!("\"name\":\"{tool}\"")), "{tool}:\n{heard}");
@@ -63,7 +63,7 @@ fn names_that_providers_would_refuse() {
     assert!(states.iter().all(|state| **state == "offered"), "{states:?}");
 }
 
-/// `init` on such names writes contracts that are good.
+/// `init` writes valid contracts for such names.
 #[test]
 fn init_takes_every_name() {
     let world = World::empty();
@@ -80,7 +80,7 @@ fn init_takes_every_name() {
     world.run(&["check"]).ended(0);
 }
 
-/// The names of a tool under a running gateway, over a restart, and after it is gone.
+/// The names of a tool while the gateway runs, after a restart, and after the tool is gone.
 #[test]
 fn a_name_that_an_agent_heard_means_its_tool_or_nothing() {
     let world = World::company([get_invoice(), count_effects()]).unpinned();
@@ -113,7 +113,7 @@ fn a_name_that_an_agent_heard_means_its_tool_or_nothing() {
         world.record_of(name, "refused");
     }
     drop(gateway);
-    // The same server by another id: what anybody knew as `count_effects` was the first one's.
+    // The same server with another id: agents know `count_effects` as the first one's tool.
     config["upstreams"] = json!({ "firm": config["upstreams"]["company"] });
     world.configure_with(&config);
     std::fs::remove_file(world.path(&format!("contracts/{}.json", count_effects().file_stem()))).unwrap();

@@ -1,5 +1,4 @@
-//! What the person who runs the gateway is told, and that it is so: before it starts, while it runs, and when something has to be
-//! settled by hand.
+//! What the operator is told, and that it is true: before the gateway starts, while it runs, and when something has to be settled by hand.
 
 use std::net::TcpListener;
 
@@ -17,7 +16,7 @@ fn closed_port() -> u16 {
 }
 
 #[test]
-fn a_tool_that_asks_for_an_approval_is_always_refused_and_everybody_says_so() {
+fn a_tool_that_asks_for_an_approval_is_always_refused_and_every_command_says_so() {
     let world = World::company([pay_invoice().confirmed(), get_invoice()]).unpinned();
     let checked = world.run(&["check"]).ended(0);
     assert!(
@@ -32,7 +31,7 @@ fn a_tool_that_asks_for_an_approval_is_always_refused_and_everybody_says_so() {
     let rows = world.run(&["tools", "--offline", "--json"]).ended(0).json();
     let refused: Vec<&Value> = rows.as_array().unwrap().iter().map(|row| &row["always_refused"]).collect();
     assert_eq!(refused, [&json!(false), &json!(true)]);
-    // And it is so.
+    // The call is refused, as announced.
     world.call("company__pay_invoice", &payment(100).to_string()).ended(3);
 
     let fresh = World::empty();
@@ -41,7 +40,7 @@ fn a_tool_that_asks_for_an_approval_is_always_refused_and_everybody_says_so() {
     assert!(told.contains("one that `servanda review` holds back is always refused"), "{told}");
 }
 
-/// Whatever `serve` refuses to start with and can be known without starting anything.
+/// `check` finds everything that `serve` refuses and that can be known without starting anything.
 #[test]
 fn check_finds_what_serve_refuses() {
     let unset = "${SERVANDA_TEST_UNSET}";
@@ -71,7 +70,7 @@ fn check_finds_what_serve_refuses() {
     assert_eq!(found, 8);
 }
 
-/// A ledger in a file that is not the known one is found by reading it.
+/// A ledger file that differs from the known one is found by reading it.
 #[test]
 fn check_finds_a_ledger_that_serve_refuses() {
     let world = World::company([get_invoice()]).unpinned();
@@ -106,12 +105,12 @@ fn check_as_json_has_every_note_of_the_text() {
         .map(|line| line.strip_prefix("note: ").unwrap_or(line))
         .collect();
     assert_eq!(notes, told);
-    for part in ["decides nothing", "always refused", "nothing is pinned", "without a person's approval"] {
+    for part in ["is not enforced", "always refused", "nothing is pinned", "without a person's approval"] {
         assert!(notes.iter().any(|note| note.contains(part)), "{part}: {notes:?}");
     }
 }
 
-/// A server that takes payments and never says how one ended.
+/// A server that accepts payments and never says how one ended.
 const SILENT: &str = r#"
 tools='{"name":"pay","inputSchema":{"type":"object"}},{"name":"get_invoice","inputSchema":{"type":"object"}}'
 while IFS= read -r line; do
@@ -163,7 +162,7 @@ fn an_unknown_effect_is_shown_with_all_that_is_needed_to_settle_it() {
     assert!(look_up["sent_at"].is_string() && look_up["commands"].as_array().unwrap().len() == 1, "{told:#}");
     assert!(!format!("{page}{told}").contains("4242"), "what the schema marks is masked");
 
-    // The commands are good, and the arguments go when the effect is settled.
+    // The suggested commands work, and the arguments are deleted when the effect is settled.
     world.run(&["call", "company__get_invoice", r#"{"invoice_id":"inv_1003"}"#]).ended(0);
     world.run(&["effects", "settle", &handle, "--as", "completed", "--evidence", "seen at the company"]).ended(0);
     let settled = world.run(&["effects", "show", &handle, "--json"]).ended(0).json();
@@ -179,7 +178,7 @@ fn explain_does_not_say_of_a_call_that_was_sent_that_it_was_not_performed() {
     let slow = json!({ "name": "company__misbehave_slow", "arguments": { "milliseconds": 60_000 } });
     let pending = agent.question(1, "tools/call", slow).send(gateway.address);
     let record = world.record_of("company__misbehave_slow", "dispatching");
-    // As it is under way, and as a crash leaves it.
+    // The record of a running call, and the record after a crash.
     let id = record["call_id"].as_str().unwrap();
     for _ in 0..2 {
         let page = world.run(&["explain", id]).ended(0).stdout;
@@ -214,12 +213,12 @@ fn a_wrong_credential_is_logged_with_its_address_and_the_reason_and_a_flood_is_o
     let said = gateway.said();
     assert_eq!(said.matches("a credential was not accepted").count(), 1, "{said}");
     assert!(!said.contains("wrong-credential-of-somebody") && !said.contains(&good), "{said}");
-    // No credential at all is how every client begins.
+    // Every client begins without a credential.
     let (status, _) = gateway.knock("");
     assert_eq!(status, 401);
 }
 
-/// A token request that asks for too much is no wrong credential; one whose token is wrong is.
+/// A token request that asks for too much is not logged as a wrong credential; one with a wrong token is.
 #[test]
 fn only_a_wrong_token_of_an_exchange_is_logged_as_a_wrong_credential() {
     let world = World::guarded(&[]);
@@ -262,7 +261,7 @@ fn doctor_names_host_port_and_cause_of_every_connection_that_fails() {
     assert!(!told.to_string().contains("s3cret"));
 }
 
-/// A healthy server gets no line of warning, and ready means that it has answered.
+/// A healthy server causes no warning, and "ready" means that it has answered.
 #[test]
 fn starting_is_quiet_when_all_is_well() {
     let world = World::empty();

@@ -1,5 +1,5 @@
-//! `servanda identity classify --models`: real HTTP to a server on this machine that speaks chat completions, with models that
-//! differ, talk nonsense, are too busy, too slow, too talkative or not there.
+//! `servanda identity classify --models`: real HTTP to a chat-completions server on this machine, with models that disagree, talk nonsense,
+//! are too busy, too slow, too verbose or missing.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +18,7 @@ use crate::{
 
 const KEY: &str = "sk-t0p-secret";
 
-/// What a model was asked.
+/// A request that a model got.
 #[derive(Debug, Clone)]
 struct Asked {
     model: String,
@@ -26,7 +26,7 @@ struct Asked {
     body: Value,
 }
 
-/// A provider of models; what each does is in its name.
+/// A provider of models; each model's name says how it behaves.
 struct Provider {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<Asked>>>,
@@ -95,14 +95,14 @@ fn serve(mut stream: TcpStream, seen: &Mutex<Vec<Asked>>) {
         ("endless", _) => ("200 OK".to_owned(), "x".repeat(100_000)),
         ("elsewhere", _) => ("307 Temporary Redirect\r\nlocation: /v1/look".to_owned(), String::new()),
         ("slow", _) => {
-            // Until whoever asked has had enough.
+            // Waits until the client gives up.
             let _ = stream.read(&mut [0]);
             return;
         }
         _ => ("200 OK".to_owned(), look()),
     };
     let answer = format!("HTTP/1.1 {head}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
-    // One that has read enough does not read on.
+    // A client that has read enough closes the connection.
     let _ = stream.write_all(answer.as_bytes());
 }
 
@@ -113,7 +113,7 @@ fn read(stream: &mut TcpStream) -> Option<Asked> {
     Some(Asked { model: body["model"].as_str()?.to_owned(), authorization: received.header("authorization"), body })
 }
 
-/// Two tools: one that looks, and one that says that it looks and asks to be believed.
+/// Two tools: one that reads, and one that claims to read and asks to be believed.
 fn tools() -> String {
     let tools = [
         json!({ "id": "a", "name": "list_invoices", "description": "List the invoices of a customer." }),
@@ -157,7 +157,7 @@ fn models_that_differ_are_reported_as_they_are() {
         json!({ "level": "none", "value": null }),
     ];
     assert_eq!((agreed(&told[0]), agreed(&told[1])), (expected.clone(), expected));
-    // Their word adds danger, and takes none away.
+    // An opinion can add danger, and never removes it.
     assert_eq!((&told[0]["mutability"], &told[0]["more_dangerous"]), (&json!("PURE"), &json!(["change"])));
     assert_eq!((&told[1]["mutability"], &told[1]["more_dangerous"]), (&json!("MUTATES"), &json!([])));
     let summary = "\
@@ -171,7 +171,7 @@ fn models_that_differ_are_reported_as_they_are() {
 ";
     assert_eq!(ran.stderr.trim_start(), summary.trim_start());
 
-    // Each was asked once a tool, with the key, coldly, and with the definition as data.
+    // Each model was asked once per tool, with the key, at temperature zero, and with the definition as data.
     assert_eq!(provider.counts().into_values().collect::<Vec<_>>(), [2, 2, 2]);
     for asked in provider.asked_of("look") {
         assert_eq!(asked.authorization.as_deref(), Some(&*format!("Bearer {KEY}")));
@@ -183,7 +183,7 @@ fn models_that_differ_are_reported_as_they_are() {
         assert!(["list_invoices", "delete_file"].contains(&definition["name"].as_str().unwrap()), "{definition}");
     }
 
-    // Without the option the lines are what they were, and nobody is asked.
+    // Without the option the lines are unchanged, and no model is asked.
     let alone = lines(&world.run(&["identity", "classify", "tools.jsonl"]).ended(0));
     let mut bare = told.clone();
     for line in &mut bare {
@@ -194,7 +194,7 @@ fn models_that_differ_are_reported_as_they_are() {
     assert_eq!(alone, bare);
     assert_eq!(provider.asked.lock().unwrap().len(), 6);
 
-    // What the classifier may not see, no model sees.
+    // A model sees only what the classifier may see.
     ask(&world, &[provider.model("look")], &json!({}), &["--without-names"]).ended(0);
     let last = provider.asked_of("look").pop().unwrap();
     let shown = last.body["messages"][1]["content"].as_str().unwrap().to_owned();
@@ -202,7 +202,7 @@ fn models_that_differ_are_reported_as_they_are() {
 }
 
 #[test]
-fn what_is_no_answer_is_an_opinion_of_nobody() {
+fn an_invalid_answer_is_no_opinion() {
     let (world, provider) = (World::empty(), Provider::start());
     let names = ["look", "nonsense", "busy", "unwilling", "broken", "plain", "refusing", "endless", "elsewhere"];
     let models = names.map(|model| provider.model(model));
@@ -223,11 +223,11 @@ fn what_is_no_answer_is_an_opinion_of_nobody() {
     assert_eq!(said("refusing", "unanswered"), "status 401");
     assert_eq!(said("endless", "unanswered"), "the answer is longer than 20000 bytes");
     assert_eq!(said("elsewhere", "unanswered"), "status 307", "a redirect is not followed: the key would go along");
-    // Three of nine are no majority.
+    // Three of nine are not a majority.
     assert_eq!(told[0]["agreement"]["mutability"], json!({ "level": "none", "value": null }));
     let counts = provider.counts();
     let asked = |model: &str| counts[model];
-    // `busy` once more for its first refusal; `broken` thrice a tool; `plain` once more until it is known what it does not take.
+    // `busy` once more after its first refusal; `broken` three times per tool; `plain` once more until it is known what it does not accept.
     assert_eq!((asked("look"), asked("busy"), asked("broken"), asked("plain")), (2, 3, 6, 3));
     assert_eq!((asked("unwilling"), asked("refusing"), asked("endless"), asked("elsewhere")), (2, 2, 2, 2));
 }
@@ -272,7 +272,7 @@ fn nothing_is_sent_where_anything_is_wrong() {
         assert_eq!(ran.stdout, "", "{config}");
     }
     assert!(provider.asked.lock().unwrap().is_empty());
-    // A line that is none keeps its place, and the others are asked about.
+    // An invalid line keeps its place, and models are asked about the others.
     world.write("models.yaml", &format!("models:\n- {good}\n"));
     world.write("tools.jsonl", &format!("nonsense\n{}", tools()));
     let ran = world

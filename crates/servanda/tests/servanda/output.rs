@@ -1,4 +1,4 @@
-//! Where things are printed: data on stdout, the rest on stderr, colour only for people, and nobody minds a closed pipe.
+//! Where output goes: data on stdout, the rest on stderr, colour only for people; a closed pipe is no failure.
 
 use std::process::Stdio;
 
@@ -30,7 +30,7 @@ fn pipes_get_no_escape_codes() {
             assert!(!ran.everything().contains('\u{1b}'), "{args:?} {environment:?}: {:?}", ran.everything());
         }
     }
-    // Asked for, colour comes even into a pipe, and says nothing that the words do not.
+    // If asked for, colour is used even in a pipe, and adds nothing to the words.
     let plain = world.run(&["explain", "--last"]).ended(0).stdout;
     let coloured = world.run_with_env(&["explain", "--last"], &[("FORCE_COLOR", "1")]).ended(0).stdout;
     assert!(coloured.contains('\u{1b}'));
@@ -46,7 +46,7 @@ fn tables_fit_a_terminal_of_80_columns() {
         &json!({ "mcpServers": { "every": world.stub(&["trigger-long-running-operation"], None) } }).to_string(),
     );
     world.run(&["init", "--yes"]).ended(0);
-    // Where somebody lives is written as `~`.
+    // The user's home is shown as `~`.
     let elsewhere = [("HOME", "/nonexistent/home"), ("PATH", "/usr/bin:/bin")];
     for args in [&["pins"] as &[&str], &["pins", "--offline"], &["connect"]] {
         let ran = world.run_with_env(args, &elsewhere).ended(0);
@@ -103,9 +103,9 @@ fn a_reader_that_goes_away_is_no_failure() {
     }
 }
 
-/// Whoever closes stderr has the data all the same.
+/// If stderr is closed, the data are still written.
 #[test]
-fn a_closed_stderr_stops_nobody() {
+fn a_closed_stderr_stops_no_command() {
     let world = World::company([get_invoice()]);
     let mut command = world.command(&["call", "company__get_invoice", r#"{"invoice_id":"inv_1001"}"#]);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -129,7 +129,7 @@ fn without_escapes(text: &str) -> String {
     plain
 }
 
-/// A log that cannot be written holds up nothing: not the call, and not the ledger's thread.
+/// A log that cannot be written delays neither the call nor the ledger's thread.
 #[test]
 fn a_log_on_a_full_disk_is_lost_and_nothing_else() {
     let world = World::company([get_invoice()]);
@@ -142,7 +142,7 @@ fn a_log_on_a_full_disk_is_lost_and_nothing_else() {
     assert!(world.run(&["explain", "--last"]).ended(0).stdout.contains("get_invoice"));
 }
 
-/// A result that would set the title, clear the screen, and reverse the direction of the text after it.
+/// A result that would set the title, clear the screen, and reverse the text after it.
 const STEERING: &str = "a\u{1b}]0;owned\u{7}\u{1b}[2Jb\u{202e}c\u{1b}[32md";
 
 #[test]
@@ -168,18 +168,18 @@ fn what_a_tool_says_steers_no_terminal_unless_a_person_wants_it() {
         let shown = world.run_on_screen(command).ended(0);
         assert!(!steers(&shown.stderr), "{command:?}: {:?}", shown.stderr);
     }
-    // A name that no tool has.
+    // A tool name that does not exist.
     let unknown = world.run_on_screen(&["call", STEERING, "{}"]);
     assert!(!steers(&unknown.stderr), "{:?}", unknown.stderr);
 }
 
-/// The text without the codes of colour that we and the log use. If an escape is left, it is foreign.
+/// The text without the colour codes that we and the log use. Any escape that is left is foreign.
 fn without_our_colours(text: &str) -> String {
     let ours = ["31", "32", "33", "34", "35", "39", "1", "2", "0", "3", "4"].map(|code| format!("\u{1b}[{code}m"));
     ours.iter().fold(text.to_owned(), |rest, code| rest.replace(code.as_str(), ""))
 }
 
-/// A server that uses the very codes that we colour with gets no colour on a terminal that shows ours.
+/// A server that uses our colour codes gets no colour on a terminal that shows ours.
 #[test]
 fn colour_is_ours_alone() {
     let world = World::empty();
@@ -200,7 +200,7 @@ fn colour_is_ours_alone() {
     assert!(failed.stderr.contains("\u{1b}[31merror:\u{1b}[39m "), "{:?}", failed.stderr);
 }
 
-/// Errors and the log quote the command line, a configured command and a server's last words: none of these texts controls the terminal.
+/// Errors and the log quote the command line, a configured command and a server's last output: none of these texts controls the terminal.
 #[test]
 fn neither_the_log_nor_a_usage_error_steers_a_terminal() {
     let world = World::empty();

@@ -15,7 +15,7 @@ use crate::{
     world::{PATIENCE, World, read_aside, wait_for},
 };
 
-/// A connection. When the test is through with it, its input ends and the process must end cleanly.
+/// A connection. At the end of the test its input is closed and the process must end cleanly.
 pub(crate) struct Pipe {
     child: Child,
     input: Option<ChildStdin>,
@@ -49,7 +49,7 @@ impl World {
 }
 
 impl Pipe {
-    /// Writes these bytes at once.
+    /// Writes these bytes in one write.
     pub(crate) fn write(&mut self, bytes: impl AsRef<[u8]>) {
         let input = self.input.as_mut().expect("the input is open");
         input.write_all(bytes.as_ref()).unwrap();
@@ -91,7 +91,7 @@ impl Pipe {
         self.input = None;
     }
 
-    /// Waits for the end: the exit code, what was still written, and what stands on stderr.
+    /// Waits for the end: returns the exit code, the remaining output, and stderr.
     pub(crate) fn wait(mut self) -> (Option<i32>, Vec<String>, String) {
         let code = wait_for(&mut self.child);
         let rest = self.lines.iter().collect();

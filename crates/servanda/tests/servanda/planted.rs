@@ -1,5 +1,5 @@
 //! Links, pipes, devices and permissions that a repository, or a user with access to the folder, may have planted where the gateway looks
-//! (issue 16). Nothing outside the folder is read into it, written or changed; nothing hangs; and every mended mode is reported.
+//! (issue 16). Nothing outside the folder is read into it, written or changed; nothing hangs; and every repaired mode is reported.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use crate::{
 
 const INVOICE: &str = r#"{"invoice_id":"inv_1001"}"#;
 
-/// A folder of another user with a file in it.
+/// Another user's folder with a file in it.
 struct Outside(TempDir);
 
 impl Outside {
@@ -193,7 +193,7 @@ fn connect_writes_nowhere_else_and_shows_where_a_link_leads() {
     assert!(ran.stdout.contains("a link to dotfiles/claude.json"), "{}", ran.stdout);
 }
 
-/// Every command that mends a file says so, once.
+/// Every command that repairs a mode says so, once.
 #[test]
 fn what_others_could_read_is_mended_and_said_by_every_command() {
     let world = company();
@@ -265,7 +265,7 @@ fn assert_record_refused(world: &World, more: &[&str], why: &str) {
     assert_eq!(world.read(".servanda/connections.json"), record, "the record stays as it is");
 }
 
-/// A record chooses no file that `disconnect` writes or removes.
+/// A record cannot choose a file that `disconnect` writes or removes.
 #[test]
 fn a_planted_record_reaches_no_other_file() {
     let (world, outside) = (company(), Outside::new());
@@ -284,12 +284,12 @@ fn a_planted_record_reaches_no_other_file() {
         assert_record_refused(&world, &[], "theirs`, which is no file of ");
         outside.assert_untouched("disconnect");
     }
-    // A person who follows the hint names the file; it still is no list with a gateway in it.
+    // A person who follows the hint names the file; it still contains no gateway.
     let named = theirs.to_str().unwrap();
     let ran = world.run(&["disconnect", "--file", named, "--yes"]).ended(2);
     assert!(ran.stderr.contains("nothing was changed"), "{}", ran.stderr);
     outside.assert_untouched("disconnect --file");
-    // The file of one client is no file of another.
+    // The file of one client is not the file of another.
     world.write(".cursor/mcp.json", r#"{"mcpServers":{"servanda":{"command":"servanda"}}}"#);
     plant_record(&world, &json!({ "file": world.path(".cursor/mcp.json") }));
     assert_record_refused(&world, &["claude-code"], "which is no file of claude-code");
@@ -297,7 +297,7 @@ fn a_planted_record_reaches_no_other_file() {
     assert!(world.has("evil.sh"));
 }
 
-/// The other paths of a record are as bound to the file as `connect` would have bound them.
+/// The other paths of a record must be those that `connect` would have written for the file.
 #[test]
 fn a_planted_record_names_no_other_backup_folder_or_server() {
     let (world, outside) = (company(), Outside::new());
@@ -335,7 +335,7 @@ fn a_planted_record_names_no_other_backup_folder_or_server() {
     assert!(world.has("empty"));
     assert_eq!(world.read(".mcp.json"), connected);
     outside.assert_untouched("disconnect");
-    // Another server in the list is not the gateway's to take out, nor is a file without the gateway its to remove.
+    // `disconnect` must not remove another server from the list, nor a file without the gateway.
     let others = r#"{"mcpServers":{"github":{"command":"x"},"far":{"url":"https://h.example/mcp"}}}"#;
     world.write(".mcp.json", others);
     for name in ["github", "far", "servanda"] {

@@ -1,5 +1,5 @@
-//! Policies as an operator meets them: files beside the configuration, mistakes with their places, cases, explanations, what other
-//! policies would have done, and policies that are only tried out.
+//! Policies as an operator uses them: files beside the configuration, mistakes with their places, cases, explanations, what other policies
+//! would have decided, and shadow policies.
 
 use serde_json::{Value, json};
 
@@ -82,7 +82,7 @@ fn what_policies_say_to_calls_and_of_them() {
     page.head("arguments are not on record");
     page.run(&["policy", "explain", &refused]).ended(0);
     page.run(&["policy", "explain", &read]).ended(0);
-    page.head("an effect keeps them while nobody knows its end");
+    page.head("an effect keeps them while its outcome is unknown");
     let slow = ["call", "company__misbehave_slow", r#"{"milliseconds":20000}"#, "--timeout-ms", "3000"];
     let unknown = world.run(&slow).ended(4).call_id();
     page.run(&["policy", "explain", &unknown]).ended(0);
@@ -91,7 +91,7 @@ fn what_policies_say_to_calls_and_of_them() {
     assert_eq!((effect_of(&again), effect_of(&again).is_string()), (effect_of(&unknown), true));
     page.head("but only for the call that it is of");
     page.run(&["policy", "explain", &again]).ended(0);
-    page.head("or somebody has them");
+    page.head("or a person gives them");
     world.write("args.json", MUCH);
     page.run(&["policy", "explain", &refused, "--arguments", "args.json"]).ended(0);
     let other = world.run_with_input(&["policy", "explain", &refused, "--arguments", "-"], LITTLE).ended(0);
@@ -108,7 +108,7 @@ fn what_policies_say_to_calls_and_of_them() {
     world.write("next/slow.cedar", QUICK);
     page.run(&["policy", "what-if", "--policies", "next", "--since", "1d"]).ended(0);
     let report = world.run(&["policy", "what-if", "--policies", "next", "--json"]).ended(0).json();
-    // The effect of the slow call keeps its arguments, and not those of the next; the payment would be refused whatever it was.
+    // The effect of the slow call keeps its own arguments, not those of the next call; the payment would be refused with any arguments.
     assert_eq!((&report["calls"], &report["same"], &report["depends"]), (&json!(5), &json!(2), &json!(1)));
     let changed: Vec<&Value> = report["changes"].as_array().unwrap().iter().map(|change| &change["call_id"]).collect();
     assert_eq!(changed, [&json!(unknown), &json!(paid)]);
@@ -173,7 +173,7 @@ fn policies_in_shadow_are_told_of_and_decide_nothing() {
     let shadow = json!({ "would_have": "refused", "cause": "forbidden", "by": ["nobody-pays"] });
     assert_eq!(record["policy"]["shadow"], shadow);
     let mut gateway = world.serve();
-    assert!(gateway.said().contains("`shadow`: what you wrote (1 policy) decides nothing"), "{}", gateway.said());
+    assert!(gateway.said().contains("`shadow`: what you wrote (1 policy) is not enforced"), "{}", gateway.said());
     assert_eq!(gateway.modern().tools().len(), 4, "nothing is hidden by what is only tried out");
     gateway.terminate();
     assert_eq!(gateway.wait(), Some(0));
@@ -194,7 +194,7 @@ fn a_running_gateway_takes_other_policies_and_keeps_the_good_ones() {
     );
     until("the policy to be told of", || gateway.said().contains("1 policy new (nobody-pays)").then_some(()));
     world.write("policies/pay.cedar", "permit (principal, action, resource) when { resource.colour == 1 };");
-    until("the mistake to be told", || gateway.said().contains("the one before holds").then_some(()));
+    until("the mistake to be told", || gateway.said().contains("the earlier one stays in force").then_some(()));
     assert!(gateway.said().contains("policies/pay.cedar:1:"), "{}", gateway.said());
     assert_eq!(agent.tools().len(), 3);
     std::fs::remove_file(world.path("policies/pay.cedar")).unwrap();
@@ -224,7 +224,7 @@ fn an_upstream_of_other_tenants_is_not_there() {
     world.call("company__count_effects", "{}").ended(0);
 }
 
-/// A call that nothing permits: the permits are named, and which of their conditions is not met.
+/// A call that nothing permits: the message names the permits, and which of their conditions are not met.
 #[test]
 fn a_call_that_nothing_permits_shows_the_permits_that_do_not_hold() {
     let world = company();

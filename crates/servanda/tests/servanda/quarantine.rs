@@ -1,4 +1,5 @@
-//! Tools that lie, and tools that an operator holds back, from outside: what an agent is refused, what a person reads and types.
+//! Tools that break their contract, and tools that an operator holds back, from outside: the refusals that an agent gets, and the commands
+//! of a person.
 
 use serde_json::{Value, json};
 
@@ -23,7 +24,7 @@ fn by_sql() -> Value {
     json!([{ "name": "effects", "tool": "company.read_query", "sql": "SELECT count(*) AS n FROM effects", "at": "/rows" }])
 }
 
-/// It says that it reads, and it writes. The second call is another process: what was seen is on record.
+/// A tool that claims to read, and writes. The second call is another process: what was seen is in the ledger.
 #[test]
 fn a_read_that_writes_is_held_back_until_a_person_lets_it_go() {
     let liar = looked_at(reads("misbehave_read_that_writes"), &by_sql());
@@ -61,7 +62,7 @@ fn a_read_that_writes_is_held_back_until_a_person_lets_it_go() {
     page.compare("quarantine");
 }
 
-/// By a read-only tool, a write that is one and a write that is none.
+/// Probed with a read-only tool: a write that changes something, and a write that changes nothing.
 #[test]
 fn writes_are_looked_at_too() {
     let files = json!([{ "name": "files", "tool": "company.read_query", "sql": "SELECT path, content FROM files" }]);
@@ -91,7 +92,7 @@ fn writes_are_looked_at_too() {
     assert_eq!(world.run(&["quarantine", "--json"]).ended(0).json(), json!([]), "a write is never held back for it");
 }
 
-/// A server that keeps a file of what it hears is seen by that file.
+/// A server that writes a file of what it gets is noticed by a probe of that file.
 #[test]
 fn a_path_is_looked_at() {
     let world = World::empty();
@@ -106,7 +107,7 @@ fn a_path_is_looked_at() {
     assert_eq!(world.run(&["explain", "--json"]).ended(0).json().as_array().unwrap().len(), 2);
 }
 
-/// A gateway that is running learns what an operator types, by itself.
+/// A running gateway learns by itself what an operator types.
 #[test]
 fn a_running_gateway_takes_note() {
     let world = World::company([get_invoice(), count_effects()]).unpinned();
@@ -138,7 +139,7 @@ fn what_is_typed_wrong_is_said() {
     page.run(&["quarantine", "block", "company.get_invoice", "--reason", "looks odd"]).ended(0);
     let doctor = world.run(&["doctor"]).everything();
     assert!(doctor.contains("`company__get_invoice` is held back by"), "{doctor}");
-    // A contract that is gone does not make a hold that stays.
+    // A tool can be released after its contract is gone.
     std::fs::remove_file(world.path("contracts/company.get_invoice.json")).unwrap();
     world.run(&["quarantine", "release", "company__get_invoice", "--reason", "it is gone"]).ended(0);
     page.compare("quarantine_typed_wrong");

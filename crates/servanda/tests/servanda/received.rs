@@ -1,4 +1,4 @@
-//! A request as a server on this machine gets it from the product.
+//! A request that the product sent, as a server on this machine receives it.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _},
@@ -12,7 +12,7 @@ pub(crate) struct Received {
 }
 
 impl Received {
-    /// Reads one, if what comes is one.
+    /// Reads a request; none if it is not one.
     pub(crate) fn read(stream: &mut TcpStream) -> Option<Self> {
         let mut reader = BufReader::new(stream);
         let mut head = Vec::new();

@@ -1,4 +1,4 @@
-//! Every recipe of docs/recipes.md: its blocks are pasted into a fresh folder and its calls are made, as a reader of the page would make them.
+//! Every recipe of docs/recipes.md: its blocks are pasted into a fresh folder and its calls are made, as a reader would do it.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ struct Section {
     blocks: Vec<Block>,
 }
 
-/// A fenced block: what stands behind the fence, and the text.
+/// A fenced block: the text after the fence, and the content.
 struct Block {
     kind: &'static str,
     file: &'static str,
@@ -29,9 +29,9 @@ struct Block {
 /// What a line of a console block promises.
 #[derive(Debug, PartialEq, Eq)]
 enum Promise<'a> {
-    /// The command ends well.
+    /// The command succeeds.
     Works,
-    /// The call is made.
+    /// The call succeeds.
     Allowed,
     /// The call is refused at this gate.
     RefusedAt(&'a str),
@@ -60,7 +60,7 @@ fn sections() -> Vec<Section> {
     sections
 }
 
-/// Pastes a block where it says: a file of its own, or members of the configuration in the place of those that are there.
+/// Pastes a block where it says: as a file, or as members of the configuration that replace existing ones.
 fn paste(world: &World, block: &Block) {
     match (block.kind, block.file) {
         ("console", "") => {}
@@ -116,7 +116,7 @@ fn promised(line: &str) -> (&str, Promise<'_>) {
     (command.trim(), promise)
 }
 
-/// Runs the section's commands; returns the gates that refused, or what a command said that broke its promise.
+/// Runs the section's commands; returns the gates that refused, or the output of a command that broke its promise.
 fn follow(world: &World, section: &Section) -> Result<Vec<String>, String> {
     section.blocks.iter().for_each(|block| paste(world, block));
     let mut refused_at = Vec::new();
@@ -153,7 +153,7 @@ fn hour_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() / 3_600
 }
 
-/// The page from its beginning, then one recipe; in a folder of its own, because rules add up.
+/// The start of the page, then one recipe, in a folder of its own, because rules add up.
 fn attempt(title: &str) -> Result<(), String> {
     let sections = sections();
     let find = |wanted: &str| sections.iter().find(|section| section.title == wanted);
@@ -161,7 +161,7 @@ fn attempt(title: &str) -> Result<(), String> {
     follow(&world, find(START).unwrap())?;
     let recipe = find(title).unwrap_or_else(|| panic!("there is no recipe `{title}`"));
     let refused_at = follow(&world, recipe)?;
-    // What the page says was refused is what the list of calls says.
+    // The list of calls shows the refusals that the page promises.
     for gate in refused_at {
         let listed = world.run(&["calls", "--json", "--gate", &gate, "--outcome", "refused"]).ended(0).json();
         assert!(!listed.as_array().unwrap().is_empty(), "{title}: {gate}");

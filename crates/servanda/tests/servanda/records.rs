@@ -18,10 +18,10 @@ use crate::{
     world::{PATIENCE, POLL, World, until},
 };
 
-/// Records that are looked through.
+/// The most records that are searched.
 const RECORDS_MAX: u32 = 10_000;
 
-/// What a record says of how its call stands, for a test that fails.
+/// The state of a record, for the message of a failed test.
 #[derive(Debug)]
 #[expect(dead_code, reason = "only shown")]
 struct State {
@@ -33,7 +33,7 @@ struct State {
 }
 
 impl World {
-    /// The record of a call, once it is there.
+    /// Waits for the record of a call.
     #[track_caller]
     pub(crate) fn record(&self, call_id: &str) -> Value {
         let query = CallQuery::Id(call_id.to_owned());
@@ -50,19 +50,19 @@ impl World {
         })
     }
 
-    /// The record of the only call of a tool that has this outcome, once it is there.
+    /// Waits for the record of the only call of a tool with this outcome.
     #[track_caller]
     pub(crate) fn record_of(&self, tool: &str, outcome: &str) -> Value {
         self.await_record(tool, outcome, |record| record.outcome.name() == outcome)
     }
 
-    /// The record of the only call of a tool once that call has ended, however it did: a finished record never changes.
+    /// Waits until the only call of a tool has ended, however it did: a finished record never changes.
     #[track_caller]
     pub(crate) fn ended_record_of(&self, tool: &str) -> Value {
         self.await_record(tool, "ended", |record| record.finished_at.is_some())
     }
 
-    /// Calls on record.
+    /// The number of recorded calls.
     pub(crate) fn record_count(&self) -> i64 {
         let count =
             open(&self.ledger()).unwrap().query_row("select count(*) from all_calls", [], |row| row.get(0)).unwrap();
@@ -70,7 +70,7 @@ impl World {
         count
     }
 
-    /// Sessions that are written down.
+    /// The number of stored sessions.
     pub(crate) fn session_notes(&self) -> i64 {
         let sql = "select count(*) from notes where kind = 'session'";
         let count = open(&self.ledger()).unwrap().query_row(sql, [], |row| row.get(0)).unwrap();
@@ -78,7 +78,7 @@ impl World {
         count
     }
 
-    /// What SQLite says about its own file.
+    /// SQLite's integrity check of the file.
     pub(crate) fn ledger_integrity(&self) -> String {
         let ledger = Connection::open(self.ledger()).unwrap();
         ledger.query_row("pragma integrity_check", [], |row| row.get(0)).unwrap()
@@ -103,7 +103,7 @@ impl World {
         }
     }
 
-    /// How every call of a tool stands, the latest first.
+    /// The state of every call of a tool, the latest first.
     fn states_of(&self, tool: &str) -> Vec<State> {
         let state = |record: CallRecord| State {
             outcome: record.outcome.name().to_owned(),
@@ -115,16 +115,16 @@ impl World {
         records.take(10).map(state).collect()
     }
 
-    /// The newest record that is meant, as JSON.
+    /// The newest matching record, as JSON.
     fn find(&self, query: &CallQuery, is_meant: impl Fn(&CallRecord) -> bool) -> Option<Value> {
         let record = self.records(query).into_iter().find(is_meant)?;
         Some(serde_json::to_value(record).unwrap())
     }
 
-    /// None while the ledger cannot be read.
+    /// No records while the ledger cannot be read.
     fn records(&self, query: &CallQuery) -> Vec<CallRecord> {
         let Ok(reader) = LedgerReader::open(&self.ledger()) else { return Vec::new() };
-        // Reading a file waits for nothing.
+        // Reading a file never has to wait.
         match pin!(reader.find(query, RECORDS_MAX)).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(found) => found.unwrap_or_default(),
             Poll::Pending => Vec::new(),

@@ -1,4 +1,4 @@
-//! What the binary says about itself: help, version and the schemas others write against.
+//! What the binary says about itself: help, version and the published schemas.
 
 use std::{fs, path::PathBuf};
 
@@ -55,7 +55,7 @@ fn wrong_usage_ends_with_2_and_says_what_is_right() {
     page.compare("wrong_usage");
 }
 
-/// Every published schema is a file, so that it cannot change without somebody seeing it.
+/// Every published schema is also a file, so that a change to it is visible in review.
 #[test]
 fn schemas_are_the_golden_ones() {
     let world = World::empty();
@@ -79,7 +79,7 @@ fn schemas_are_the_golden_ones() {
     }
 }
 
-/// What `init` writes and what the tests write is what the published schemas describe.
+/// The files that `init` and the tests write conform to the published schemas.
 #[test]
 fn a_configuration_and_a_contract_keep_their_schemas() {
     let world = World::company([crate::contract::pay_invoice()]);

@@ -1,4 +1,4 @@
-//! Configuration and contracts change under a running gateway: it works by them from then on, and nobody's call notices.
+//! Configuration and contracts change while a gateway runs: it applies them, and running calls are not affected.
 
 use serde_json::json;
 
@@ -17,7 +17,7 @@ fn a_call_in_flight_ends_in_the_world_it_began_in() {
     let waiting = call_aside(&agent, "slow", "company__misbehave_slow", json!({ "milliseconds": 4000 }));
     world.record_of("company__misbehave_slow", "dispatching");
 
-    // Its tool goes, another one comes, and the company is to be reached in another way: it has to be started anew.
+    // One tool is removed, another is added, and the company is reached in another way, so it has to be restarted.
     std::fs::remove_file(world.path(&format!("contracts/{}.json", slow_change().file_stem()))).unwrap();
     world.add(&get_invoice());
     let mut company = world.sample(&["--misbehave"]);
@@ -55,13 +55,13 @@ fn a_mistake_changes_nothing() {
     let agent = gateway.modern();
     let good = world.read("servanda.yaml");
     world.write("servanda.yaml", "servanda: 1\nupstream: {}\n");
-    until("the mistake to be told", || gateway.said().contains("the one before holds").then_some(()));
+    until("the mistake to be told", || gateway.said().contains("the earlier one stays in force").then_some(()));
     agent.call("company__count_effects", json!({})).success();
 
     world.write("servanda.yaml", &good);
     world.write("contracts/broken.yaml", "nonsense: true\n");
     until("the second mistake to be told", || {
-        (gateway.said().matches("the one before holds").count() == 2).then_some(())
+        (gateway.said().matches("the earlier one stays in force").count() == 2).then_some(())
     });
     assert_eq!(agent.tools(), ["company__count_effects"]);
 
@@ -70,7 +70,7 @@ fn a_mistake_changes_nothing() {
     until("the corrected configuration to be used", || (agent.tools().len() == 2).then_some(()));
 }
 
-/// Contracts are found in folders of the contracts' folder, and so are their changes: `init` puts them there.
+/// Contracts are found in subfolders of the contracts' folder, where `init` puts them, and so are their changes.
 #[test]
 fn a_contract_in_a_folder_is_noticed() {
     let world = World::company([]).unpinned();
@@ -79,12 +79,12 @@ fn a_contract_in_a_folder_is_noticed() {
     let gateway = world.serve();
     let agent = gateway.modern();
     assert_eq!(agent.tools(), ["company__count_effects"]);
-    // Written in place: the folder that it is in stays as it was.
+    // Written in place: the folder itself is unchanged.
     world.write(&file, "nonsense: true\n");
-    until("the mistake to be told", || gateway.said().contains("the one before holds").then_some(()));
+    until("the mistake to be told", || gateway.said().contains("the earlier one stays in force").then_some(()));
 }
 
-/// What was agreed to holds until the gateway ends, whatever else changes.
+/// Pins hold until the gateway ends, whatever else changes.
 #[test]
 fn a_lock_that_is_gone_takes_nothing_back() {
     let world = World::turning(&[]);
@@ -101,5 +101,5 @@ fn a_lock_that_is_gone_takes_nothing_back() {
     until("the changed configuration to be used", || (agent.tools() == ["weather__end"]).then_some(()));
     agent.call("weather__forecast", city).refusal();
     assert_eq!(world.performed("forecast"), 0);
-    assert!(gateway.said().contains("is gone; what it said holds"), "{}", gateway.said());
+    assert!(gateway.said().contains("is gone; its pins stay in force"), "{}", gateway.said());
 }

@@ -1,4 +1,4 @@
-//! `servanda remove`: what goes, what stays byte for byte, what still mentions the server, and that a failure leaves everything.
+//! `servanda remove`: what is removed, what stays byte for byte, what still mentions the server, and that a failure changes nothing.
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::world::{BINARY, World, until};
 
-/// Two servers by `init`, with a comment of a person's in the configuration.
+/// Two servers from `init`, with a person's comment in the configuration.
 fn world() -> World {
     let world = World::empty();
     let sample = json!({ "command": BINARY, "args": ["sample"] });
@@ -39,7 +39,7 @@ fn a_server_goes_with_its_contracts_and_pins_and_nothing_else_changes() {
     let dry = world.run(&["remove", "company", "--dry-run"]).ended(0);
     assert!(dry.stderr.contains("this goes:") && dry.stderr.contains("dry run"), "{}", dry.stderr);
     let asked = world.run(&["remove", "company"]).ended(2);
-    assert!(asked.stderr.contains("nothing was removed: there is nobody to ask"), "{}", asked.stderr);
+    assert!(asked.stderr.contains("nothing was removed: there is no terminal to ask on"), "{}", asked.stderr);
     let declined = world.run_on_terminal(&["remove", "company"], "n\n").ended(1);
     assert!(declined.stderr.contains("remove `company`? [y/N]"), "{}", declined.stderr);
     assert_eq!((world.read("servanda.yaml"), files(&world, "contracts")), (before.clone(), contracts.clone()));
@@ -79,7 +79,7 @@ fn what_still_mentions_the_server_is_named() {
     assert_eq!(told["removed"], true);
 }
 
-/// No person is asked to agree to the tools of a server that is removed.
+/// The gateway does not ask for agreement to the tools of a removed server.
 #[test]
 fn a_gateway_that_runs_lets_a_server_go_without_a_warning() {
     let world = world();
@@ -87,23 +87,23 @@ fn a_gateway_that_runs_lets_a_server_go_without_a_warning() {
     assert!(gateway.modern().tools().iter().any(|tool| tool == "company__get_invoice"));
     world.run(&["remove", "company", "--yes"]).ended(0);
     let said = until("the server to go", || Some(gateway.said()).filter(|said| said.contains("1 upstream gone")));
-    assert!(!said.contains("nobody has agreed"), "{said}");
+    assert!(!said.contains("are not pinned"), "{said}");
     assert!(gateway.modern().tools().iter().all(|tool| tool.starts_with("shop__")));
 }
 
-/// The configuration is written late and cannot be: everything else is put back.
+/// The configuration is written late and fails: everything else is restored.
 #[test]
 fn a_failure_leaves_everything_as_it_was() {
     let world = world();
     let mixed = world.read("servanda.yaml");
     let (contracts, lock) = (files(&world, "contracts"), world.read("servanda.lock"));
     let texts: Vec<String> = contracts.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
-    // A file whose server is unknown: nothing is begun.
+    // A file whose server is unknown: nothing is changed.
     world.write("contracts/odd.yaml", "not: a contract\n");
     let told = world.run(&["remove", "company", "--yes"]).ended(2);
     assert!(told.stderr.contains("odd.yaml") && told.stderr.contains("nothing was changed"), "{}", told.stderr);
     fs::remove_file(world.path("contracts/odd.yaml")).unwrap();
-    // The folder of the configuration is read-only, which does not bind root.
+    // The folder of the configuration is read-only, which does not stop root.
     let folder = world.path(".");
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o555)).unwrap();
     let is_root = fs::write(world.path("probe"), "").is_ok();
@@ -117,7 +117,7 @@ fn a_failure_leaves_everything_as_it_was() {
     assert_eq!(after, texts);
 }
 
-/// The lock file is a link that is not followed: the contracts are gone by then, and come back.
+/// The lock file is a link that is not followed: the contracts, already removed by then, are restored.
 #[test]
 fn what_is_gone_when_it_fails_comes_back() {
     let world = world();

@@ -1,4 +1,4 @@
-//! Repair loops end: an agent that keeps sending what was refused is told to stop, and a valid call starts afresh.
+//! Repair loops end: an agent that keeps sending refused calls is told to stop, and a valid call starts afresh.
 
 use serde_json::{Value, json};
 
@@ -28,18 +28,18 @@ fn the_same_arguments_twice_end_the_chain() {
     assert!(second["hint"].as_str().unwrap().contains("stop repairing"), "{second:#}");
     assert_eq!(second["repair"]["attempt"], 2);
 
-    // Other tools and other sessions have chains of their own.
+    // Other tools and other sessions have their own chains.
     let other = agent.call("company__pay_invoice", json!({ "invoice_id": 7 })).refusal();
     assert_eq!(other["repair"]["attempt"], 1);
     assert_eq!(refused(&gateway.legacy(), &json!(7))["repair"]["attempt"], 1);
 
-    // A valid call is never held up, and resets.
+    // A valid call is never delayed, and resets the chain.
     agent.call("company__get_invoice", json!({ "invoice_id": "inv_1001" })).success();
     let afresh = refused(&agent, &json!(7));
     assert_eq!(afresh["repair"], json!({ "attempt": 1, "attempts_max": 5 }));
 }
 
-/// Always other arguments: the same errors, or the number of attempts, end the chain.
+/// Ever-changing arguments: the same errors, or the number of attempts, end the chain.
 #[test]
 fn endless_variations_end_too() {
     let world = World::company([get_invoice()]);

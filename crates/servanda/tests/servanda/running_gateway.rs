@@ -1,4 +1,4 @@
-//! Connecting where a gateway listens already: this configuration's, an earlier version's, or another project's.
+//! `connect` when a gateway already listens: this configuration's, an earlier version's, or another project's.
 
 use std::{
     io::{Read as _, Write as _},
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{connect::servers, world::World};
 
-/// Where the gateway answers, clients are sent there.
+/// If the gateway answers, clients are connected to it.
 #[test]
 fn a_running_gateway_is_found() {
     let world = World::empty();
@@ -33,11 +33,11 @@ fn a_running_gateway_is_found() {
     );
     let entry = servers(&world, ".codeium/windsurf/mcp_config.json")["servanda"].clone();
     assert_eq!(entry, json!({ "serverUrl": format!("http://{address}/mcp") }));
-    // No gateway answers any more; what is connected stays connected the way it is.
+    // No gateway answers any more; existing connections stay as they are.
     assert!(world.run(&["connect", "windsurf"]).ended(0).stderr.contains("is connected already, as `servanda` (http)"));
 }
 
-/// Two projects have one address: the gateway of the one is not taken for that of the other.
+/// Two projects use one address: the gateway of one is not mistaken for that of the other.
 #[test]
 fn the_gateway_of_another_project_is_none_of_this_one() {
     let theirs = World::company([crate::contract::count_effects()]);
@@ -51,13 +51,13 @@ fn the_gateway_of_another_project_is_none_of_this_one() {
     assert!(entry.get("command").is_some(), "{entry}");
     let looked = world.run(&["doctor"]).stdout;
     assert!(looked.contains(&format!("a gateway of another configuration answers at {address}")), "{looked}");
-    // Its own is found.
+    // The project's own gateway is found.
     theirs.change_config(|config| config["listen"] = json!(address));
     let ran = theirs.run(&["connect", "windsurf", "--yes"]).ended(0);
     assert!(ran.stderr.contains("so the client is sent there"), "{}", ran.stderr);
 }
 
-/// Where callers need a credential, the entry that is written has none, and the person who connects is told.
+/// If callers need a credential, the written entry has none, and the user is told so.
 #[test]
 fn a_client_that_needs_a_credential_is_said_to() {
     let world = World::guarded(&[]);

@@ -1,4 +1,4 @@
-//! `servanda secret`, and what the other commands say of secrets that are not there.
+//! `servanda secret`, and what other commands say about missing secrets.
 
 use serde_json::json;
 
@@ -63,9 +63,9 @@ fn check_and_doctor_name_what_an_upstream_lacks() {
     world.run_with_input(&["secret", "set", "crm-token"], "tok_value_1").ended(0);
     let ran = world.run_with_env(&["call", "shop__look", "{}"], &[("SHOP_KEY", "key_value_1")]).ended(0);
     assert!(!ran.everything().contains("value_1"));
-    // A tool whose definition names no such argument does not get it.
+    // A tool whose definition has no such argument does not get it.
     assert!(!world.stub_heard("tools/call").contains("key_value_1"));
-    // The key's file is the store's only protection where nobody gave a key.
+    // If no key is given, the key's file is the store's only protection.
     world.run_with_env(&["secret", "list"], &[("SERVANDA_SECRET_KEY", "bm8ga2V5")]).ended(0);
     let other = world.run_with_env(
         &["call", "shop__look", "{}"],

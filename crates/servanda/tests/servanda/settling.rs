@@ -1,4 +1,4 @@
-//! Many effects that nobody knows the end of, settled by one command, or by two at once.
+//! Many effects with an unknown outcome, settled by one command, or by two at once.
 
 use std::{sync::Arc, thread};
 
@@ -15,7 +15,7 @@ use crate::{contract::pay_invoice, world::World};
 
 const UNKNOWN: usize = 253;
 
-/// A ledger with unknown effects of two upstreams, every fifth of the second, and one that is under way.
+/// A ledger with unknown effects of two upstreams, every fifth of the second, and one that is running.
 fn left_behind() -> World {
     let world = World::company([pay_invoice()]);
     let ledger = world.ledger();

@@ -1,9 +1,9 @@
-//! What a test last saw of the product. A wait that ends in vain shows it, so that a failed test tells the state it found. Whatever
-//! asks the product (answers over HTTP, commands, the log, the ledger, processes) notes here what came back.
+//! What a test last saw of the product. A wait that times out shows it, so that a failed test reports the state it found. All helpers that
+//! ask the product (answers over HTTP, commands, the log, the ledger, processes) note here what came back.
 
 use std::{cell::RefCell, fmt::Display};
 
-/// Characters of one sighting that are shown: its end, where the news is.
+/// How much of one sighting is shown: its end, where the news is.
 const SHOWN_CHARACTERS_MAX: usize = 4_000;
 
 thread_local! {
@@ -18,12 +18,12 @@ pub(crate) fn saw(what: &'static str, state: impl Display) {
     });
 }
 
-/// Forgets what was seen before, because a new look begins.
+/// Forgets earlier sightings, because a new look begins.
 pub(crate) fn look_again() {
     SEEN.with_borrow_mut(Vec::clear);
 }
 
-/// What was seen since the last look began.
+/// The sightings since the last look began.
 pub(crate) fn shown() -> String {
     let seen = SEEN.with_borrow(Clone::clone);
     if seen.is_empty() {

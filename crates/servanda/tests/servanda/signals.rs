@@ -1,4 +1,4 @@
-//! Commands that are told to stop while they wait: they end, and so does what they started.
+//! Commands that are told to stop while they wait: they end, and so do the servers that they started.
 
 use std::process::Stdio;
 
@@ -10,10 +10,10 @@ use crate::{
     world::{World, read_aside, until, wait_for},
 };
 
-/// A server that never says anything and does not mind the end of its input.
+/// A server that never answers and ignores the end of its input.
 const DEAF: &str = "echo started > \"$1\"; while :; do sleep 1; done";
 
-/// Starts a command, waits until its server has left a trace, tells it to stop.
+/// Starts a command, waits until its server has left a trace, tells the command to stop.
 #[track_caller]
 fn stop(world: &World, args: &[&str], signal: Signal, started: impl FnMut() -> Option<()>) -> String {
     let mut command = world.command(args);
@@ -57,7 +57,7 @@ fn commands_that_are_stopped_leave_no_server_behind() {
     });
 }
 
-/// A change that was sent when the command is stopped is on record as one whose end nobody knows.
+/// A change that was sent when the command is stopped is recorded with an unknown outcome.
 #[test]
 fn a_call_that_is_stopped_is_on_record() {
     let world = World::empty();
@@ -69,7 +69,7 @@ fn a_call_that_is_stopped_is_on_record() {
     assert_eq!(world.record_of("company__change_it", "unknown")["refusal"]["effect"], "unknown");
 }
 
-/// Nobody types: a command that reads its stdin can still be stopped.
+/// A command that waits for stdin can be stopped.
 #[test]
 fn a_command_that_waits_for_stdin_can_be_stopped() {
     let world = deaf();

@@ -1,9 +1,9 @@
-//! What people see, held in `snapshots/`. After a wanted change: `INSTA_UPDATE=always cargo nextest run -p servanda --test servanda`,
-//! then read the difference.
+//! The output that people see, kept in `snapshots/`. After an intended change: `INSTA_UPDATE=always cargo nextest run -p servanda --test
+//! servanda`, then read the difference.
 
 use crate::world::{Ran, World};
 
-/// What differs from run to run, and what is shown in its place.
+/// Text that differs from run to run, and its replacement.
 const FILTERS: [(&str, &str); 18] = [
     (r"--as [0-9a-f]{8}\b", "--as [KEY ID]"),
     (r"svk_[0-9a-f]{20}_[A-Za-z0-9_-]{43}", "[KEY]"),
@@ -25,7 +25,7 @@ const FILTERS: [(&str, &str); 18] = [
     (r"  \d{4}-\d{2}-\d{2}  ", "  [DAY]       "),
 ];
 
-/// A page of commands and what each printed.
+/// A page of commands and their output.
 pub(crate) struct Page<'a> {
     world: &'a World,
     text: String,
@@ -44,7 +44,7 @@ impl<'a> Page<'a> {
         ran
     }
 
-    /// Puts what a command printed on the page.
+    /// Puts the output of a command on the page.
     pub(crate) fn show(&mut self, typed: &str, ran: &Ran) {
         let code = ran.code.map_or_else(|| "a signal".to_owned(), |code| code.to_string());
         let (stdout, stderr) = (self.world.steady(&ran.stdout), self.world.steady(&ran.stderr));
@@ -57,7 +57,7 @@ impl<'a> Page<'a> {
         self.text.extend(["# ", heading, "\n"]);
     }
 
-    /// Compares the page with the one that is kept.
+    /// Compares the page with the stored one.
     #[track_caller]
     pub(crate) fn compare(self, name: &str) {
         let mut settings = insta::Settings::clone_current();

@@ -63,7 +63,7 @@ fn malformed_lines_do_not_end_the_connection() {
     for (number, line) in lines.into_iter().enumerate() {
         pipe.write([line, b"\n"].concat());
         pipe.send(&legacy(format!("after {number}"), "ping", json!({})));
-        // The line may have an answer of its own, which is an error; then comes the answer to the ping.
+        // The invalid line may get an error as its own answer; then the answer to the ping comes.
         let answer = until("the answer after the malformed line", || {
             let reply = pipe.read();
             if reply.message["id"] == format!("after {number}") {
@@ -94,7 +94,7 @@ fn two_messages_in_one_write_and_one_message_in_two() {
     assert_eq!(pipe.read().message["id"], "one");
 }
 
-/// The end of the input is the end of the connection, after what is in flight.
+/// The end of the input ends the connection, after running calls have finished.
 #[test]
 fn the_end_of_the_input_ends_everything() {
     let world = World::company([slow_change(), count_effects()]).unpinned();
@@ -124,7 +124,7 @@ fn a_signal_ends_everything() {
     world.assert_nothing_left();
 }
 
-/// Nothing said at all.
+/// The client sends nothing at all.
 #[test]
 fn a_client_that_says_nothing() {
     let world = World::company([count_effects()]).unpinned();
@@ -147,7 +147,7 @@ fn progress_and_changes_come_over_pipes() {
     let meta = json!({ "progressToken": "mine" });
     let params = json!({ "name": "company__monthly_report", "arguments": { "month": "2026-10" }, "_meta": meta });
     pipe.send(&legacy("r", "tools/call", params));
-    // That the tools were there for the first time may be told late.
+    // The notification that tools are there for the first time may come late.
     let mut note = pipe.read();
     while note.message["method"] == "notifications/tools/list_changed" {
         note = pipe.read();

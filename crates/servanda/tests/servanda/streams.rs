@@ -1,4 +1,4 @@
-//! What comes before and beside answers: progress, changes of the list, cancellation, and the end of the gateway.
+//! Messages before and beside answers: progress, list changes, cancellation, and the end of the gateway.
 
 use std::{net::Shutdown, thread};
 
@@ -76,7 +76,7 @@ fn heard(stream: &mut Exchange) -> String {
     message["method"].as_str().unwrap().to_owned()
 }
 
-/// An upstream that never greets: calls wait for it, and can still be taken back without a trace.
+/// An upstream that never answers: calls wait for it, and can still be cancelled without a trace.
 #[test]
 fn a_call_cancelled_before_it_is_sent_was_not_executed() {
     let world = World::empty();
@@ -87,7 +87,7 @@ fn a_call_cancelled_before_it_is_sent_was_not_executed() {
     until("the upstream to be started", || world.has("mute").then_some(()));
     let agent = gateway.legacy();
     let waiting = call_aside(&agent, "taken-back", "company__pay_invoice", json!({}));
-    // Its record says that it is about to be sent; nothing takes it.
+    // Its record says that it is about to be sent; the upstream does not read it.
     world.record_of("company__pay_invoice", "dispatching");
     agent.notify("notifications/cancelled", &json!({ "requestId": "taken-back", "reason": "changed my mind" }));
     let (_, body) = waiting.join().unwrap();
@@ -98,9 +98,9 @@ fn a_call_cancelled_before_it_is_sent_was_not_executed() {
     assert!(!world.read("mute").contains("tools/call"), "it was not sent");
 }
 
-/// After it was sent a change is read to its end, whether or not its caller still listens. That it is on record as dispatching does
-/// not mean that it was sent: a call cancelled between the two is `not_executed`. So the test waits until the server has it, and
-/// the server does not answer before the call was cancelled.
+/// After a change was sent, the gateway waits for its answer, whether or not the caller still listens. A record with `dispatching` does not
+/// mean that it was sent: a call cancelled between the two is `not_executed`. So the test waits until the server has it, and the server
+/// does not answer before the call was cancelled.
 #[test]
 fn a_change_cancelled_after_it_was_sent_is_recorded_as_it_ended() {
     let world = World::empty();
@@ -118,7 +118,7 @@ fn a_change_cancelled_after_it_was_sent_is_recorded_as_it_ended() {
     assert_eq!((&record["outcome"], &record["class"]), (&json!("completed"), &json!("SUCCESS")), "{record:#}");
 }
 
-/// A read that nobody waits for any more is let go, and the server is told. A modern client cancels by going away.
+/// A read whose caller has left is dropped, and the server is told. A modern client cancels by closing the connection.
 #[test]
 fn a_read_cancelled_after_it_was_sent_is_let_go() {
     let world = World::empty();
@@ -143,7 +143,7 @@ fn a_read_cancelled_after_it_was_sent_is_let_go() {
     world.stub_heard("notifications/cancelled");
 }
 
-/// SIGTERM: what is in flight is finished, answered and recorded; then everything ends, upstreams included.
+/// SIGTERM: running calls are finished, answered and recorded; then everything ends, upstreams included.
 #[test]
 fn a_call_in_flight_survives_a_polite_end() {
     let world = World::company([slow_change(), count_effects()]);
@@ -163,7 +163,7 @@ fn a_call_in_flight_survives_a_polite_end() {
     assert_eq!((&record["outcome"], &record["class"]), (&json!("completed"), &json!("SUCCESS")));
 }
 
-/// What does not finish in time is given up, honestly: the record of a change says that nobody knows.
+/// A call that does not finish in time is given up: the record of a change says that its outcome is unknown.
 #[test]
 fn a_call_that_outlasts_the_end_is_recorded_as_unknown() {
     let world = World::company([changes("misbehave_hang"), slow_read(), count_effects()]);

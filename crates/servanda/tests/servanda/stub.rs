@@ -1,5 +1,5 @@
-//! An MCP server in a few lines of shell, for what the sample company does not do: it writes down what it hears, offers
-//! whatever it is told to, and answers every call with the same result or not at all.
+//! An MCP server in a few lines of shell, for what the sample company does not do: it writes down what it gets, offers any given tools, and
+//! answers every call with the same result or not at all.
 
 use serde_json::{Value, json};
 
@@ -30,14 +30,14 @@ impl World {
         json!({ "command": "sh", "args": ["-c", SCRIPT, "stub", self.path("heard"), json!(definitions).to_string(), result] })
     }
 
-    /// A stub that answers calls with this result, but not before the test has made a file of that name.
+    /// A stub that answers calls with this result, but only after the test has made a file of that name.
     pub(crate) fn stub_until(&self, tools: &[&str], result: &Value, file: &str) -> Value {
         let mut stub = self.stub(tools, Some(result));
         stub["args"].as_array_mut().unwrap().push(json!(self.path(file)));
         stub
     }
 
-    /// Waits until the stub has heard something.
+    /// Waits until the stub has got a message with this text.
     pub(crate) fn stub_heard(&self, what: &str) -> String {
         until(&format!("the stub to hear {what}"), || {
             let heard = std::fs::read_to_string(self.path("heard")).unwrap_or_default();

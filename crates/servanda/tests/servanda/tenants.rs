@@ -1,7 +1,8 @@
-//! Two tenants with a user of the same name and every right at one gateway: a table of every way to read something. Whatever one of them
-//! has, the other is told exactly what it is told of something that does not exist. Each path first shows that its owner does see it.
+//! Two tenants, each with a user of the same name and every right, at one gateway: a table of every way to read something. For anything
+//! that belongs to one tenant, the other gets exactly the answer for something that does not exist. Each path first shows that its owner
+//! does see it.
 //!
-//! What upstreams offer to one tenant alone is in `tenants_offers`.
+//! `tenants_offers` tests what upstreams offer to one tenant alone.
 
 use serde_json::{Value, json};
 
@@ -19,13 +20,13 @@ const STAFF: &str = r#"@id("staff-only")
 forbid (principal, action == Action::"call:company.staff", resource)
 unless { principal in Group::"acme/staff" };
 "#;
-/// What a task or an effect could be called.
+/// A possible name of a task or an effect.
 const NO_HANDLE: &str = "eff_00000000000000000000000000000000";
 const NO_CALL: &str = "call_00000000000000000000000000000000";
 
-/// A gateway with an upstream of everybody's and one of the first tenant's, and what the two users come with.
+/// A gateway with an upstream for all tenants and one for the first tenant only, and the credentials of the two users.
 pub(crate) struct Tenancy {
-    /// Ends before its world does.
+    /// Dropped before its world.
     pub(crate) gateway: Gateway,
     pub(crate) world: World,
     pub(crate) ours: Side,
@@ -41,7 +42,7 @@ pub(crate) struct Side {
 
 type Path = (&'static str, fn(&Tenancy));
 
-/// Every way to something that a call, a session or a task of somebody left.
+/// Every way to reach what another user's call, session or task left.
 const PATHS: [Path; 15] = [
     ("a session", a_session),
     ("the place in a stream", a_place_in_a_stream),
@@ -98,7 +99,7 @@ impl Tenancy {
         Self { gateway, world, ours, theirs }
     }
 
-    /// How often an upstream was called so.
+    /// How often an upstream got such a call.
     fn heard(&self, what: &str) -> usize {
         let heard = std::fs::read_to_string(self.world.path("company")).unwrap_or_default();
         heard.lines().filter(|line| line.starts_with(what)).count()
@@ -106,7 +107,7 @@ impl Tenancy {
 }
 
 impl Side {
-    /// Asks as a modern client that takes tasks.
+    /// Asks as a modern client that supports tasks.
     pub(crate) fn ask(&self, method: &'static str, params: Value) -> Reply {
         self.ask_able(method, params, json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } }))
     }
@@ -128,14 +129,14 @@ impl Side {
     }
 }
 
-/// What somebody is told, without what is never twice the same and without the name of what they asked for.
+/// What a user is told, without values that are always different and without the name they asked for.
 #[track_caller]
 pub(crate) fn told(reply: &Reply, name: &str) -> String {
     let mut told = match reply.message.get("error") {
         Some(error) => error.clone(),
         None => reply.refusal(),
     };
-    // A refusal is the error's `data`, or the whole.
+    // A refusal is in the error's `data`, or is the whole error.
     let refusal = if told["data"].is_object() { &mut told["data"] } else { &mut told };
     refusal.as_object_mut().unwrap().remove("call_id");
     told.to_string().replace(name, "[NAME]")
@@ -179,7 +180,7 @@ fn a_session(tenancy: &Tenancy) {
     assert_eq!(owner.ask("ping", json!({})).result(), &json!({}), "and it is still there");
 }
 
-/// A stream of ours is resumed by nobody else, neither in their session nor in ours.
+/// A stream of one user cannot be resumed by the other, neither in their own session nor in the owner's.
 fn a_place_in_a_stream(tenancy: &Tenancy) {
     let owner = &tenancy.ours.legacy;
     let mut params = call("company__announce", "all");
@@ -201,7 +202,7 @@ fn a_place_in_a_stream(tenancy: &Tenancy) {
     assert_eq!(first_until_marked(tenancy, told), Vec::<String>::new());
 }
 
-/// What a stream of the other tenant's brings before something of their own that comes after it all.
+/// What the other tenant's stream brings before a later event of their own.
 fn first_until_marked(tenancy: &Tenancy, mut stream: Exchange) -> Vec<String> {
     let stranger = &tenancy.theirs.legacy;
     stranger.ask("resources/subscribe", json!({ "uri": "servanda://company/book://company" })).result();
@@ -225,7 +226,7 @@ fn a_stored_answer(tenancy: &Tenancy) {
     assert_eq!(tenancy.heard("write"), 2);
 }
 
-/// Public data, which a tenant's users share; two tenants do not.
+/// Public data are cached for all users of a tenant, but not across tenants.
 fn a_cached_read(tenancy: &Tenancy) {
     let read = |side: &Side| {
         side.modern.call("company__note", json!({ "text": "cached" })).success();
@@ -257,7 +258,7 @@ fn a_state(tenancy: &Tenancy) {
     assert!(answered(&tenancy.ours, state).raw.contains("heard"), "its owner goes on with it");
 }
 
-/// Begins a change that goes on until it is released, and waits until it has been sent.
+/// Begins a change that runs until it is released, and waits until it has been sent.
 fn begin_slow(tenancy: &Tenancy, text: &str) -> String {
     let created = tenancy.ours.ask("tools/call", call("company__slow", text));
     let id = created.result()["taskId"].as_str().unwrap_or_else(|| panic!("no task: {}", created.raw)).to_owned();
@@ -290,7 +291,7 @@ fn long_work(tenancy: &Tenancy) {
     }
     let fetch = |side: &Side, id: &str| side.modern.call("servanda__result", json!({ "handle": id }));
     assert_eq!(told(&fetch(theirs, &id), &id), told(&fetch(theirs, NO_HANDLE), NO_HANDLE));
-    assert!(fetch(ours, &id).raw.contains("still goes on"), "its owner is told of it, and nobody cancelled it");
+    assert!(fetch(ours, &id).raw.contains("still goes on"), "its owner is told of it, and it was not cancelled");
     release(tenancy, &id);
     assert!(fetch(ours, &id).raw.contains("at last"));
     assert_eq!(told(&fetch(theirs, &id), &id), told(&fetch(theirs, NO_HANDLE), NO_HANDLE), "nor when it has ended");
@@ -322,7 +323,8 @@ fn an_earlier_call(tenancy: &Tenancy) {
     assert_eq!(told(&like(&tenancy.theirs, &earlier), &earlier), told(&like(&tenancy.theirs, NO_CALL), NO_CALL));
 }
 
-/// The slow change and the quick one are of the same thing: ours waits, theirs does not and hears nothing of it.
+/// The slow change and the quick one touch the same resource: the same tenant's call waits, the other tenant's does not and learns nothing
+/// of it.
 fn a_turn(tenancy: &Tenancy) {
     let id = begin_slow(tenancy, "turn");
     let write = |side: &Side| {
@@ -353,7 +355,7 @@ fn a_rate(tenancy: &Tenancy) {
     call(&tenancy.theirs).success();
 }
 
-/// Once a day for each caller, each tenant and each tool: for all three of theirs, ours have not been used.
+/// Once a day per caller, tenant and tool: after ours have used up all three, theirs are still unused.
 fn a_budget(tenancy: &Tenancy) {
     let call = |side: &Side| side.modern.call("company__send", json!({ "text": "x" }));
     call(&tenancy.ours).success();
@@ -361,7 +363,7 @@ fn a_budget(tenancy: &Tenancy) {
     call(&tenancy.theirs).success();
 }
 
-/// Both keys say `staff`.
+/// Both keys have the group `staff`.
 fn a_group(tenancy: &Tenancy) {
     let call = |side: &Side| side.modern.call("company__staff", json!({ "text": "x" }));
     call(&tenancy.ours).success();
@@ -384,12 +386,12 @@ fn an_exchange(tenancy: &Tenancy) {
         assert_eq!(status, 400, "{answer}");
         assert!(!answer.to_string().contains("acme") && answer.get("access_token").is_none(), "{answer}");
     }
-    // An agent of our user is in no session of theirs.
+    // An agent of our user is not in a session of theirs.
     let hijacked = tenancy.theirs.legacy.showing(agent);
     assert_eq!(hijacked.begin(1, "ping", json!({})).status, 404);
 }
 
-/// What anybody can read without showing anything.
+/// Pages that need no credential.
 fn pages(tenancy: &Tenancy) {
     let address = tenancy.gateway.address;
     let mut read: Vec<String> = [

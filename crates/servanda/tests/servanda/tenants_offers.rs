@@ -1,5 +1,5 @@
-//! An upstream of one tenant's beside one of everybody's: to the other tenant there is no such upstream, in any list, by any name that
-//! it knows, and by nothing that is announced.
+//! An upstream for one tenant beside one for all: for the other tenant it does not exist, in any list, by any known name, or in any
+//! notification.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::{
     tenants::{Side, Tenancy, told},
 };
 
-/// What is named, how it is asked for by a name, its name, and one that is nothing's.
+/// A kind of item: how to request it by name, an existing name, and a name that does not exist.
 type Named<'a> = (&'static str, &'a dyn Fn(&str) -> Value, &'static str, &'static str);
 
 const OURS: &str = "servanda://vault/book://vault";
@@ -30,7 +30,7 @@ fn an_upstream_of_one_tenant_is_not_there_for_another() {
             assert!(!hidden.raw.contains("vault") && hidden.raw.contains("company"), "{method}: {}", hidden.raw);
         }
     }
-    // By name: a request with the name in it, one that is there, and one that nobody has.
+    // By name: a request with an existing name, and one with a name that does not exist.
     let reference = |kind: &str, member: &str, name: &str| json!({ "ref": { "type": kind, member: name }, "argument": { "name": "page", "value": "1" } });
     let table: [Named<'_>; 6] = [
         ("tools/call", &|name| json!({ "name": name, "arguments": {} }), "vault__note", "cellar__note"),
@@ -63,7 +63,7 @@ fn an_upstream_of_one_tenant_is_not_there_for_another() {
     assert!(mistyped(theirs).iter().all(|reply| !reply.raw.contains("vault__note")));
 }
 
-/// Everything that can be announced, of both upstreams, in each era.
+/// Listeners for every notification of both upstreams, in each era.
 fn listeners(side: &Side) -> Vec<Exchange> {
     let session = side.legacy.clone();
     let _ = session.ask("resources/subscribe", json!({ "uri": OURS }));
@@ -76,7 +76,7 @@ fn listeners(side: &Side) -> Vec<Exchange> {
     vec![session.listen(), modern]
 }
 
-/// What comes until something of everybody's does.
+/// The events until one from the upstream for all comes.
 fn until_everybodys(stream: &mut Exchange) -> Vec<String> {
     let events = std::iter::from_fn(|| stream.next_event());
     events.take_while(|event| !(event.contains("resources/updated") && event.contains(EVERYBODYS))).collect()
@@ -88,7 +88,7 @@ fn what_it_announces_is_not_heard_by_another() {
     let announce = |agent: &Agent, tool: &str, text: &str| {
         agent.call(tool, json!({ "text": text }));
     };
-    // Both upstreams are connected and known, so that nothing is news but what is announced.
+    // Both upstreams are connected and known, so that only announced changes are news.
     for tool in ["vault__note", "company__note"] {
         tenancy.ours.modern.call(tool, json!({ "text": "first" })).success();
     }

@@ -12,7 +12,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use crate::world::{Ran, World, read_aside, wait_for};
 
 impl World {
-    /// Runs a command on a terminal at which a person types that. What it asks is in `stderr`.
+    /// Runs a command on a terminal at which a person types this. Its questions are in `stderr`.
     pub(crate) fn run_on_terminal(&self, args: &[&str], typed: &str) -> Ran {
         self.run_at(args, typed, (false, false))
     }
@@ -46,14 +46,14 @@ impl World {
             .stderr(Stdio::from(terminal))
             .spawn()
             .unwrap();
-        // The command holds the terminal's side as long as it is not dropped.
+        // The command holds its side of the terminal until it is dropped.
         drop(command);
         let stdout = child.stdout.take().map(read_aside);
         keyboard.write_all(typed.as_bytes()).unwrap();
         let mut screen = keyboard.try_clone().unwrap();
         let shown = std::thread::spawn(move || {
             let mut bytes = Vec::new();
-            // A terminal whose other side is closed ends in an error, not in an end.
+            // Reading a terminal whose other side is closed ends with an error, not with an end of file.
             let _ = screen.read_to_end(&mut bytes);
             String::from_utf8_lossy(&bytes).replace("\r\n", "\n")
         });

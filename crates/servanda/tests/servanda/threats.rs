@@ -1,4 +1,4 @@
-//! Threats about who is calling, each named after its row of the table, over HTTP and from other processes.
+//! Threats about the caller's identity, each named after its row of the threat table, over HTTP and from other processes.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -18,7 +18,7 @@ use crate::{
     world::{World, until},
 };
 
-/// 401 with a challenge that says where tokens are, whatever else it says.
+/// The answer is 401 with a challenge that says where tokens are.
 #[track_caller]
 fn turned_away(gateway: &Gateway, credential: &str, why: &str) {
     let (status, challenge) = gateway.knock(credential);
@@ -40,7 +40,7 @@ fn t8_wrong_audience_and_foreign_issuer_are_401() {
     for audience in [json!("https://other.example/mcp"), json!(resource.replace("/mcp", "")), json!([]), json!(null)] {
         turned_away(&gateway, &issuer.token(&resource, &json!({ "aud": audience })), &format!("audience {audience}"));
     }
-    turned_away(&gateway, &foreign.token(&resource, &json!({})), "an issuer nobody configured");
+    turned_away(&gateway, &foreign.token(&resource, &json!({})), "an issuer that is not configured");
     let slash = json!({ "iss": format!("{}/", issuer.url) });
     turned_away(&gateway, &issuer.token(&resource, &slash), "an issuer that is almost one");
     let claims = foreign.claims(&resource, &json!({ "iss": issuer.url }));
@@ -48,7 +48,7 @@ fn t8_wrong_audience_and_foreign_issuer_are_401() {
     turned_away(&gateway, &forged, "signed by a foreign key of the same id");
     turned_away(&gateway, &issuer.token(&resource, &json!({ "exp": 1 })), "over");
     turned_away(&gateway, &issuer.token(&resource, &json!({ "nbf": 4_000_000_000_u64 })), "not begun");
-    // A token anywhere but in the header is none, and two of them are not either.
+    // A token outside of the header does not count, and neither do two tokens.
     let good = issuer.token(&resource, &json!({}));
     let agent = Agent::modern(gateway.address);
     let mut question = agent.question(1, "tools/list", json!({}));
@@ -68,20 +68,20 @@ fn t28_algorithm_confusion() {
     let rs256 = json!({ "alg": "RS256", "kid": "rsa" });
     assert_eq!(gateway.knock(&issuer.signed(&rs256, &claims, "RS256")).0, 200);
     assert_eq!(gateway.knock(&issuer.signed(&json!({ "alg": "EdDSA", "kid": "ed" }), &claims, "EdDSA")).0, 200);
-    // Nobody signed it.
+    // Tokens without a signature.
     for algorithm in ["none", "None", "NONE", ""] {
         let token = unsigned(&json!({ "alg": algorithm, "kid": "rsa" }), &claims);
         turned_away(&gateway, &format!("{token}."), algorithm);
         turned_away(&gateway, &format!("{token}.AAAA"), algorithm);
     }
-    // Signed with what everybody knows, in every form that it is known in.
+    // Tokens signed with public data, in every known form.
     let n = URL_SAFE_NO_PAD.decode(Issuer::rsa_key()["n"].as_str().unwrap()).unwrap();
     for secret in [Issuer::rsa_der(), n, Issuer::rsa_key().to_string().into_bytes(), Vec::new()] {
         let signed = unsigned(&json!({ "alg": "HS256", "kid": "rsa" }), &claims);
         let code = Hmac::<Sha256>::new_from_slice(&secret).unwrap().chain_update(&signed).finalize().into_bytes();
         turned_away(&gateway, &format!("{signed}.{}", URL_SAFE_NO_PAD.encode(code)), "HS256 with the public key");
     }
-    // The key of another kind, an algorithm that was not agreed on, a key that the token brings along.
+    // The key of another kind, an algorithm that is not allowed, a key that the token brings along.
     let own = Issuer::start();
     let jwk = own.ed25519_key();
     let table = [
@@ -104,7 +104,7 @@ fn t28_algorithm_confusion() {
     turned_away(&gateway, &own.signed(&brought, &claims, "EdDSA"), "a key of the forger's own");
 }
 
-/// What a credential may call, as the gateway answers it: each tool that is not refused for want of rights.
+/// The tools that a credential may call: those that are not refused for lack of rights.
 fn allowed(gateway: &Gateway, credential: &str) -> Option<Vec<&'static str>> {
     if gateway.knock(credential).0 != 200 {
         return None;
@@ -127,7 +127,7 @@ fn allowed(gateway: &Gateway, credential: &str) -> Option<Vec<&'static str>> {
     )
 }
 
-/// A chain of hands: by exchange, by the command line, offline. Whatever each asks for, it gets no more than the one before had.
+/// A chain of delegations: by exchange, on the command line, offline. Whatever each asks for, it gets no more than its parent had.
 #[test]
 fn t9_delegation_widens_nothing() {
     let world = World::guarded(&[]);
@@ -149,7 +149,7 @@ fn t9_delegation_widens_nothing() {
         let parent = parent["credential"].as_str().unwrap().to_owned();
         let had = allowed(&gateway, &parent).unwrap();
         assert!(had.iter().all(|tool| all.contains(tool)), "{first:?}: {had:?}");
-        // Each next step at random, but the same every time.
+        // Each next step is pseudo-random, the same in every run.
         let second = narrowings[(number * 3 + 4) % narrowings.len()];
         let offline = world.delegated(&parent, &[&["--offline", "--agent", "two"], second].concat());
         let terms = json!({ "agent": "three", "lifetime_ms": 999_999_999_u64, "narrowing": { "tools": ["*"], "depth_left": 8 } });
@@ -163,16 +163,16 @@ fn t9_delegation_widens_nothing() {
     }
 }
 
-/// When a credential ends, as an exchange that asks for more tells.
+/// When a credential expires, as the answer to an exchange that asks for longer shows.
 fn end_of(gateway: &Gateway, credential: &str) -> u64 {
     let terms = json!({ "agent": "looker", "lifetime_ms": 999_999_999_u64 }).to_string();
     let (_, answer) = gateway.exchange(&[("subject_token", credential), ("servanda_terms", &terms)]);
     answer["servanda_rights"]["expires_at"].as_u64().unwrap()
 }
 
-/// What was taken away cannot be put back by whoever has the text, nor asked back.
+/// A removed right cannot be added back by the holder of the credential, nor requested.
 #[test]
-fn t9_nobody_takes_a_narrowing_back_out() {
+fn t9_a_narrowing_cannot_be_removed() {
     let world = World::guarded(&[]);
     let gateway = world.serve();
     let (key, _) = world.key("acme", "ada", &[READ], &[]);
@@ -191,13 +191,13 @@ fn t9_nobody_takes_a_narrowing_back_out() {
     more["rights"]["scopes"] = json!("all");
     let forged = [parts[0], &URL_SAFE_NO_PAD.encode(more.to_string()), parts[3]].join(".");
     turned_away(&gateway, &forged, "another root");
-    // By the command line and by exchange: asked for more than there is, it is refused rather than left out.
+    // On the command line and by exchange, a request for more rights than there are is refused rather than reduced.
     let asked = world.run_with_env(&["delegate", "--agent", "x", "--scope", WRITE], &[("SERVANDA_CREDENTIAL", &wide)]);
     assert!(asked.ended(3).stderr.contains(WRITE));
     let terms = ("servanda_terms", r#"{"agent":"x"}"#);
     let (status, answer) = gateway.exchange(&[("subject_token", &wide), ("scope", WRITE), terms]);
     assert_eq!((status, &answer["error"]), (400, &json!("invalid_scope")));
-    // It may be handed on once more, and then not.
+    // It may be delegated once more, and then not again.
     let last = world.delegated(&wide, &["--agent", "two"])["credential"].as_str().unwrap().to_owned();
     world.run_with_env(&["delegate", "--agent", "three"], &[("SERVANDA_CREDENTIAL", &last)]).ended(3);
     world.run_with_env(&["delegate", "--offline", "--agent", "three"], &[("SERVANDA_CREDENTIAL", &last)]).ended(2);
@@ -206,7 +206,7 @@ fn t9_nobody_takes_a_narrowing_back_out() {
     turned_away(&gateway, by_hand.as_text().unwrap(), "handed on offline more often than it may be");
 }
 
-/// Whoever steals a bearer has it until it ends or is taken back. Agents' end soon; proof of possession is not offered.
+/// A stolen bearer credential works until it expires or is revoked. Agent credentials expire soon; proof of possession is not offered.
 #[test]
 fn t10_stolen_bearer_ends_soon_and_can_be_taken_back() {
     let world = World::guarded(&[]);
@@ -217,7 +217,7 @@ fn t10_stolen_bearer_ends_soon_and_can_be_taken_back() {
     let lasts_ms = |made: &Value| made["rights"]["expires_at"].as_u64().unwrap() - now_ms();
     assert!(lasts_ms(&made) <= 86_400_000);
     let short = world.delegated(&key, &["--agent", "one"]);
-    assert!(lasts_ms(&short) <= 3_600_000, "an hour if nobody says");
+    assert!(lasts_ms(&short) <= 3_600_000, "an hour by default");
     let never = world.run_with_env(&["delegate", "--agent", "one", "--ttl", "0h"], &[("SERVANDA_CREDENTIAL", &key)]);
     never.ended(2);
     assert_eq!(gateway.knock(stolen).0, 200);
@@ -225,7 +225,7 @@ fn t10_stolen_bearer_ends_soon_and_can_be_taken_back() {
     turned_away(&gateway, stolen, "taken back");
     assert_eq!(gateway.knock(short["credential"].as_str().unwrap()).0, 200, "and nothing else with it");
     assert_eq!(gateway.knock(&key).0, 200);
-    // The credential itself is not what one revokes by: it would be in the shell's history, and in what is printed.
+    // A credential is not accepted as the argument of `revoke`: it would be in the shell's history and in the output.
     let refused = world.run(&["revoke", stolen]).ended(2);
     assert!(!refused.everything().contains(stolen));
 }
@@ -234,7 +234,7 @@ fn now_ms() -> u64 {
     SystemClock.now().unix_ms()
 }
 
-/// A call that waits behind another, let in while its key was good. Another process takes the key back; nothing is sent.
+/// A call that was admitted with a valid key waits behind another. Another process revokes the key; nothing is sent.
 #[test]
 fn t11_revoked_while_pending_sends_nothing() {
     let world = World::empty();
@@ -250,11 +250,11 @@ fn t11_revoked_while_pending_sends_nothing() {
     let call = |tool: &str| json!({ "name": tool, "arguments": {}, "_meta": { "progressToken": 1 } });
     let _first = gateway.bearing(&patient).question(1, "tools/call", call("company__first")).send(gateway.address);
     world.stub_heard("\"first\"");
-    // The head of a stream comes when the answer does not: the call has been let in and waits.
+    // The head of the stream shows that the call was admitted and waits.
     let mut second = gateway.bearing(&revoked).begin(1, "tools/call", call("company__second"));
     assert_eq!((second.status, second.headers["content-type"].as_str()), (200, "text/event-stream"));
     world.run(&["keys", "revoke", &id]).ended(0);
-    // The server of the first dies, which ends it: it is the second's turn, and a new server would be started for it.
+    // The first call's server dies, which ends that call: the second is next, and a new server would be started for it.
     for (pid, command_line) in world.processes() {
         if command_line.starts_with("sh ") {
             kill_process(pid, Signal::KILL).unwrap();
@@ -270,7 +270,7 @@ fn t11_revoked_while_pending_sends_nothing() {
     turned_away(&gateway, &revoked, "and nothing is from now on");
 }
 
-/// The handle of a long work that somebody has begun.
+/// Begins long work; returns its handle.
 fn begin_long_work(agent: &Agent) -> Value {
     let handed = agent.call("company__misbehave_slow", json!({ "milliseconds": 60_000 }));
     handed.refusal()["handle"].clone()
@@ -282,7 +282,7 @@ fn keyed(agent: &Agent, key: &str, amount_cents: u64) -> Reply {
     Reply::of(agent.exchange(&question).text())
 }
 
-/// Two tenants with a principal of one name and one key: what was stored for one is never the other's.
+/// Two tenants with a principal of one name and one key: a result stored for one is never given to the other.
 #[test]
 fn t12_another_tenants_stored_result() {
     let world = World::guarded(&[]);
@@ -306,7 +306,7 @@ fn t12_another_tenants_stored_result() {
     assert!(!answered.raw.contains("amount"), "{}", answered.raw);
 }
 
-/// Whoever claims a key that another is going to use has claimed their own.
+/// A principal that claims a key has claimed it for itself only; another principal can still use the same key.
 #[test]
 fn t13_key_claimed_by_another_principal() {
     let world = World::guarded(&[]);
@@ -320,7 +320,7 @@ fn t13_key_claimed_by_another_principal() {
     assert_eq!(paid.observation()["execution_metadata"]["idempotency_hit"], false);
 }
 
-/// A key of the same user that does not cover the call is told of its task what somebody is told who made one up, and nothing unasked.
+/// A key of the same user that does not cover the call gets the same answer about its task as for an invented one, and no notifications.
 fn narrower_credentials(world: &World, gateway: &Gateway, handle: &Value, made_up: &Value) {
     let keys =
         [(&[READ][..], &[][..]), (&[WRITE], &["--ceiling", "READ_ONLY"]), (&[WRITE], &["--resource", "invoice/1"])];
@@ -342,8 +342,8 @@ fn narrower_credentials(world: &World, gateway: &Gateway, handle: &Value, made_u
     }
 }
 
-/// Handles, tasks and sessions are nobody else's, and that they exist is not either: other principals of the tenant and the same
-/// name in another tenant are told what somebody is told who made one up.
+/// Other principals of the tenant, and the same name in another tenant, get the same answer for existing handles, tasks and sessions as for
+/// invented ones.
 #[test]
 fn t22_handles_tickets_tasks_of_others() {
     let world = World::company([slow_change()]).waiting_ms(300).unpinned().guarding(&[]);
@@ -352,7 +352,7 @@ fn t22_handles_tickets_tasks_of_others() {
     let others = [("acme", "mallory"), ("globex", "ada")];
     let mut strangers: Vec<String> =
         others.iter().map(|(tenant, name)| world.key(tenant, name, &[WRITE], &[]).0).collect();
-    // An agent of the same user whose credential is for another tool is a stranger to this one.
+    // An agent of the same user whose credential is for another tool has no access to this one.
     let agent = world.delegated(&ada, &["--agent", "reader", "--tool", "company.count_effects"]);
     strangers.push(agent["credential"].as_str().unwrap().to_owned());
     let owner = gateway.bearing(&ada);
@@ -370,7 +370,7 @@ fn t22_handles_tickets_tasks_of_others() {
         let agent = gateway.bearing(stranger);
         let told = fetch(&agent, &handle);
         assert_eq!(steady(&told), steady(&fetch(&agent, &made_up)), "as if there were none");
-        // Their own legacy sessions, asking about the task of another.
+        // Their own legacy sessions, asking about another user's task.
         let legacy = Agent::legacy_bearing(gateway.address, stranger);
         for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
             let told = legacy.ask(method, json!({ "taskId": handle }));
@@ -379,12 +379,12 @@ fn t22_handles_tickets_tasks_of_others() {
             assert!(told.message["error"].is_object());
         }
         assert!(!legacy.ask("tasks/list", json!({})).raw.contains(handle.as_str().unwrap()));
-        // The session of another, with their own credential.
+        // Another user's session, with their own credential.
         let hijacked = session.showing(stranger).begin(1, "tools/list", json!({}));
         assert_eq!(hijacked.status, 404);
     }
     narrower_credentials(&world, &gateway, &handle, &made_up);
-    assert!(fetch(&owner, &handle).raw.contains("still goes on"), "and nobody cancelled it");
-    // Taken back by its owner, so that the world can end.
+    assert!(fetch(&owner, &handle).raw.contains("still goes on"), "and it was not cancelled");
+    // Cancelled by its owner, so that the world can end.
     session.ask("tasks/cancel", json!({ "taskId": handle }));
 }

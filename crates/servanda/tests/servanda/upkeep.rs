@@ -1,4 +1,4 @@
-//! `servanda ledger` and `servanda migrate`: copies, restoring, accepting, settling a lost time, and versions.
+//! `servanda ledger` and `servanda migrate`: backups, restoring, accepting, settling a lost period, and versions.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ fn version(world: &World) -> u32 {
     ledger.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
 }
 
-/// A ledger as the seventh version left it.
+/// A ledger of schema version seven.
 fn of_version_seven(world: &World) {
     fs::create_dir_all(world.path(".servanda")).unwrap();
     let ledger = Connection::open(world.path(".servanda/ledger.db")).unwrap();
@@ -147,13 +147,13 @@ fn the_first_start_takes_a_ledger_of_an_earlier_version_over_and_says_where_its_
     let started = try_to_start(&world).ended(0);
     assert!(started.stderr.contains("ledger.db.version-7.backup"), "{}", started.stderr);
     assert!(version(&world) > 7);
-    // From now on it is known: the copy is not taken for the ledger.
+    // From now on the migrated ledger is the known one: the backup is not accepted in its place.
     fs::copy(world.path(".servanda/ledger.db.version-7.backup"), world.path(".servanda/ledger.db")).unwrap();
     let refused = try_to_start(&world).ended(2);
     assert!(refused.stderr.contains("without an identity"), "{}", refused.stderr);
 }
 
-/// A limit on the size of files stands for a disk that is full.
+/// A limit on the size of files stands for a full disk.
 #[test]
 fn a_disk_without_room_is_not_writable() {
     let world = company();

@@ -1,4 +1,4 @@
-//! What somebody reads who watches the gateway run: every line is true, comes when it matters, and comes once.
+//! What an operator reads while the gateway runs: every line is true, comes when it matters, and comes once.
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::{
     world::{World, until},
 };
 
-/// A legacy server that shows a tool only to clients it can ask something.
+/// A legacy server that shows a tool only to clients that it can ask questions.
 const CHOOSY: &str = r#"
 tools='{"name":"plain","inputSchema":{"type":"object"}}'
 while IFS= read -r line; do
@@ -26,7 +26,7 @@ done
 "#;
 
 #[test]
-fn only_a_tool_that_nobody_is_offered_is_told() {
+fn only_a_tool_that_no_client_is_offered_is_reported() {
     let world = World::empty();
     let server = json!({ "command": "sh", "args": ["-c", CHOOSY, world.path("choosy")] });
     world.configure(&json!({ "company": server }));
@@ -38,7 +38,7 @@ fn only_a_tool_that_nobody_is_offered_is_told() {
     until("the missing tool to be told", || {
         gateway.said().contains("not offered to any client (any more)").then_some(())
     });
-    // The server that was started only to be asked is not kept: there are the gateway, one server and its supervisor.
+    // The server that was started only to be asked is stopped again: the gateway, one server and its supervisor are left.
     until("the second server to end", || (world.processes().len() == 3).then_some(()));
     let simple = gateway.legacy();
     assert_eq!(simple.tools(), ["company__plain"]);
@@ -54,7 +54,7 @@ fn only_a_tool_that_nobody_is_offered_is_told() {
     assert!(!said.contains("company__choosy"), "what some clients are offered is no news: {said}");
 }
 
-/// Whoever stops the gateway is told what it waits for, and can have it end at once; what was cut off stays on record.
+/// A person who stops the gateway is told what it waits for, and can end it at once; calls that were cut off stay recorded.
 #[test]
 fn a_second_signal_ends_at_once_and_says_so() {
     for second in [Signal::INT, Signal::TERM] {
@@ -77,17 +77,17 @@ fn a_second_signal_ends_at_once_and_says_so() {
         assert!(gateway.said().contains("1 call was cut off and may have happened"), "{}", gateway.said());
         world.assert_nothing_left();
         world.record_of("company__change_it", "unknown");
-        // Its connection is gone with the gateway.
+        // Its connection ended with the gateway.
         let _ = waiting.join();
     }
 }
 
-/// A server that never answers is named while it is waited for, by whoever waits.
+/// Every command that waits for a server that does not answer names it.
 #[test]
 fn a_server_that_does_not_answer_is_named() {
     let world = World::empty();
     let mute = json!({ "command": "sh", "args": ["-c", "cat > \"$0\"", world.path("mute")] });
-    // Longer than it takes to be told, so that the commands end by themselves.
+    // Longer than the time until the message, so that the commands end by themselves.
     let limits = json!({ "connect_ms_max": 4000 });
     world.configure_with(&json!({ "servanda": 1, "upstreams": { "company": mute }, "limits": limits }));
     world.add(&reads("tool"));
@@ -101,7 +101,7 @@ fn a_server_that_does_not_answer_is_named() {
     });
 }
 
-/// A server that stays down is tried again and again, and told of once; for another reason, once more.
+/// A server that stays down is retried, and reported once; for another reason, once more.
 #[test]
 fn a_setback_is_told_once_a_reason() {
     let world = World::empty();
@@ -122,7 +122,7 @@ fn a_setback_is_told_once_a_reason() {
     assert_eq!(told(), 1, "{}", gateway.said());
     world.write("other", "");
     until("the other reason to be told", || (told() == 2).then_some(()));
-    // The log has each reason once; that the gateway is ready without it says no reason again.
+    // The log has each reason once; the message that the gateway is ready without it does not repeat the reason.
     let said = gateway.said();
     assert!(!said.contains("could not be asked for its tools"), "{said}");
     assert_eq!(said.matches("another reason").count(), 1, "{said}");

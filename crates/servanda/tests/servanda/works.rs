@@ -1,5 +1,4 @@
-//! Long work from outside: begun as a task or handed over with a handle, and fetched from another process than the one that
-//! began it, which was killed.
+//! Long work from outside: begun as a task or returned as a handle, and fetched from another process after the first was killed.
 
 use serde_json::{Value, json};
 
@@ -10,11 +9,11 @@ use crate::{
     world::{World, until},
 };
 
-/// The same slow tool of another company, whose contract says that it takes our key.
+/// The same slow tool of another company, whose contract says that it accepts our key.
 fn slow_keyed() -> Contract {
     let mut contract = slow_change().of("other");
     contract.0["effect"]["class"] = json!("K");
-    // Nobody waits for a turn behind the first company's.
+    // Another resource, so that its calls do not wait behind the first company's.
     contract.0["effect"]["manifest"][0]["resource"] = json!("other/*");
     contract.0["effect"]["key"] = json!({ "meta": "key" });
     contract.0["effect"]["key_window_sec"] = json!(7200);
@@ -25,7 +24,7 @@ fn report() -> Contract {
     reads("monthly_report").input(&["month"], &json!({ "month": { "type": "string" } }))
 }
 
-/// Two companies; whoever calls their slow tools waits for a moment.
+/// Two companies; callers of their slow tools wait for a moment.
 fn world() -> World {
     let world = World::empty();
     let (company, other) = (world.sample(&["--misbehave"]), world.sample_with("other.db", &["--misbehave"]));
@@ -44,7 +43,7 @@ fn fetch(agent: &Agent, handle: &Value, wait_ms: u64) -> Reply {
     agent.call("servanda__result", json!({ "handle": handle, "wait_ms": wait_ms }))
 }
 
-/// The answer to a legacy request that takes a while, which may come at the end of a stream.
+/// The answer to a slow legacy request, which may come at the end of a stream.
 fn last_of(agent: &Agent, method: &'static str, params: Value) -> Reply {
     let mut exchange = agent.begin("late", method, params);
     if exchange.headers.get("content-type").is_some_and(|kind| kind.starts_with("text/event-stream")) {
@@ -54,7 +53,7 @@ fn last_of(agent: &Agent, method: &'static str, params: Value) -> Reply {
     Reply::of(exchange.text())
 }
 
-/// Asks a modern gateway as a client that takes tasks.
+/// Asks as a modern client that supports tasks.
 fn ask_of_task(gateway: &Gateway, method: &'static str, mut params: Value) -> Reply {
     let capabilities = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
     params["_meta"] = json!({ "io.modelcontextprotocol/clientCapabilities": capabilities });
@@ -97,7 +96,7 @@ fn a_task_or_a_handle_is_asked_for_while_it_goes_on_and_afterwards() {
     let slow_tool = tools.iter().find(|tool| tool["name"] == "company__misbehave_slow").unwrap();
     assert_eq!(slow_tool["execution"]["taskSupport"], "optional");
     assert!(tools.iter().any(|tool| tool["name"] == "servanda__result"));
-    // No tasks: a handle, and the same bytes by it however often it is asked for.
+    // Without tasks: a handle, which returns the same bytes however often it is used.
     let plain = gateway.modern();
     let handed = plain.call("company__misbehave_slow", json!({ "milliseconds": 1500 }));
     let refusal = handed.refusal();
@@ -134,7 +133,7 @@ fn what_a_killed_gateway_left_is_found_again_or_honestly_unknown() {
     let world = world();
     let gateway = world.serve();
     let legacy = gateway.legacy();
-    // Connected, so that what is cut off has been sent.
+    // The upstream is connected, so that a call that is cut off has been sent.
     legacy.call("company__count_effects", json!({})).success();
     let mut params = slow("other__misbehave_slow", 4_000);
     params["task"] = json!({});
@@ -149,11 +148,11 @@ fn what_a_killed_gateway_left_is_found_again_or_honestly_unknown() {
     assert_eq!(legacy.ask("tasks/get", json!({ "taskId": keyed })).result()["status"], "working");
     let goes_on = fetch(&plain, &handle, 0).refusal();
     assert!(goes_on["message"].as_str().unwrap().contains("still goes on"), "{handle}: {goes_on}");
-    // After a while its owner is missed; then what can be sent again is, and the other is nobody's to know.
+    // After a while its owner counts as dead; then a call that can be sent again is, and the other's outcome is unknown.
     let found = last_of(&legacy, "tasks/result", json!({ "taskId": keyed }));
     assert_eq!(found.success()["_meta"]["io.modelcontextprotocol/related-task"], json!({ "taskId": keyed }));
     assert_eq!(legacy.ask("tasks/get", json!({ "taskId": keyed })).result()["status"], "completed");
-    let refusal = until("nobody to know", || {
+    let refusal = until("the outcome to be unknown", || {
         let refusal = fetch(&plain, &handle, 0).refusal();
         (!refusal["message"].as_str().unwrap().contains("still goes on")).then_some(refusal)
     });
@@ -166,7 +165,7 @@ fn what_a_killed_gateway_left_is_found_again_or_honestly_unknown() {
     );
 }
 
-/// What a plan names must be there, at the same upstream, and take the operation; else nothing starts.
+/// The tool that a plan names must exist at the same upstream and accept the operation; otherwise nothing starts.
 #[test]
 fn a_plan_that_cannot_be_followed_is_a_reason_not_to_start() {
     let plan = |tool: &str, argument: &str| {

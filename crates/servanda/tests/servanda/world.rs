@@ -1,7 +1,7 @@
-//! A folder of its own for every test, the built binary run in it as a real process, and what it leaves behind.
+//! A folder for every test, in which the built binary runs as a real process.
 //!
-//! Every wait is bounded by [`PATIENCE`], which no test comes near unless something is wrong. When a world ends, nothing
-//! that was started in it may still run.
+//! Every wait is bounded by [`PATIENCE`], which no test comes near unless something is wrong. When a world is dropped, no process that was
+//! started in it may still run.
 
 use std::{
     fs,
@@ -77,14 +77,14 @@ impl World {
         self.configure_with(&json!({ "servanda": 1, "upstreams": upstreams, "long_work": long_work }));
     }
 
-    /// The same world in which a caller of long work waits for so long, and then gets a handle.
+    /// The same world, where a caller of long work waits this long and then gets a handle.
     pub(crate) fn waiting_ms(self, wait_ms_max: u64) -> Self {
         self.change_config(|config| config["long_work"] = json!({ "wait_ms_max": wait_ms_max }));
         self
     }
 
-    /// Writes a whole configuration. JSON is YAML, and on lines of its own an error's place does not depend on where the binary
-    /// is. Critical changes are allowed, unless it says something about budgets.
+    /// Writes a whole configuration. It is JSON, which is YAML, on separate lines, so that an error's place does not depend on the binary's
+    /// path. Critical changes are allowed, unless it has budgets.
     pub(crate) fn configure_with(&self, config: &Value) {
         let mut config = config.clone();
         if config.get("budgets").is_none() {
@@ -102,7 +102,7 @@ impl World {
         self.configure_with(&config);
     }
 
-    /// The same world where tools need no pins, and nobody is warned that there are none.
+    /// The same world, where tools need no pins and there is no warning about that.
     pub(crate) fn unpinned(self) -> Self {
         self.change_config(|config| config["pins"] = json!({ "missing": "ignore" }));
         self
@@ -139,7 +139,7 @@ impl World {
         there
     }
 
-    /// The binary in this folder, with nothing of the tester's environment that could change what it does.
+    /// The binary in this folder, without variables of the tester's environment that could change what it does.
     #[expect(clippy::disallowed_methods, reason = "a black-box test starts the binary as its users do")]
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(BINARY);
@@ -170,10 +170,10 @@ impl World {
         self.run(&["call", tool, arguments])
     }
 
-    /// How many effects the sample company has had, asked behind the gateway's back of its own books.
+    /// The number of effects, read directly from the sample company's books.
     pub(crate) fn effects(&self) -> i64 {
         let books = rusqlite::Connection::open(self.path("books.db")).unwrap();
-        // On a busy machine the gateway is there before its server has made them.
+        // On a busy machine the gateway is ready before its server has created them.
         until("the company's books", || books.query_row("select count(*) from effects", [], |row| row.get(0)).ok())
     }
 
@@ -186,13 +186,13 @@ impl World {
         notes
     }
 
-    /// Text with what differs from run to run replaced.
+    /// Text with a fixed replacement for what differs from run to run.
     pub(crate) fn steady(&self, text: &str) -> String {
         let folder = self.folder.path().display().to_string();
         text.replace(&folder, "[FOLDER]").replace(BINARY, "[SERVANDA]")
     }
 
-    /// The processes started in this world that still run.
+    /// The processes started in this world that are still running.
     pub(crate) fn processes(&self) -> Vec<(Pid, String)> {
         let mark = self.folder.path().display().to_string();
         let running = fs::read_dir("/proc").unwrap().filter_map(|entry| process(&entry.ok()?.path()));
@@ -201,7 +201,7 @@ impl World {
         running
     }
 
-    /// Waits until nothing started in this world runs any more.
+    /// Waits until no process started in this world is running.
     pub(crate) fn assert_nothing_left(&self) {
         let started = Instant::now();
         while let Some(left) = self.processes().first() {
@@ -259,7 +259,7 @@ pub(crate) fn until<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
     until_within(PATIENCE, what, ask)
 }
 
-/// The same with a patience of its own.
+/// The same with its own time limit.
 #[track_caller]
 pub(crate) fn until_within<T>(patience: Duration, what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
@@ -273,7 +273,7 @@ pub(crate) fn until_within<T>(patience: Duration, what: &str, mut ask: impl FnMu
     }
 }
 
-/// Reads a stream to its end on a thread of its own, so that a full pipe stops nobody.
+/// Reads a stream to its end on its own thread, so that a full pipe does not block the process.
 pub(crate) fn read_aside(mut stream: impl Read + Send + 'static) -> thread::JoinHandle<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -283,7 +283,7 @@ pub(crate) fn read_aside(mut stream: impl Read + Send + 'static) -> thread::Join
     })
 }
 
-/// Waits for the end of a child, which is killed if it does not come.
+/// Waits for the end of a child, and kills it if it does not end.
 pub(crate) fn wait_for(child: &mut Child) -> Option<i32> {
     let started = Instant::now();
     loop {
@@ -304,7 +304,7 @@ pub(crate) fn run(mut command: Command, input: &str) -> Ran {
     let stdout = read_aside(child.stdout.take().unwrap());
     let stderr = read_aside(child.stderr.take().unwrap());
     let mut stdin = child.stdin.take().unwrap();
-    // A command that does not read its stdin has closed it, and that is well.
+    // A command that does not read its stdin has closed it; that is no error.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     let code = wait_for(&mut child);
@@ -313,7 +313,7 @@ pub(crate) fn run(mut command: Command, input: &str) -> Ran {
     ran
 }
 
-/// A running process with its command line; nothing for one that has ended.
+/// A running process with its command line; none for one that has ended.
 fn process(folder: &Path) -> Option<(Pid, String)> {
     let number: i32 = folder.file_name()?.to_str()?.parse().ok()?;
     let command_line = fs::read(folder.join("cmdline")).ok()?;

@@ -1,5 +1,5 @@
-//! Puts a member into an object or takes one out, in the text itself: what the edit is not about keeps every byte,
-//! comments and odd indentation too. New lines follow the indentation and line ends that are there.
+//! Adds or removes one member of an object by editing the text. All other bytes stay as they are, comments and odd indentation included.
+//! New lines use the text's own indentation and line ends.
 
 use std::ops::Range;
 
@@ -7,20 +7,20 @@ use serde_json::Value;
 
 use super::{JsoncError, JsoncMember, JsoncNode, line_and_column, parse};
 
-/// Where nothing says how far to indent.
+/// The indentation, if the text has none to follow.
 const INDENT: &str = "  ";
 
-/// Sets `key` of the object that stands under `container` at the top, which is made if it is missing.
+/// Sets `key` in the top-level object `container`, which is created if it is missing.
 pub(crate) fn put(text: &str, container: &str, key: &str, value: &Value) -> Result<String, JsoncError> {
     put_in(text, container, key, |style| style.render(value, 2))
 }
 
-/// The same with a value as it was written elsewhere.
+/// The same with a value given as JSON text.
 pub(crate) fn put_raw(text: &str, container: &str, key: &str, raw: &str) -> Result<String, JsoncError> {
     put_in(text, container, key, |_| raw.to_owned())
 }
 
-/// Removes `key` of the object under `container`; and that object too, if it stays empty and `container_too`.
+/// Removes `key` from the object `container`. If the object is then empty and `container_too` is set, removes the object as well.
 pub(crate) fn take_out(text: &str, container: &str, key: &str, container_too: bool) -> Result<String, JsoncError> {
     let edited = remove(text, &[container], key)?;
     let empty = object(&edited, &[container])?.is_some_and(|node| node.members().is_some_and(<[_]>::is_empty));
@@ -83,21 +83,21 @@ fn remove(text: &str, path: &[&str], key: &str) -> Result<String, JsoncError> {
     let Some(index) = members.iter().position(|member| member.key == key) else { return Ok(text.to_owned()) };
     let Some(member) = members.get(index) else { return Ok(text.to_owned()) };
     let mut edits = Vec::new();
-    // The last one takes the comma before it along, which would otherwise trail.
+    // If the last member is removed, the comma before it is removed too, so that it does not trail.
     let before = index.checked_sub(1).and_then(|index| members.get(index)).and_then(|before| before.comma);
     if let Some(comma) = before.filter(|_| member.comma.is_none()) {
         edits.push((comma..comma + 1, String::new()));
     }
     edits.push((extent(text, member), String::new()));
     let edited = apply(text, edits);
-    // Nothing but blanks between the braces is nothing.
+    // An object with only blanks between its braces is empty.
     let Some(node) = object(&edited, path)? else { return Ok(edited) };
     let inside = node.span.start + 1..node.span.end - 1;
     let blank = edited.get(inside.clone()).is_some_and(|inside| inside.trim().is_empty());
     Ok(if blank { apply(&edited, vec![(inside, String::new())]) } else { edited })
 }
 
-/// What goes when a member goes: its whole lines where it has them to itself.
+/// The range to remove with a member: whole lines, if the member is alone on them.
 fn extent(text: &str, member: &JsoncMember) -> Range<usize> {
     let end = member.comma.map_or(member.value.span.end, |comma| comma + 1);
     let before = text.get(..member.start).unwrap_or_default();
@@ -111,7 +111,7 @@ fn extent(text: &str, member: &JsoncMember) -> Range<usize> {
     }
     let lead = before.len() - before.trim_end_matches([' ', '\t']).len();
     let blank = line_rest.len() - line_rest.trim_start_matches([' ', '\t']).len();
-    // On a line with others: the blanks on one side of it go too.
+    // The member shares its line with others: the blanks on one side of it are removed too.
     if member.comma.is_none() || line_rest.trim().is_empty() {
         member.start - lead..end
     } else {
@@ -119,7 +119,7 @@ fn extent(text: &str, member: &JsoncMember) -> Range<usize> {
     }
 }
 
-/// The object at a path, or nothing if there is none; an error if something else stands there.
+/// The object at a path; none if it is missing; an error if another kind of value is there.
 fn object(text: &str, path: &[&str]) -> Result<Option<JsoncNode>, JsoncError> {
     let mut node = parse(text)?;
     let mut walked = String::from("the file");
@@ -143,7 +143,7 @@ fn expect_object(text: &str, node: &JsoncNode, what: &str) -> Result<(), JsoncEr
     Err(JsoncError { line, column, reason: format!("{what} should be an object, in braces") })
 }
 
-/// Edits in the order of their places, none inside another.
+/// Applies edits, which must be sorted by position and must not overlap.
 fn apply(text: &str, edits: Vec<(Range<usize>, String)>) -> String {
     let mut edited = String::with_capacity(text.len());
     let mut done = 0;
@@ -159,11 +159,11 @@ fn apply(text: &str, edits: Vec<(Range<usize>, String)>) -> String {
 /// How the text around an object is written.
 struct JsoncStyle<'a> {
     line_end: &'a str,
-    /// What the line has in front on which the object opens.
+    /// The indentation of the line on which the object opens.
     outer: &'a str,
-    /// What its members have in front besides.
+    /// The additional indentation of its members.
     unit: &'a str,
-    /// Whether members have lines of their own.
+    /// Whether members have their own lines.
     lines: bool,
     /// Whether a blank follows `:` and `,` on one line.
     airy: bool,
@@ -194,7 +194,7 @@ impl<'a> JsoncStyle<'a> {
         if self.lines || self.airy { " " } else { "" }
     }
 
-    /// A value; an object has lines where its surroundings have them, a list of words stays on one.
+    /// Writes a value. An object gets several lines if the text around it does; a list of words stays on one line.
     fn render(&self, value: &Value, depth: usize) -> String {
         match value {
             Value::Object(members) if members.is_empty() => "{}".to_owned(),
@@ -219,14 +219,14 @@ impl<'a> JsoncStyle<'a> {
     }
 }
 
-/// The blanks a line begins with, up to `position` at most.
+/// The blanks at the start of a line, up to `position` at most.
 fn lead_of_line(text: &str, position: usize) -> &str {
     let before = text.get(..position).unwrap_or_default();
     let line = before.get(before.rfind('\n').map_or(0, |at| at + 1)..).unwrap_or_default();
     line.get(..line.len() - line.trim_start_matches([' ', '\t']).len()).unwrap_or_default()
 }
 
-/// How far the text indents its first indented line.
+/// The indentation of the first indented line.
 fn unit_of(text: &str) -> &str {
     let leads = text.lines().skip(1).map(|line| (line, line.trim_start_matches([' ', '\t'])));
     leads

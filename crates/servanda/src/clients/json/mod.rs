@@ -1,6 +1,5 @@
-//! JSON as programs and people keep it in their settings: with comments and trailing commas where an editor allows them.
-//! Every value knows where it stands, so that an error can name the line and an edit can leave everything else alone.
-//! Edits are in `edit`; what a value means is somebody else's business.
+//! Reads JSON settings files, with comments and trailing commas. Every value keeps its position, so that an error can name the line and an
+//! edit can leave all other text alone. Edits are in `edit`. What a value means is decided by the callers.
 
 pub(crate) mod edit;
 #[cfg(test)]
@@ -10,15 +9,15 @@ use std::{collections::BTreeSet, fmt, ops::Range};
 
 use serde_json::Value;
 
-/// Arrays and objects inside each other; the limit of other readers too.
+/// How deeply arrays and objects may be nested; other JSON readers have the same limit.
 const DEPTH_MAX: usize = 128;
-/// What some editors put before the first character.
+/// A mark that some editors put before the first character.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct JsoncNode {
-    /// Its first byte, and the one behind its last.
+    /// From its first byte to the one after its last.
     pub span: Range<usize>,
     /// What it is.
     pub shape: JsoncShape,
@@ -31,7 +30,7 @@ pub(crate) enum JsoncShape {
     Object(Vec<JsoncMember>),
     /// Items.
     Array(Vec<JsoncNode>),
-    /// Everything else, ready to use.
+    /// Any other value.
     Scalar(Value),
 }
 
@@ -44,7 +43,7 @@ pub(crate) struct JsoncMember {
     pub start: usize,
     /// Its value.
     pub value: JsoncNode,
-    /// Where the comma behind it stands, if there is one.
+    /// The position of the comma after it, if there is one.
     pub comma: Option<usize>,
 }
 
@@ -73,7 +72,7 @@ impl JsoncNode {
         self.members()?.iter().find(|member| member.key == key)
     }
 
-    /// The value without its places.
+    /// The value without positions.
     pub(crate) fn value(&self) -> Value {
         match &self.shape {
             JsoncShape::Object(members) => {
@@ -91,7 +90,7 @@ impl fmt::Display for JsoncError {
     }
 }
 
-/// Reads a text that is one value.
+/// Reads a text that contains exactly one value.
 pub(crate) fn parse(text: &str) -> Result<JsoncNode, JsoncError> {
     let mut reader = JsoncReader { text, position: 0 };
     if text.starts_with(BYTE_ORDER_MARK) {
@@ -101,7 +100,7 @@ pub(crate) fn parse(text: &str) -> Result<JsoncNode, JsoncError> {
     let root = reader.value(0)?;
     reader.skip()?;
     if reader.peek().is_some() {
-        return Err(reader.wrong("something stands behind the end"));
+        return Err(reader.wrong("there is text after the end"));
     }
     Ok(root)
 }
@@ -140,7 +139,7 @@ impl<'a> JsoncReader<'a> {
         JsoncError { line, column, reason: reason.into() }
     }
 
-    /// Goes over blanks and comments.
+    /// Skips blanks and comments.
     fn skip(&mut self) -> Result<(), JsoncError> {
         loop {
             let rest = self.rest();
@@ -184,7 +183,7 @@ impl<'a> JsoncReader<'a> {
             }
             let start = self.position;
             if self.peek() != Some('"') {
-                return Err(self.wrong("a name in quotes, or `}`, should stand here"));
+                return Err(self.wrong("expected a name in quotes, or `}`"));
             }
             let key = self.string()?;
             if !keys.insert(key.clone()) {
@@ -193,7 +192,7 @@ impl<'a> JsoncReader<'a> {
             }
             self.skip()?;
             if !self.take(':') {
-                return Err(self.wrong("`:` should stand here"));
+                return Err(self.wrong("expected `:`"));
             }
             self.skip()?;
             let value = self.value(depth + 1)?;
@@ -203,7 +202,7 @@ impl<'a> JsoncReader<'a> {
             if comma.is_some() {
                 self.take(',');
             } else if self.peek() != Some('}') {
-                return Err(self.wrong("`,` or `}` should stand here"));
+                return Err(self.wrong("expected `,` or `}`"));
             }
         }
     }
@@ -219,7 +218,7 @@ impl<'a> JsoncReader<'a> {
             items.push(self.value(depth + 1)?);
             self.skip()?;
             if !self.take(',') && self.peek() != Some(']') {
-                return Err(self.wrong("`,` or `]` should stand here"));
+                return Err(self.wrong("expected `,` or `]`"));
             }
         }
     }
@@ -245,8 +244,8 @@ impl<'a> JsoncReader<'a> {
         let end = rest
             .find(|character: char| !character.is_ascii_alphanumeric() && !"+-.".contains(character))
             .unwrap_or(rest.len());
-        let value = serde_json::from_str(rest.get(..end).unwrap_or_default())
-            .map_err(|_| self.wrong("a value should stand here"))?;
+        let value =
+            serde_json::from_str(rest.get(..end).unwrap_or_default()).map_err(|_| self.wrong("expected a value"))?;
         self.position += end;
         Ok(JsoncShape::Scalar(value))
     }

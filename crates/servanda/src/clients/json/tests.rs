@@ -1,4 +1,4 @@
-//! Tables for reading and editing, and the laws of an edit.
+//! Tables of reads and edits, and properties that every edit must keep.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn what_editors_write_is_read() {
     ];
     for (text, expected) in cases {
         let mut value = parse(text).unwrap_or_else(|error| panic!("{text}: {error}")).value();
-        // `-0` is a number like any other here.
+        // The reader gives `-0` as a float; the test compares it as plain zero.
         if let Some(zero) = value.get_mut(2).filter(|item| item.as_f64() == Some(0.0)) {
             *zero = json!(0);
         }
@@ -37,10 +37,10 @@ fn what_is_wrong_is_named_with_its_line() {
     let deep = "[".repeat(200);
     let cases = [
         ("", "line 1, column 1: a value is missing"),
-        ("{\n  \"a\": 1\n  \"b\": 2\n}", "line 3, column 3: `,` or `}` should stand here"),
-        ("{\n  a: 1}", "line 2, column 3: a name in quotes, or `}`, should stand here"),
-        ("{\"a\" 1}", "line 1, column 6: `:` should stand here"),
-        ("{\"é\": tru}", "line 1, column 7: a value should stand here"),
+        ("{\n  \"a\": 1\n  \"b\": 2\n}", "line 3, column 3: expected `,` or `}`"),
+        ("{\n  a: 1}", "line 2, column 3: expected a name in quotes, or `}`"),
+        ("{\"a\" 1}", "line 1, column 6: expected `:`"),
+        ("{\"é\": tru}", "line 1, column 7: expected a value"),
         ("{\"a\": 1, \"a\": 2}", "line 1, column 10: `a` stands there twice"),
         ("{\"a\": \"x}", "line 1, column 7: this text has no closing quote"),
         (
@@ -51,9 +51,9 @@ fn what_is_wrong_is_named_with_its_line() {
             "{\"a\": \"x\ny\"}",
             "line 1, column 7: this text has an escape or a control character that JSON does not allow",
         ),
-        ("{} {}", "line 1, column 4: something stands behind the end"),
+        ("{} {}", "line 1, column 4: there is text after the end"),
         ("{ /* ", "line 1, column 3: this comment has no end"),
-        ("[1 2]", "line 1, column 4: `,` or `]` should stand here"),
+        ("[1 2]", "line 1, column 4: expected `,` or `]`"),
         (&deep, "line 1, column 130: more than 128 arrays and objects inside each other"),
     ];
     for (text, expected) in cases {
@@ -61,7 +61,7 @@ fn what_is_wrong_is_named_with_its_line() {
     }
 }
 
-/// Where a member goes, and how it looks there.
+/// Where a new member is placed, and how it is written.
 #[test]
 fn a_member_is_put_where_a_person_would() {
     let two = "{\n  \"mcpServers\": {\n    \"servanda\": {\n      \"command\": \"servanda\",\n      \"args\": [\"stdio\"]\n    }\n  }\n}";
@@ -132,7 +132,7 @@ fn what_is_no_object_is_not_edited() {
     }
 }
 
-/// Blanks and comments as they may stand anywhere.
+/// Blanks and comments, which may be anywhere between tokens.
 fn gap() -> impl Strategy<Value = String> {
     prop_oneof![
         Just(String::new()),
@@ -154,7 +154,7 @@ fn written(value: &Value, gaps: &mut dyn FnMut() -> String) -> String {
                 let (key, value) = (json!(key).to_string(), written(value, gaps));
                 text.extend([comma, &one, &key, &two, ":", &three, &value, &four]);
             }
-            // A comma may trail.
+            // A trailing comma is allowed.
             if !members.is_empty() && gaps().contains(" //") {
                 text.push(',');
             }
@@ -180,7 +180,7 @@ fn document() -> impl Strategy<Value = (Value, String)> {
 }
 
 proptest! {
-    /// The meaning changes by the one member, and no byte of theirs is lost.
+    /// Only the one member changes in meaning, and no other byte is lost.
     #[test]
     fn putting_a_member_in_changes_only_that((value, text) in document()) {
         let edited = edit::put(&text, "s", "servanda", &entry()).unwrap();
@@ -191,7 +191,7 @@ proptest! {
         prop_assert!(text.chars().all(|wanted| rest.any(|character| character == wanted)), "{} became {}", text, edited);
     }
 
-    /// What was put in goes out again, and leaves the meaning and every comment as they were.
+    /// Removing the added member restores the meaning and every comment.
     #[test]
     fn taking_it_out_again_brings_the_meaning_back((value, text) in document()) {
         let edited = edit::put(&text, "s", "servanda", &entry()).unwrap();
@@ -201,7 +201,7 @@ proptest! {
         prop_assert_eq!(back.matches("another").count(), text.matches("another").count());
     }
 
-    /// Any member can go.
+    /// Every member can be removed.
     #[test]
     fn taking_any_member_out_changes_only_that((value, text) in document(), pick in 0_usize..5) {
         let keys: Vec<String> = value["s"].as_object().unwrap().keys().cloned().collect();
@@ -213,7 +213,7 @@ proptest! {
         let mut expected = value;
         expected["s"].as_object_mut().unwrap().shift_remove(key);
         prop_assert_eq!(parse(&edited).unwrap().value(), expected, "{} became {}", text, edited);
-        // Comments inside the member are the member's.
+        // Comments inside a member belong to the member.
         let kept = text.matches("comment").count() - theirs.matches("comment").count();
         prop_assert_eq!(edited.matches("comment").count(), kept, "{} became {}", text, edited);
     }

@@ -1,5 +1,5 @@
-//! `servanda budgets`: how budgets stand, and what is kept back for calls. It only reads, and works beside gateways that are running:
-//! all speak to the same store.
+//! `servanda budgets`: the state of budgets, and what is reserved for calls. It only reads, and works while gateways are running, because
+//! all use the same store.
 
 mod page;
 #[cfg(test)]
@@ -16,17 +16,17 @@ use servanda_engine::SystemClock;
 
 use crate::{cli::BudgetsArgs, config::LoadedConfig, failure::CommandFailure, screen::Screen};
 
-/// Reservations that are listed.
+/// The most reservations that are listed.
 const OPEN_MAX: u32 = 1_000;
 
-/// How everything stands.
+/// The state of accounts and reservations.
 #[derive(Debug, serde::Serialize)]
 struct BudgetReport {
-    /// Accounts that were drawn on.
+    /// Accounts that calls have used.
     accounts: Vec<AccountReport>,
-    /// What is kept back for calls that have not ended, or of which nobody knows how.
+    /// Amounts reserved for calls that are running, or whose outcome is unknown.
     reservations: Vec<BudgetHold>,
-    /// There are more than were looked at.
+    /// Whether there are more reservations than were read.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     more_reservations: bool,
 }
@@ -36,9 +36,9 @@ struct AccountReport {
     #[serde(flatten)]
     standing: AccountBalance,
     left: u64,
-    /// What its numbers count.
+    /// The unit of its numbers.
     unit: String,
-    /// As RFC 3339; absent if it does not renew.
+    /// When it renews, as RFC 3339; absent if it does not renew.
     #[serde(skip_serializing_if = "Option::is_none")]
     renews_at: Option<String>,
 }
@@ -46,7 +46,7 @@ struct AccountReport {
 pub(crate) async fn run(config: &Path, args: &BudgetsArgs, screen: Screen) -> Result<(), CommandFailure> {
     let loaded = LoadedConfig::read(config)?;
     let place = loaded.ledger_place()?;
-    // Looking makes no ledger where there is none.
+    // Reading does not create a ledger if there is none.
     let shown = if place.is_missing() {
         BudgetReport { accounts: Vec::new(), reservations: Vec::new(), more_reservations: false }
     } else {
@@ -63,12 +63,12 @@ pub(crate) async fn run(config: &Path, args: &BudgetsArgs, screen: Screen) -> Re
     }
     if shown.accounts.is_empty() {
         let whose = args.tenant.as_ref().map_or_else(String::new, |tenant| format!(" of tenant `{tenant}`"));
-        screen.say(format_args!("nothing was drawn on any budget{whose} yet"));
+        screen.say(format_args!("no budget{whose} has been used yet"));
         screen.hint(allowed(&loaded));
         return Ok(());
     }
     screen.data(page::page(&shown, SystemClock.now()))?;
-    screen.say(format_args!("accounts that nobody has drawn on are not shown; {}", allowed(&loaded)));
+    screen.say(format_args!("unused accounts are not shown; {}", allowed(&loaded)));
     Ok(())
 }
 

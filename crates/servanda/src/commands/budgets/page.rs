@@ -1,4 +1,4 @@
-//! Budgets as people read them.
+//! Budgets as text for people.
 
 use servanda_contract::{Timestamp, cost::decimal};
 use servanda_effects::budget::{BudgetDimension, BudgetHold};
@@ -6,12 +6,12 @@ use servanda_effects::budget::{BudgetDimension, BudgetHold};
 use super::{AccountReport, BudgetReport};
 use crate::screen::{TextStyle, lines, paint, table};
 
-/// How accounts stand, and what is kept back.
+/// The page: accounts, then reservations.
 pub(super) fn page(shown: &BudgetReport, now: Timestamp) -> String {
     let mut parts = vec![accounts(&shown.accounts)];
     if !shown.reservations.is_empty() {
         parts.push(format!(
-            "\nkept back for calls that are not over, or of which nobody knows\n{}",
+            "\nreserved for calls that are running, or whose outcome is unknown\n{}",
             holds(&shown.reservations, now)
         ));
     }
@@ -61,7 +61,7 @@ fn holds(holds: &[BudgetHold], now: Timestamp) -> String {
     lines(&shown)
 }
 
-/// To the minute, as windows end.
+/// Cuts a time to the minute, because windows end on full minutes.
 fn minutes(at: &str) -> String {
     at.chars().take(16).collect::<String>().replace('T', " ")
 }

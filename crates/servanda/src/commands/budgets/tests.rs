@@ -1,4 +1,4 @@
-//! What people read about budgets.
+//! The text about budgets that people read.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ fn account(scope: BudgetScope, dimension: BudgetDimension, period: Period) -> Ac
     Account { scope, dimension, currency, period, tool: None, principal: None }
 }
 
-/// Something of everything.
+/// Accounts and reservations of every kind.
 async fn books() -> InMemoryBudgets {
     let budgets = InMemoryBudgets::new(Arc::new(Still), Arc::new(InMemoryEffects::new(Arc::new(Still))));
     let caller = BudgetScope::Caller { tenant: "acme".to_owned(), principal: "ada".to_owned() };

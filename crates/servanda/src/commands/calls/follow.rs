@@ -1,7 +1,7 @@
-//! Calls as they are recorded, the oldest first, until the command is stopped.
+//! Prints calls as they are recorded, the oldest first, until the command is stopped.
 //!
-//! A record is found by the time at which its call was received, and is written when the call ends. So every look goes back a little, and
-//! every few looks far enough for calls that took long. A call that is under way is shown as such, and again when it has ended.
+//! A record is found by the time its call was received, but is written when the call ends. So every look goes back a little, and every few
+//! looks go back far enough for long calls. A running call is shown as running, and again when it has ended.
 
 use std::{collections::BTreeMap, ops::ControlFlow, time::Duration};
 
@@ -22,7 +22,7 @@ const LOOK_BACK_MS: u64 = 10_000;
 const LOOK_FAR_BACK_MS: u64 = 600_000;
 const LOOKS_BETWEEN: u32 = 20;
 
-/// What was shown of each call: the outcome it had then.
+/// The outcome that was last shown for each call.
 type ShownOutcomes = BTreeMap<(u64, String), &'static str>;
 
 pub(super) async fn run(
@@ -35,7 +35,7 @@ pub(super) async fn run(
     let mut shown = ShownOutcomes::new();
     let began_ms = SystemClock.now().unix_ms();
     let before = reader.calls(&filter, limit).await?;
-    // Whatever else was received before is not shown later either.
+    // Calls received before the oldest of these are not shown later either.
     let since_ms = before.calls.last().map_or(began_ms, |oldest| oldest.received_ms);
     if show_new(before, &mut shown, screen)?.is_break() {
         return Ok(());
@@ -65,7 +65,7 @@ pub(super) async fn run(
     }
 }
 
-/// Asks the store, over a new connection where the last one broke.
+/// Reads from the store, over a new connection if the last one broke.
 async fn look(
     place: &LedgerPlace,
     reader: &mut Option<LedgerReader>,
@@ -80,7 +80,7 @@ async fn look(
     }
 }
 
-/// Shows what was not shown yet; breaks off when the reader of the output is gone.
+/// Shows calls that are new or have a new outcome; breaks if the reader of the output is gone.
 fn show_new(found: CallList, shown: &mut ShownOutcomes, screen: Screen) -> Result<ControlFlow<()>, CommandFailure> {
     for call in found.calls.into_iter().rev() {
         let key = (call.received_ms, call.call_id.clone());

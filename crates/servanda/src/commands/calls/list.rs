@@ -1,5 +1,5 @@
-//! A list of calls. Nothing is cut, because ids, callers and tools are there to be copied: what does not fit beside the rest goes to a line
-//! below, indented. A plain success takes one line; what went wrong with a call stands below it where there is no room beside it.
+//! A list of calls. Nothing is cut off, because ids, callers and tools are there to be copied: what does not fit goes to an indented line
+//! below. A success takes one line; the error of a call goes below it if there is no room beside it.
 
 use servanda_contract::{
     Timestamp,
@@ -10,10 +10,10 @@ use crate::screen::{distinct_chars, one_line};
 
 /// Blanks between columns.
 const GAP: usize = 2;
-/// Columns that caller and tool have at least, so that short names stand below each other.
+/// The minimal width of the caller and tool columns, so that short names align.
 const NAME_CHARS_MIN: usize = 8;
 
-/// The columns, in order. The last two are shown where they fit.
+/// The columns, in order. The last two are shown only if they fit.
 const HEAD: [&str; 7] = ["CALL", "WHEN", "CALLER", "TOOL", "OUTCOME", "TOOK", "WHY"];
 const CALLER: usize = 2;
 const TOOL: usize = 3;
@@ -37,7 +37,7 @@ pub(super) fn lines(calls: &[CallSummary], now: Timestamp, room: usize) -> Strin
         clear(&mut rows, WHY);
     }
     let mut widths = widths(&rows);
-    // Either what went wrong fits beside every call, or it stands below each.
+    // Errors are either beside every call, if all fit, or below each.
     let is_beside = total(&widths) <= room;
     let details: Vec<String> = if is_beside { Vec::new() } else { clear(&mut rows, WHY) };
     if !is_beside {
@@ -52,7 +52,7 @@ pub(super) fn lines(calls: &[CallSummary], now: Timestamp, room: usize) -> Strin
     for (number, row) in rows.iter().enumerate() {
         let indent = " ".repeat(widths[0] + GAP);
         shown.extend(flowing(row, &widths, room, &indent));
-        // The head of what stands below is not shown: the words speak for themselves.
+        // Errors below the calls need no heading.
         shown.extend(
             details.get(number).filter(|detail| number > 0 && !detail.is_empty()).map(|detail| indent + detail),
         );
@@ -77,7 +77,7 @@ fn total(widths: &[usize; 7]) -> usize {
     shown.clone().sum::<usize>() + shown.count().saturating_sub(1) * GAP
 }
 
-/// Takes from the columns of names what does not fit. A longer name pushes what follows to the right, or onto the next line.
+/// Narrows the name columns so that lines fit. A longer name pushes what follows to the right, or onto the next line.
 fn narrow(widths: &mut [usize; 7], room: usize) {
     let mut excess = total(widths).saturating_sub(room);
     for column in [TOOL, CALLER] {
@@ -88,7 +88,7 @@ fn narrow(widths: &mut [usize; 7], room: usize) {
     }
 }
 
-/// A row on as many lines as it needs, which is one if its names are not long.
+/// A row on as many lines as it needs: one, unless its names are long.
 fn flowing(row: &Row, widths: &[usize; 7], room: usize, indent: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let (mut line, mut start) = (String::new(), 0);
@@ -96,7 +96,7 @@ fn flowing(row: &Row, widths: &[usize; 7], room: usize, indent: &str) -> Vec<Str
         let used = chars(line.trim_end());
         let blanks = if used == 0 { 0 } else { start.max(used + GAP) - used };
         if used > chars(indent) && used + blanks + chars(text) > room {
-            // A name before it is long: there may still be room if it stands directly beside that.
+            // An earlier name was too long: the text may still fit directly beside it.
             if used + GAP + chars(text) <= room {
                 line = format!("{}{}{text}", line.trim_end(), " ".repeat(GAP));
             } else {
@@ -114,7 +114,7 @@ fn flowing(row: &Row, widths: &[usize; 7], room: usize, indent: &str) -> Vec<Str
 
 fn row(call: &CallSummary, id_chars: usize, today: &str) -> Row {
     let day = date(Timestamp::from_unix_ms(call.received_ms));
-    // The year is left out: records are not kept for so long that it would be missed.
+    // The year is left out, because records are not kept that long.
     let when = match day.get(5..) {
         Some(day_of_year) if day != today => format!("{day_of_year} {}", call.time().get(..5).unwrap_or_default()),
         _ => call.time(),

@@ -1,4 +1,4 @@
-//! `servanda calls`: the recorded calls, newest first, or each as it comes. Reads the ledger alone, beside a gateway that runs.
+//! `servanda calls`: lists the recorded calls, newest first, or follows them. It only reads the ledger, and works while a gateway runs.
 
 mod follow;
 mod list;
@@ -17,7 +17,7 @@ use crate::{
     stopping::{DRAIN_MS_MAX, Stop},
 };
 
-/// Calls that `servanda explain` lists.
+/// The number of calls that `servanda explain` lists.
 const LATEST_MAX: u32 = 20;
 
 pub(crate) async fn run(config: &Path, args: &CallsArgs, screen: Screen) -> Result<(), CommandFailure> {
@@ -28,7 +28,7 @@ pub(crate) async fn run(config: &Path, args: &CallsArgs, screen: Screen) -> Resu
     let filter = args.filter(SystemClock.now())?;
     let reader = place.read().await?;
     if args.follow {
-        // To be stopped is the way in which it ends.
+        // A signal is the normal way to end it.
         let stop = Stop::on_signals(DRAIN_MS_MAX)?;
         return tokio::select! {
             followed = follow::run(&place, reader, filter, args.limit, screen) => followed,
@@ -41,7 +41,7 @@ pub(crate) async fn run(config: &Path, args: &CallsArgs, screen: Screen) -> Resu
     }
     show(&found, screen)?;
     if !screen.json && found.calls.is_empty() {
-        screen.say("no recorded call is like that");
+        screen.say("no recorded call matches");
     }
     Ok(())
 }
@@ -55,7 +55,7 @@ pub(crate) async fn latest(reader: &LedgerReader, place: &LedgerPlace, screen: S
     show(&found, screen)
 }
 
-/// That there is no call to say anything about.
+/// The error for a ledger without any call.
 pub(crate) fn nothing_yet(place: &LedgerPlace) -> CommandFailure {
     CommandFailure::failed(format!("no call has been recorded yet in `{place}`"))
         .hint("make one: `servanda call TOOL '{...}'`")

@@ -1,5 +1,5 @@
-//! Budgets that count less than their reader may think: one for a tool that is counted in another dimension, and one for `write` beside
-//! tools whose changes are graver. Deliberately no errors: both mean something, and only their author knows whether it was meant.
+//! Budgets that may count less than their author expects: one for a tool that is counted in another dimension, and one for `write` beside
+//! tools with graver changes. These are notes and not errors: both have a meaning, and only the author knows whether it is intended.
 
 use servanda_contract::tool::SideEffectClass;
 use servanda_effects::budget::BudgetDimension;
@@ -7,7 +7,7 @@ use servanda_gates::{CompiledContract, budget::Allowance};
 
 use super::short_list;
 
-/// A note for each, in words.
+/// One note for each such budget.
 pub(super) fn notes(admitted: &[CompiledContract], allowances: &[Allowance]) -> Vec<String> {
     let of_single_tools = allowances.iter().filter_map(|allowance| counts_nothing(admitted, allowance));
     of_single_tools.chain(graver_than_writes(admitted, allowances)).collect()
@@ -33,7 +33,7 @@ fn counts_nothing(admitted: &[CompiledContract], allowance: &Allowance) -> Optio
     ))
 }
 
-/// Tools that change something and that no budget counts, where there is one for `write`.
+/// Tools that change something but that no budget counts, if there is a budget for `write`.
 fn graver_than_writes(admitted: &[CompiledContract], allowances: &[Allowance]) -> Option<String> {
     let for_all = |dimension: BudgetDimension| {
         allowances.iter().any(|allowance| allowance.dimension == dimension && allowance.only.tool.is_none())

@@ -1,4 +1,4 @@
-//! Shows a change to somebody's file and asks whether to make it. Without anybody to ask, nothing is changed.
+//! Shows a change to a client's file and asks whether to make it. If no person can be asked, nothing is changed.
 
 use crate::{
     clients::{
@@ -15,18 +15,18 @@ use crate::{
 pub(crate) struct ProposedFileChange<'a> {
     /// The file.
     pub file: &'a ClientFile,
-    /// What it is to say; nothing if it is to go.
+    /// The new text; none if the file is to be removed.
     pub after: Option<&'a str>,
-    /// Whether the answer was given beforehand.
+    /// Whether the user agreed beforehand with `--yes`.
     pub yes: bool,
-    /// Whether it is only to be shown.
+    /// Whether the change is only shown.
     pub dry_run: bool,
 }
 
-/// What is to be done, with the difference.
+/// The decision, with the difference that was shown.
 #[derive(Debug)]
 pub(crate) enum FileChangeDecision {
-    /// It was shown, and that is all.
+    /// Only show it.
     Show(String),
     /// Make the change.
     Write(String),

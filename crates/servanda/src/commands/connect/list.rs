@@ -1,4 +1,4 @@
-//! `servanda connect` alone: which clients there are, which of them are installed here, and which are connected.
+//! `servanda connect` without a client: lists the known clients, which are installed here, and which are connected.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use crate::{
     screen::{Screen, TextStyle, lines, paint, table},
 };
 
-/// One client, looked at.
+/// The state of one client.
 #[derive(Debug, Serialize)]
 struct Row {
     client: String,
@@ -37,7 +37,7 @@ pub(super) fn run(
     let asked = args.replace || args.yes || args.dry_run || args.stdio || args.http || args.name.is_some();
     if asked {
         return Err(CommandFailure::bad_input("which client is to be connected?")
-            .hint("`servanda connect` lists them; `servanda connect --file PATH` takes any other one's file"));
+            .hint("`servanda connect` lists them; `servanda connect --file PATH` connects any other client's file"));
     }
     let loaded = LoadedConfig::read(config);
     let gateway = loaded.as_ref().ok().map(super::gateway).transpose()?;
@@ -64,7 +64,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// One column for people: whether it is here matters only as long as it is not connected.
+/// One column for people. Whether a client is installed is only said if it is not connected.
 fn status(row: &Row) -> String {
     match &row.connected {
         Some(how) => paint(&format!("connected {how}").replace("as servanda ", ""), TextStyle::Good),
@@ -73,7 +73,7 @@ fn status(row: &Row) -> String {
     }
 }
 
-/// A file of no client that we know, or in no place that we know.
+/// The row of a connected file that is at no known location of a known client.
 fn named_row(there: &ClientFileConnection, around: &ClientFolders) -> Option<Row> {
     let known =
         KnownClient::all().iter().any(|client| client.files(around).iter().any(|(_, file)| *file == there.file));
@@ -87,7 +87,7 @@ fn named_row(there: &ClientFileConnection, around: &ClientFolders) -> Option<Row
     })
 }
 
-/// The file that is connected, or the one that would be.
+/// The row of a client: with its connected file, or the file that would be connected.
 fn row(client: &KnownClient, gateway: Option<&GatewayLocation>, around: &ClientFolders) -> Row {
     let files = client.files(around);
     let connected = files.iter().find_map(|(scope, file)| {

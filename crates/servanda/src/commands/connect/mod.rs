@@ -1,5 +1,5 @@
-//! `servanda connect`: puts the gateway into a client's list of servers. Shows the difference with secrets masked, asks, keeps
-//! what was there, and notes enough for `disconnect` to undo it.
+//! `servanda connect`: adds the gateway to a client's list of servers. Shows the difference with secrets masked, asks, keeps a backup, and
+//! records enough for `disconnect` to undo it.
 
 mod consent;
 mod list;
@@ -31,7 +31,7 @@ use crate::{
     screen::Screen,
 };
 
-/// Characters of a name in a client's list. Tools are called by it and their own name together, which is not much.
+/// The longest name in a client's list. Clients join it with a tool's name, and the sum must stay short.
 const NAME_CHARS_MAX: usize = 32;
 
 pub(crate) async fn run(config: &Path, args: &ConnectArgs, screen: Screen) -> Result<(), CommandFailure> {
@@ -80,7 +80,7 @@ pub(crate) async fn run(config: &Path, args: &ConnectArgs, screen: Screen) -> Re
     }
 }
 
-/// Where we are.
+/// The folders that locations of client files depend on.
 pub(super) fn client_folders() -> Result<ClientFolders, CommandFailure> {
     ClientFolders::from_environment()
         .ok_or_else(|| CommandFailure::failed("HOME is not set, so clients' files cannot be found"))
@@ -123,14 +123,15 @@ fn checked_name(name: Option<&str>) -> Result<Option<&str>, CommandFailure> {
     };
     match name {
         Some(name) if !plain(name) => {
-            Err(CommandFailure::bad_input(format!("`{name}` is not a name every client takes"))
+            Err(CommandFailure::bad_input(format!("`{name}` is not a name that every client accepts"))
                 .hint(format!("letters, digits, - and _, at most {NAME_CHARS_MAX} of them")))
         }
         name => Ok(name),
     }
 }
 
-/// Keeps, notes and writes, in this order: whatever happens in between, nothing is lost and everything can be undone.
+/// Makes the backup, then the record, then the change. In this order nothing is lost, and everything can be undone, whatever fails in
+/// between.
 fn write(
     loaded: &LoadedConfig,
     mut connections: ClientFileConnections,
@@ -158,7 +159,7 @@ fn write(
             connections.connections.extend(earlier);
             connections.write(&loaded.folder)?;
             if let Some(backup) = backup {
-                // The file is what it was, and needs no backup.
+                // The file is unchanged and needs no backup.
                 let _ = std::fs::remove_file(backup);
             }
             return Err(failure);
@@ -167,8 +168,8 @@ fn write(
     Ok(backup)
 }
 
-/// What to note about a connection. One that was made again goes back to what the file was first, if nobody changed it
-/// in between.
+/// The record of a connection. If a file is connected again and was not changed in between, the record keeps the file's state before the
+/// first connection.
 fn record_connection(
     file: &ClientFile,
     plan: &ConnectPlan,
@@ -201,7 +202,7 @@ fn record_connection(
     }
 }
 
-/// Nothing to do; but what was connected without us is noted, so that it can be undone.
+/// There is nothing to change. A connection that a person made by hand is recorded, so that it can be undone.
 fn already(
     loaded: &LoadedConfig,
     mut connections: ClientFileConnections,
@@ -231,7 +232,7 @@ fn already(
     Ok(())
 }
 
-/// What became of a plan.
+/// The result of carrying out a plan.
 #[derive(Debug, Clone, Copy)]
 enum ConnectOutcome<'a> {
     Nothing,

@@ -1,5 +1,5 @@
-//! What connecting a client comes to: from the text of its file to another text, with what there is to say about it. Nothing
-//! is read or written here but what a server's entry refers to.
+//! Plans a connection: from the text of a client's file to the new text, with notes about it. It neither reads nor writes files, except
+//! those that a server's entry refers to.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,10 +19,10 @@ use crate::{
     import,
 };
 
-/// What the gateway is called where nobody says otherwise.
+/// The gateway's name if none is given.
 const NAME: &str = "servanda";
 
-/// What is asked for.
+/// What the user asked for.
 #[derive(Debug)]
 pub(super) struct ConnectRequest<'a> {
     pub(super) client: Option<&'a KnownClient>,
@@ -31,25 +31,25 @@ pub(super) struct ConnectRequest<'a> {
     pub(super) name: Option<&'a str>,
     pub(super) gateway: &'a GatewayLocation,
     pub(super) wanted: Option<Door>,
-    /// Whether the gateway answers at its address now.
+    /// Whether a gateway answers at the address now.
     pub(super) running: ListeningGateway,
     pub(super) replace: bool,
     pub(super) loaded: &'a LoadedConfig,
 }
 
-/// What it comes to.
+/// The planned change.
 #[derive(Debug)]
 pub(super) struct ConnectPlan {
     pub(super) after: String,
     pub(super) name: String,
     pub(super) door: Door,
     pub(super) taken_out: Vec<String>,
-    /// Whether there was no list of servers.
+    /// Whether the file had no list of servers.
     pub(super) made_list: bool,
     pub(super) notes: Vec<String>,
 }
 
-/// Works out the change.
+/// Plans the change.
 pub(super) fn plan(request: &ConnectRequest<'_>) -> Result<ConnectPlan, CommandFailure> {
     let document = request.notation.document(text(request)).map_err(|why| unusable(request, &why))?;
     let servers = request.notation.servers(text(request)).map_err(|why| unusable(request, &why))?;
@@ -71,7 +71,7 @@ pub(super) fn plan(request: &ConnectRequest<'_>) -> Result<ConnectPlan, CommandF
     let mut env = env_of(there);
     env.extend(replaced.values);
     let fresh = request.gateway.entry(request.client, door, &env).ok_or_else(|| only_commands(request))?;
-    // What somebody added to our entry is theirs.
+    // Members that a person added to our entry are kept.
     let kept = there.filter(|_| there_door == Some(door));
     let entry = kept.map_or_else(|| fresh.clone(), |there| merged(there, &fresh));
     note_needed(request, door, &env, &mut notes);
@@ -177,7 +177,7 @@ fn door(request: &ConnectRequest<'_>, there: Option<Door>, notes: &mut Vec<Strin
     Ok(door)
 }
 
-/// Servers that go behind the gateway.
+/// Servers that are replaced by the gateway.
 #[derive(Debug, Default)]
 struct ReplacedServers {
     names: Vec<String>,
@@ -185,8 +185,8 @@ struct ReplacedServers {
     values: BTreeMap<String, String>,
 }
 
-/// Which servers can be taken out: those that are behind the gateway. One that could be there and is not is an error, one
-/// that cannot be there stays.
+/// The servers to remove from the client's file: those behind the gateway. A server that could be behind the gateway and is not causes an
+/// error; one that cannot be behind it stays.
 fn replaced(
     request: &ConnectRequest<'_>,
     document: &Value,
@@ -208,7 +208,7 @@ fn replaced(
                     notes.push(format!("`{name}` is reached in another way behind the gateway"));
                 }
                 replaced.values.extend(values(ours, &theirs));
-                // What the client asks its user for, it can go on asking for.
+                // The client can keep asking its user for these values.
                 let needed = import::needed(ours);
                 let inputs = import::inputs_of(raw).into_iter().filter(|(variable, _)| needed.contains(variable));
                 replaced.values.extend(inputs);
@@ -225,7 +225,7 @@ fn replaced(
         .hint(format!("run `servanda init --from {}` first", request.file.shown)))
 }
 
-/// The values of the client's file that stand as references in ours.
+/// The values in the client's file that our configuration has as references.
 fn values(ours: &UpstreamConfig, theirs: &UpstreamConfig) -> BTreeMap<String, String> {
     let pairs = |ours: &BTreeMap<String, String>, theirs: &BTreeMap<String, String>| {
         let both = ours.iter().filter_map(|(name, value)| value_behind(value, theirs.get(name)?));
@@ -243,7 +243,7 @@ fn env_of(entry: Option<&Value>) -> BTreeMap<String, String> {
     env.into_iter().flatten().filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
 }
 
-/// Servers beside the gateway are a way around it.
+/// Notes servers beside the gateway, because agents can bypass the gateway through them.
 fn note_others(request: &ConnectRequest<'_>, servers: &[(String, Value)], own: &str, notes: &mut Vec<String>) {
     let other = |(name, server): &&(String, Value)| name != own && request.gateway.door_of(server).is_none();
     let others: Vec<_> = servers.iter().filter(other).map(|(name, _)| name.as_str()).collect();
@@ -255,7 +255,7 @@ fn note_others(request: &ConnectRequest<'_>, servers: &[(String, Value)], own: &
     }
 }
 
-/// A gateway that a client starts has that client's environment, which is seldom a shell's.
+/// Notes variables that are needed: a gateway that a client starts has the client's environment, which is seldom a shell's.
 fn note_needed(request: &ConnectRequest<'_>, door: Door, env: &BTreeMap<String, String>, notes: &mut Vec<String>) {
     let needed: BTreeSet<String> = request.loaded.config.upstreams.values().flat_map(import::needed).collect();
     let given = |name: &String| name == "HOME" || door == Door::Stdio && env.contains_key(name);
@@ -270,6 +270,6 @@ fn note_needed(request: &ConnectRequest<'_>, door: Door, env: &BTreeMap<String, 
     notes.push(format!("the gateway needs {}: set it {place}", needed.join(", ")));
     let lost: Vec<_> = needed.iter().filter(|name| env.contains_key(*name)).map(String::as_str).collect();
     if !lost.is_empty() {
-        notes.push(format!("the value of {} will stand in the backup only", lost.join(", ")));
+        notes.push(format!("the value of {} will be in the backup only", lost.join(", ")));
     }
 }

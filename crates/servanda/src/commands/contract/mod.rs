@@ -1,4 +1,4 @@
-//! `servanda contract show`: a tool's whole contract with the layer of each value. Starts nothing.
+//! `servanda contract show`: prints a tool's whole contract with the source of each value. Starts nothing.
 
 mod page;
 
@@ -52,7 +52,7 @@ pub(crate) fn run(config: &Path, args: &ContractArgs, screen: Screen) -> Result<
     screen.data(page::page(&contract, origins, &places).trim_end())
 }
 
-/// The contract of a tool, by its exposed name or its contract's.
+/// Finds a tool's contract by the exposed name or the contract's name.
 pub(crate) fn named(loaded: &LoadedConfig, tool: &str) -> Result<LocatedContract, CommandFailure> {
     let ContractFolder { written, unread } = ContractFolder::read(loaded)?;
     let known: Vec<(String, String)> =
@@ -72,19 +72,19 @@ pub(crate) fn named(loaded: &LoadedConfig, tool: &str) -> Result<LocatedContract
     Err(unnamed(tool, &known))
 }
 
-/// That no tool has that name, and which has one like it.
+/// The error for an unknown name, with similar names.
 fn unnamed(tool: &str, known: &[(String, String)]) -> CommandFailure {
     let known = known.iter().map(|(name, own)| (name.as_str(), own.as_str()));
-    CommandFailure::bad_input(format!("there is no contract of a tool `{tool}`")).hint(next_step::nearest(tool, known))
+    CommandFailure::bad_input(format!("there is no contract for a tool `{tool}`")).hint(next_step::nearest(tool, known))
 }
 
-/// The name that agents know the tool by, unless it had another before.
+/// The tool's exposed name, if it was never renamed.
 pub(crate) fn exposed(loaded: &LoadedConfig, written: &LocatedContract) -> String {
     let binding = &written.contract.binding;
     loaded.config.tool_name(&binding.upstream, &binding.tool)
 }
 
-/// A layer as people look for it.
+/// The file of a layer, as people look for it.
 fn place(layer: Layer, written: &LocatedContract, loaded: &LoadedConfig) -> String {
     let file = |path: &Path| path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     match layer {

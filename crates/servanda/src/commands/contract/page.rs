@@ -25,7 +25,7 @@ impl ContractPage<'_> {
             let key = format!("{}{}:", "  ".repeat(depth), key(name));
             match value {
                 Value::Object(inner) if !inner.is_empty() => {
-                    // Where one layer said all of a section, one comment is enough.
+                    // If one layer set a whole section, one comment is enough.
                     let sole = self.origins.and_then(|origins| origins.sole(&pointer)).filter(|_| depth > 0);
                     self.line(&key, sole);
                     let origins = if sole.is_some() { None } else { self.origins };
@@ -51,7 +51,7 @@ impl ContractPage<'_> {
     }
 }
 
-/// JSON in one line is YAML; words that need no quotes have none.
+/// Writes a value on one line as YAML: JSON, or a word without quotes if it needs none.
 fn one_line(value: &Value) -> String {
     match value {
         Value::String(text) if is_plain(text) => text.clone(),
@@ -63,7 +63,7 @@ fn key(name: &str) -> String {
     if is_plain(name) { name.to_owned() } else { json!(name).to_string() }
 }
 
-/// Words that YAML reads as text: they begin with a letter, and are none of YAML's own.
+/// Whether YAML reads a word as text: it begins with a letter and has no special meaning.
 fn is_plain(text: &str) -> bool {
     let own = ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"];
     text.starts_with(|first: char| first.is_ascii_alphabetic())

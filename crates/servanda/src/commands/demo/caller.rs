@@ -1,5 +1,5 @@
-//! Who makes a call of the tour: the local user, who may do everything, or an agent whose credential covers little. The agent's
-//! credential is a real one, made and verified as `servanda delegate` and the HTTP door do, with a root key of this demo's own.
+//! The callers of the tour: the local user, who may do everything, and an agent whose credential covers little. The agent's credential is
+//! real: it is made and verified as `servanda delegate` and the HTTP door do, with a root key of the demo's own.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,7 +18,7 @@ use crate::{
 
 /// The one scope that the agent has.
 const AGENT_SCOPE: &str = "customers:read";
-/// How long its credential is good; a tour takes seconds.
+/// How long its credential is valid; a tour takes seconds.
 const AGENT_LIFETIME_MS: u64 = 600_000;
 const CLIENT: &str = "servanda-demo";
 
@@ -32,7 +32,7 @@ pub(super) enum DemoCaller {
 }
 
 impl DemoCaller {
-    /// The same as the engine knows them.
+    /// The caller as the engine's requester.
     pub(super) fn requester(self) -> Result<Requester, CommandFailure> {
         match self {
             Self::LocalUser => Ok(local_requester(CLIENT)),

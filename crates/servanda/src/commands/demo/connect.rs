@@ -5,10 +5,10 @@ use std::{net::SocketAddr, path::Path};
 use super::{folder::DemoFolder, page};
 use crate::screen::{Screen, TextStyle, paint_stderr};
 
-/// Where what is to be typed begins.
+/// The column at which commands begin.
 const INDENT: usize = 16;
 
-/// While it is up.
+/// The hints while the demo is running.
 pub(super) fn show_how(address: SocketAddr, folder: &DemoFolder, screen: Screen) {
     show(&format!("Connect an agent: the gateway is up at http://{address}/mcp until Ctrl-C"), address, screen);
     let (program, config) = (program(), folder.config_file());
@@ -16,7 +16,7 @@ pub(super) fn show_how(address: SocketAddr, folder: &DemoFolder, screen: Screen)
     item("what it did", &format!("{program} --config {} explain", config.display()), screen);
 }
 
-/// After `--once`.
+/// The hints after `--once`.
 pub(super) fn show_how_later(address: SocketAddr, screen: Screen) {
     show("Connect an agent: without --once the gateway stays up at this address", address, screen);
     item("your tools", &format!("{} init    in a folder with a .mcp.json", program()), screen);
@@ -30,7 +30,7 @@ fn show(heading: &str, address: SocketAddr, screen: Screen) {
     item("Inspector", &format!("npx @modelcontextprotocol/inspector --cli {url} --method tools/list"), screen);
 }
 
-/// A label and what to type, which is never broken by us: it is there to be copied.
+/// A label and a command. The command is never wrapped, because it is there to be copied.
 fn item(label: &str, typed: &str, screen: Screen) {
     if INDENT + typed.chars().count() <= page::width() {
         screen.say(format_args!("  {label:<14}{typed}"));
@@ -39,7 +39,7 @@ fn item(label: &str, typed: &str, screen: Screen) {
     }
 }
 
-/// How this program is called from here: by its name if the shell finds it, else by its path.
+/// The command for this program from here: its name if the shell finds it, otherwise its path.
 fn program() -> String {
     const NAME: &str = "servanda";
     let Ok(path) = std::env::current_exe() else { return NAME.to_owned() };
@@ -47,7 +47,7 @@ fn program() -> String {
         return NAME.to_owned();
     }
     let here = std::env::current_dir().ok();
-    // With a `./`, without which a shell would search for a bare name.
+    // With `./`, because a shell searches `PATH` for a bare name.
     let near = here.and_then(|here| path.strip_prefix(here).map(|near| Path::new(".").join(near)).ok());
     near.unwrap_or(path).display().to_string()
 }

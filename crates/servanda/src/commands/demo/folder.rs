@@ -1,5 +1,5 @@
-//! The demo's own folder: a real configuration, real contracts, a real ledger and the company's books, to be looked at
-//! from another terminal while the demo is up. Removed at the end, and nothing else with it.
+//! The demo's folder: a real configuration, contracts, ledger and company books, which can be inspected from another terminal while the
+//! demo is running. Only this folder is removed at the end.
 
 use std::{
     collections::BTreeMap,
@@ -29,10 +29,10 @@ const POLICY: &str = r#"@id("mail-to-customers")
 forbid (principal, action == Action::"call:company.send_mail", resource)
 unless { context.args.to like "*.example" };
 "#;
-/// Folders of one process id that may be left over from demos that were killed.
+/// How many folders of killed demos with the same process id are skipped.
 const LEFT_OVER_MAX: u32 = 100;
 
-/// The folder, until it is dropped.
+/// The folder. It is removed on drop.
 #[derive(Debug)]
 pub(super) struct DemoFolder(PathBuf);
 
@@ -50,14 +50,14 @@ impl DemoFolder {
         self.0.join(FILE_NAME)
     }
 
-    /// A name nobody has: making the folder and owning it are one step, so that it is never somebody else's.
+    /// Creates a folder under an unused name. Creating fails if the name exists, so the folder is never another user's.
     fn claim() -> Result<Self, CommandFailure> {
         let base = std::env::temp_dir();
         let process = std::process::id();
         for number in 1..=LEFT_OVER_MAX {
             let again = if number == 1 { String::new() } else { format!("-{number}") };
             let path = base.join(format!("servanda-demo-{process}{again}"));
-            // For this user only: the ledger and the books are nobody else's business.
+            // For this user only, because the ledger and the books are private.
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(Self(path)),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -83,12 +83,12 @@ impl DemoFolder {
 
 impl Drop for DemoFolder {
     fn drop(&mut self) {
-        // Nobody can be told any more; a folder that stays in the temporary one does no harm.
+        // A failure cannot be reported here; a folder left in the temporary folder does no harm.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// This very program is the upstream, so that the demo needs nothing but the binary.
+/// The upstream is this same program, so that the demo needs only the binary.
 fn config(program: &Path, listen: SocketAddr) -> std::io::Result<Config> {
     let program = program.to_str().ok_or_else(|| std::io::Error::other("the program's own path is not UTF-8"))?;
     let company = UpstreamConfig {

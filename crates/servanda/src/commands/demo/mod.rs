@@ -1,7 +1,7 @@
-//! `servanda demo`: the sample company behind a real gateway, in a folder of its own: a tour of calls that pass and calls
-//! that each gate refuses, then the gateway stays up for an agent.
+//! `servanda demo`: runs the sample company behind a real gateway in its own folder: a tour of calls that pass and calls that each gate
+//! refuses. Then the gateway keeps running for an agent.
 //!
-//! The demo is a test of itself: every step says how it has to end, and one that ends otherwise makes the demo fail.
+//! The demo tests itself: every step states its expected end, and any other end makes the demo fail.
 
 mod caller;
 mod connect;
@@ -33,12 +33,12 @@ pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), CommandFa
     let wanted = parse_listen(&args.listen)?;
     if !wanted.ip().is_loopback() {
         return Err(CommandFailure::bad_input(format!(
-            "`{wanted}` is not a loopback address, and the demo asks nobody who they are"
+            "`{wanted}` is not a loopback address, and the demo asks callers for no credential"
         ))
         .hint("listen on 127.0.0.1 or [::1]"));
     }
     let stop = Stop::on_signals(DRAIN_MS_MAX)?;
-    // The address is taken first, so that the configuration in the folder says where the gateway really is.
+    // Binds the address first, so that the configuration in the folder has the real address.
     let listener = if args.once { None } else { Some(listen(wanted, screen).await?) };
     let address = listener.as_ref().map_or(Ok(wanted), TcpListener::local_addr)?;
     let folder = DemoFolder::make(address)?;
@@ -49,7 +49,7 @@ pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), CommandFa
         () = stop.requested.cancelled() => Err(CommandFailure::failed("stopped before the tour was over")),
     };
     let (Ok(()), Some(listener)) = (&toured, listener) else {
-        // Every step has had its answer, or the tour tells that it was stopped.
+        // Every step has its answer already, or the tour reports that it was stopped.
         let _ = gateway.close(&stop).await;
         if toured.is_ok() {
             connect::show_how_later(address, screen);
@@ -62,7 +62,7 @@ pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), CommandFa
     served
 }
 
-/// Plays every step, then proves from the company's own count and from the ledger that only what was allowed happened.
+/// Plays every step. Then proves from the company's own count and from the ledger that only allowed calls had effects.
 async fn tour(
     loaded: &LoadedConfig,
     gateway: &AssembledGateway,
@@ -82,7 +82,7 @@ async fn tour(
         }
     }
     let proof = DemoProof::gather(&gateway.engine, &loaded.ledger_place()?, &played).await?;
-    // Only while the folder is there can the page be asked for again.
+    // The page can be shown again only while the folder exists.
     let explain = if stays { format!("--config {} explain", loaded.file.display()) } else { "explain".to_owned() };
     page.proof(&proof, &explain)?;
     if screen.json {
@@ -93,7 +93,7 @@ async fn tour(
     judge(&played, &proof)
 }
 
-/// Starts the company before the first call, so that no call's deadline pays for it.
+/// Starts the company before the first call, so that the start does not count against a call's deadline.
 async fn start(gateway: &AssembledGateway, screen: Screen) -> Result<(), CommandFailure> {
     let waiting = screen.wait("starting the sample company");
     gateway.follow_upstreams();
@@ -115,7 +115,7 @@ fn judge(played: &[PlayedStep], proof: &DemoProof) -> Result<(), CommandFailure>
         .hint("this is a bug of servanda; `servanda demo --once --json` has every detail for a report"))
 }
 
-/// The address the demo was asked for, or any free port of it: a demo beside a running gateway is nothing unusual.
+/// Binds the wanted address, or any free port of its host, because a gateway may already be running there.
 async fn listen(wanted: SocketAddr, screen: Screen) -> Result<TcpListener, CommandFailure> {
     match TcpListener::bind(wanted).await {
         Err(error) if error.kind() == ErrorKind::AddrInUse => {

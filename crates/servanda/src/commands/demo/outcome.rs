@@ -1,5 +1,4 @@
-//! Playing one step: the call goes through the real engine, its answer is read as a client would read it, and is held
-//! against what the tour expects.
+//! Plays one step: the call goes through the real engine, and its answer is read as a client would and compared with what the tour expects.
 
 use std::time::Instant;
 
@@ -13,10 +12,10 @@ use servanda_mcp::fields::meta;
 use super::tour::{DemoExpectation, DemoStep, RUN};
 use crate::failure::CommandFailure;
 
-/// The whole tour is one conversation of one agent; repairs are counted within it.
+/// The whole tour is one conversation of one agent, because repairs are counted per conversation.
 const CONVERSATION: &str = "servanda-demo";
 
-/// A step with what came of it.
+/// A step and its outcome.
 #[derive(Debug)]
 pub(super) struct PlayedStep {
     pub(super) step: &'static DemoStep,
@@ -25,14 +24,14 @@ pub(super) struct PlayedStep {
     pub(super) ending: DemoOutcome,
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Debug)]
 pub(super) enum DemoOutcome {
     /// The tool's structured result.
     Passed(Value),
     /// The tool's own error.
     ToolError(String),
-    /// A stage said no.
+    /// A gate refused the call.
     Refused(Box<Refusal>),
 }
 
@@ -82,7 +81,7 @@ fn read(json: &str) -> Result<(String, DemoOutcome), serde_json::Error> {
     }
     let answered: DemoToolResult = serde_json::from_str(json)?;
     let observation = answered.meta.get(meta::OBSERVATION).cloned().unwrap_or_default();
-    // Through text: the observation keeps its data raw, which a value cannot give.
+    // Parsed from text, because the observation keeps its data raw and cannot be read from a `Value`.
     let observation: Observation = serde_json::from_str(&observation.to_string())?;
     let text = answered.content.into_iter().find_map(|block| block.text).unwrap_or_default();
     let ending = match (answered.is_error, serde_json::from_str(&text)) {
@@ -102,12 +101,12 @@ impl PlayedStep {
         }
     }
 
-    /// Whether a gate refused it, so that nothing may have been sent.
+    /// Whether a gate refused it, so that it must not have been sent.
     pub(super) fn stopped_at_a_gate(&self) -> bool {
         self.refusal().is_some_and(|refusal| !matches!(refusal.gate, GateName::Perform | GateName::Observe))
     }
 
-    /// How many things it was allowed to change.
+    /// How many changes it was allowed to make.
     pub(super) fn effects(&self) -> u64 {
         match (self.step.expected, &self.ending) {
             (DemoExpectation::Passes { effects }, DemoOutcome::Passed(_)) => effects,
@@ -115,7 +114,7 @@ impl PlayedStep {
         }
     }
 
-    /// What is wrong, if it did not end as it had to.
+    /// The difference from the expected end, if there is one.
     pub(super) fn surprise(&self) -> Option<String> {
         let as_expected = match (self.step.expected, &self.ending) {
             (DemoExpectation::Passes { .. }, DemoOutcome::Passed(_)) => true,
@@ -151,7 +150,7 @@ impl PlayedStep {
     }
 }
 
-/// Whether a chain of repairs ends with it.
+/// Whether the refusal tells the caller to stop repairing.
 fn is_told_to_stop(refusal: &Refusal) -> bool {
     refusal.repair.as_ref().is_some_and(|repair| repair.stopped.is_some())
 }

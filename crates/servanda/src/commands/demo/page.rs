@@ -1,4 +1,4 @@
-//! What the tour looks like: a line or two a call, aligned, as wide as the terminal, readable without colour.
+//! The layout of the tour: one or two lines per call, aligned, as wide as the terminal, readable without colour.
 
 use std::io::IsTerminal as _;
 
@@ -17,16 +17,16 @@ use crate::{
 
 /// Columns of a page that is not read on a terminal.
 const WIDTH: usize = 110;
-/// Columns beyond which a line is hard to read, and below which there is nothing to align.
+/// Lines wider than this are hard to read; narrower ones have no room to align.
 const WIDTH_MAX: usize = 120;
 const WIDTH_MIN: usize = 60;
-/// Columns from which a call that passed is shown with its result on one line.
+/// From this width on, a call that passed is shown with its result on one line.
 const WIDE_MIN: usize = 100;
-/// Where the text begins, after the number and the name of a gate.
+/// The column at which text begins, after the number and the name of a gate.
 const INDENT: usize = 18;
-/// Lines the reason and the hint of one refusal may take, whatever a tool has to say.
+/// The most lines for the reason and the hint of one refusal, however long the tool's text is.
 const REASON_LINES_MAX: usize = 3;
-/// A hint shorter than this says nothing without the clause after it.
+/// A hint shorter than this is shown with the next clause, because it says nothing alone.
 const CLAUSE_CHARS_MIN: usize = 16;
 
 /// The page.
@@ -36,19 +36,19 @@ pub(super) struct DemoPage {
     width: usize,
 }
 
-/// The columns there are.
+/// The columns of the terminal.
 pub(super) fn width() -> usize {
     let terminal = std::io::stdout().is_terminal().then(|| usize::from(console::Term::stdout().size().1));
     terminal.unwrap_or(WIDTH).clamp(WIDTH_MIN, WIDTH_MAX)
 }
 
 impl DemoPage {
-    /// A page for the terminal there is.
+    /// A page for the current terminal.
     pub(super) fn new(screen: Screen) -> Self {
         Self { screen, width: width() }
     }
 
-    /// What this is.
+    /// Prints the headline.
     pub(super) fn headline(self, tools: usize) {
         if !self.screen.json {
             let what = paint_stderr("servanda demo", TextStyle::Strong);
@@ -57,7 +57,7 @@ impl DemoPage {
         }
     }
 
-    /// What follows.
+    /// Prints the heading of a chapter.
     pub(super) fn chapter(self, chapter: &DemoChapter) -> Result<(), CommandFailure> {
         self.heading(chapter.heading)
     }
@@ -89,7 +89,7 @@ impl DemoPage {
         }
     }
 
-    /// What really happened, and one refused call as `explain` shows it.
+    /// Prints what really happened, and one refused call as `explain` shows it.
     pub(super) fn proof(self, proof: &DemoProof, explain: &str) -> Result<(), CommandFailure> {
         self.heading("What really happened")?;
         let DemoProof { refused, refused_but_sent, effects_allowed, effects_counted, .. } = proof;
@@ -117,7 +117,7 @@ impl DemoPage {
             self.line(&format!("{label}{}", shown_call(played, self.room())))?;
             return self.text(&format!("{}{time}", fit(&result, room)));
         }
-        // Half for what was asked, and whatever that leaves for what came back.
+        // At most half for the call, and the rest for the result.
         let call = shown_call(played, room / 2);
         let room = room.saturating_sub(console::measure_text_width(&call) + 1);
         self.line(&format!("{label}{call} {}{time}", fit(&result, room)))
@@ -132,7 +132,7 @@ impl DemoPage {
     }
 
     fn line(self, line: &str) -> Result<(), CommandFailure> {
-        // In JSON the one document comes at the end.
+        // With `--json`, one document is printed at the end.
         if self.screen.json { Ok(()) } else { self.screen.page(line) }
     }
 
@@ -154,10 +154,10 @@ fn shown_call(played: &PlayedStep, width: usize) -> String {
     format!("{} {}", paint(tool, TextStyle::Strong), fit(arguments, room)).trim_end().to_owned()
 }
 
-/// The first thing that is wrong, with its pointer in the place of the field's name.
+/// The first problem, with its pointer instead of the field's name.
 pub(super) fn reason(refusal: &Refusal) -> String {
     let Some(error) = refusal.field_errors.first() else {
-        // What a dying server said last is for `explain`.
+        // The last output of a dying server is left to `explain`.
         let whole = (refusal.gate != GateName::Perform).then_some(refusal.message.as_str());
         return whole.or(refusal.message.split("; ").next()).unwrap_or_default().to_owned();
     };
@@ -177,14 +177,14 @@ pub(super) fn reason(refusal: &Refusal) -> String {
     }
 }
 
-/// The beginning of a hint that is enough by itself; `explain` shows the whole.
+/// The beginning of a hint that makes sense alone; `explain` shows all of it.
 pub(super) fn clause(hint: &str) -> &str {
     let ends = hint.char_indices().filter(|(_, character)| [';', ':', '?'].contains(character));
     let end = ends.map(|(at, end)| if end == '?' { at + 1 } else { at }).find(|end| *end >= CLAUSE_CHARS_MIN);
     end.and_then(|end| hint.get(..end)).unwrap_or(hint)
 }
 
-/// Text cut to a width, with nothing in it that moves the cursor.
+/// Text cut to a width, without characters that move the cursor.
 pub(super) fn fit(text: &str, width: usize) -> String {
     let text = crate::screen::one_line(text);
     if text.chars().count() <= width {
@@ -194,13 +194,13 @@ pub(super) fn fit(text: &str, width: usize) -> String {
     format!("{kept}…")
 }
 
-/// Text in lines of a width, broken between words; what does not fit into the lines there may be is cut.
+/// Text in lines of a width, broken between words; text beyond the last line is cut.
 pub(super) fn wrap(text: &str, width: usize, lines_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
     for word in text.split_whitespace() {
         let full = line.chars().count() + 1 + word.chars().count() > width;
-        // The last line takes the rest, to be cut.
+        // The last line takes the rest and is cut.
         if full && !line.is_empty() && lines.len() + 1 < lines_max {
             lines.push(std::mem::take(&mut line));
         }

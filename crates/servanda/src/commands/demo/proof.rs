@@ -1,4 +1,4 @@
-//! The proof that refusing means refusing: what the company counts, and what the ledger has of every refused call.
+//! Proves that refused calls had no effect: from the company's own count, and from the ledger's records of the refused calls.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{config::ledger_place::LedgerPlace, failure::CommandFailure};
 
-/// A record of a refused call is written a moment after its answer; this is how often and how long it is looked for.
+/// The record of a refused call is written a moment after its answer; this is how often and how long the proof waits for it.
 const LOOKS_MAX: u32 = 100;
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
@@ -23,20 +23,20 @@ const LOOK_PAUSE: Duration = Duration::from_millis(20);
 pub(super) struct DemoProof {
     /// Calls that a gate refused.
     pub(super) refused: usize,
-    /// Those of them that the ledger has as sent.
+    /// Refused calls that the ledger records as sent; must be none.
     pub(super) refused_but_sent: usize,
-    /// Effects of the calls that were let through.
+    /// Effects of the calls that passed.
     pub(super) effects_allowed: u64,
     /// Effects as the company counts them.
     pub(super) effects_counted: u64,
-    /// The same by kind.
+    /// The company's counts by kind.
     pub(super) effects_by_kind: Map<String, Value>,
     /// The record of one refused call.
     pub(super) explained: Option<CallRecord>,
 }
 
 impl DemoProof {
-    /// Asks the company and the ledger.
+    /// Reads the company's counts and the ledger.
     pub(super) async fn gather(
         engine: &Engine,
         ledger: &LedgerPlace,
@@ -69,7 +69,7 @@ impl DemoProof {
         Ok(proof)
     }
 
-    /// What is wrong, if anything is.
+    /// The discrepancy, if there is one.
     pub(super) fn surprise(&self) -> Option<String> {
         if self.effects_counted != self.effects_allowed {
             let (counted, allowed) = (self.effects_counted, self.effects_allowed);

@@ -1,4 +1,4 @@
-//! What the demo notices and how it fits a line; the demo itself is tested by running it.
+//! What the demo notices, and how it fits lines; the demo itself is tested by running it.
 
 use servanda_contract::{CallId, FieldError, GateName, Refusal, TaxonomyClass};
 

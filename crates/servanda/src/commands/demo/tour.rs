@@ -1,4 +1,4 @@
-//! The tour: which calls are made, and how each has to end. Data only; playing it is `outcome`, showing it is `page`.
+//! The tour: which calls are made, and how each must end. Data only: `outcome` plays it, `page` shows it.
 
 use servanda_contract::{GateName, TaxonomyClass};
 
@@ -15,35 +15,35 @@ pub(super) struct DemoChapter {
 #[derive(Debug)]
 pub(super) struct DemoStep {
     pub(super) tool: &'static str,
-    /// As sent; not always JSON.
+    /// The bytes that are sent; not always JSON.
     pub(super) arguments: &'static str,
-    /// The task it is said to belong to, of those the demo's configuration declares.
+    /// The task that the call names, one that the demo's configuration declares.
     pub(super) task: Option<&'static str>,
     /// Who makes it.
     pub(super) caller: DemoCaller,
-    /// What a reader should know before the result.
+    /// A note for the reader before the result.
     pub(super) remark: &'static str,
     pub(super) expected: DemoExpectation,
 }
 
-/// How a call has to end.
+/// How a call must end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DemoExpectation {
-    /// It goes through and changes this many things.
+    /// It passes and makes this many changes.
     Passes { effects: u64 },
-    /// It is refused there, as this.
+    /// This gate refuses it with this class.
     Refused { gate: GateName, class: TaxonomyClass },
-    /// It is refused there again, and the caller is told to stop repairing.
+    /// This gate refuses it again, and the caller is told to stop repairing.
     ToldToStop { gate: GateName },
 }
 
 /// A task that only reads.
 pub(super) const TRIAGE: &str = "read-only triage";
 
-/// The refused call whose page is shown: far enough to have passed some gates, with a pointer and a name to suggest.
+/// The refused call that is shown in full. It has passed some gates, and its refusal has a pointer and a suggested name.
 pub(super) const EXPLAINED: GateName = GateName::Bounds;
 
-/// What counts what really happened. Changes nothing itself.
+/// Asks the company for its count of effects. Changes nothing.
 pub(super) const COUNT: DemoStep = passes(0, "count_effects", "{}");
 
 pub(super) const CHAPTERS: [DemoChapter; 3] = [
@@ -77,7 +77,7 @@ const BROKEN: [DemoStep; 14] = [
         "send_email",
         r#"{"to":"billing@blueheron.example"}"#,
     ),
-    // Two readers would delete two different files.
+    // Two JSON parsers would read two different files here.
     refused(
         GateName::Parse,
         TaxonomyClass::SyntacticParseFail,
@@ -91,7 +91,7 @@ const BROKEN: [DemoStep; 14] = [
         r#"{"customer_id":"cus_002","mail":"ap@blueheron.example"}"#,
     ),
     refused(GateName::Types, TaxonomyClass::TypeMismatch, "pay_invoice", QUOTED_AMOUNT),
-    // An agent that tries the same again is in a loop, and is told so.
+    // An agent that retries unchanged is in a loop, and the gateway tells it so.
     DemoStep {
         tool: "pay_invoice",
         arguments: QUOTED_AMOUNT,
@@ -112,14 +112,14 @@ const BROKEN: [DemoStep; 14] = [
         "book_meeting",
         r#"{"start":"2026-11-20T10:00:00Z","end":"2026-11-20T09:00:00Z","title":"Review","attendees":["mara@lindgren-roth.example"]}"#,
     ),
-    // The same tool that was asked for a count above, and a string like any other: only what the statement does is different.
+    // The same tool as for the count above, again with a string; only the statement's effect is different.
     refused(
         GateName::Behaviour,
         TaxonomyClass::SemanticInvalidity,
         "read_query",
         r#"{"query":"DELETE FROM invoices WHERE status = 'open'"}"#,
     ),
-    // A tool that takes the same, for a task that nothing may be changed in.
+    // A tool with the same arguments, called in a task that must not change anything.
     DemoStep {
         task: Some(TRIAGE),
         ..refused(
@@ -129,19 +129,19 @@ const BROKEN: [DemoStep; 14] = [
             r#"{"query":"UPDATE invoices SET status = 'paid'"}"#,
         )
     },
-    // The call is good, and the credential of the agent that makes it covers reading customers only.
+    // The call is valid, but the agent's credential covers only reading customers.
     DemoStep {
         caller: DemoCaller::ReadingAgent,
         ..refused(GateName::Scope, TaxonomyClass::PermissionDenied, "delete_file", r#"{"path":"/notes/standup.md"}"#)
     },
-    // All is well with it but the recipient, of which the contract says nothing and the demo's one policy does.
+    // Everything is valid except the recipient: the contract says nothing about it, and the demo's one policy does.
     refused(
         GateName::Policy,
         TaxonomyClass::PolicyViolation,
         "send_mail",
         r#"{"to":"me@mailbox.test","subject":"Open invoices","body":"As asked."}"#,
     ),
-    // The company is asked first, and something was paid on that invoice.
+    // The gateway asks the company first and learns that the invoice is partly paid.
     refused(
         GateName::State,
         TaxonomyClass::StaleState,
@@ -154,7 +154,7 @@ const BROKEN: [DemoStep; 14] = [
         "pay_invoice",
         r#"{"invoice_id":"inv_1007","amount_cents":478800,"currency":"USD"}"#,
     ),
-    // One mail went out above, and the configuration lets a run send no more.
+    // One mail was sent above, and the configuration allows one per run.
     refused(
         GateName::Budget,
         TaxonomyClass::BudgetExhausted,
@@ -163,13 +163,13 @@ const BROKEN: [DemoStep; 14] = [
     ),
 ];
 
-/// The run that all of it is.
+/// The run that all calls of the tour belong to.
 pub(super) const RUN: &str = "tour";
 
 const MISBEHAVING: [DemoStep; 4] = [
     refused(GateName::Perform, TaxonomyClass::Timeout, "misbehave_hang", "{}"),
     refused(GateName::Perform, TaxonomyClass::DependencyUnavailable, "misbehave_die", "{}"),
-    // A report may take long enough for the company to be started again before it.
+    // A report has a long deadline, long enough to restart the company first.
     DemoStep { remark: "started again: ", ..passes(0, "monthly_report", r#"{"month":"2026-10"}"#) },
     refused(GateName::Observe, TaxonomyClass::ObservationNormalizationFail, "misbehave_wrong_shape", "{}"),
 ];

@@ -1,7 +1,7 @@
-//! Whether the database login behind a tool that only reads could write. A login that cannot write is the second protection behind gate
-//! 6. The tool itself asks the database, with one statement that reads the permissions of the login.
+//! Whether the database login behind a read-only tool could write. A login that cannot write is the second protection behind gate 6. The
+//! tool itself queries the database, with one statement that reads the login's permissions.
 //!
-//! SQLite has no logins, and does not tell how its file was opened, so it is not asked.
+//! SQLite is not queried, because it has no logins and does not tell how its file was opened.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ const MYSQL: &str = "SELECT CASE WHEN COUNT(*) > 0 THEN 'servanda_login_writes' 
         UNION ALL SELECT privilege_type FROM information_schema.table_privileges) AS granted \
     WHERE privilege_type NOT IN ('USAGE', 'SELECT', 'SHOW VIEW', 'SHOW DATABASES')";
 
-/// Asks the database behind every tool of an upstream that only reads and takes SQL.
+/// Queries the database behind every read-only tool of an upstream that takes SQL.
 pub(super) async fn look(id: &str, upstream: &Upstream, catalog: &Catalog, findings: &mut DoctorFindings) {
     for (name, entry) in catalog.entries() {
         let contract = entry.contract.contract();
@@ -54,7 +54,7 @@ pub(super) async fn look(id: &str, upstream: &Upstream, catalog: &Catalog, findi
                 continue;
             }
             match ask(upstream, &contract.binding.tool, &argument.place, statements).await {
-                Some(true) => findings.bad(what, "its login may write: gate 6 is the only wall", SETUP),
+                Some(true) => findings.bad(what, "its login may write: gate 6 is the only protection", SETUP),
                 Some(false) => findings.good(what, "its login cannot write"),
                 None => findings.note(what, "it did not say what its login may do", SETUP),
             }
@@ -82,7 +82,7 @@ async fn ask(upstream: &Upstream, tool: &str, argument: &str, statements: &[&str
         let deadline = Instant::now() + Duration::from_millis(ANSWER_MS_MAX);
         let Ok(answer) = upstream.ask(question, RequestOptions::for_gateway(deadline)).await else { continue };
         let said = String::from_utf8_lossy(&answer.result);
-        // A server that repeats the statement in its answer repeats both words, which tells nothing.
+        // A server that echoes the statement in its answer echoes both words, which tells nothing.
         match (said.contains(WRITES), said.contains(READS)) {
             (true, false) => return Some(true),
             (false, true) => return Some(false),

@@ -1,5 +1,5 @@
-//! What `doctor` finds out about the ledger: whether it is the one that is known, whether it can really be written to, and
-//! whether it is sound. It never says to move a ledger away: keys that were used would run again.
+//! `doctor`'s checks of the ledger: whether it is the known one, whether it can be written, and whether it is sound. It never advises to
+//! move a ledger away, because used keys would then run again.
 
 use servanda_contract::{Timestamp, time::Clock as _};
 use servanda_effects::effect::{EffectQuery, EffectState, EffectStore};
@@ -13,7 +13,7 @@ use crate::{
     screen::count,
 };
 
-/// Effects whose end nobody knows that are counted.
+/// How many effects with an unknown outcome are counted at most.
 const UNKNOWN_MAX: u32 = 1_000;
 
 pub(super) async fn look(loaded: &LoadedConfig, findings: &mut DoctorFindings) {
@@ -55,14 +55,14 @@ pub(super) async fn look(loaded: &LoadedConfig, findings: &mut DoctorFindings) {
     }
 }
 
-/// What was found of a ledger that is there.
+/// The results for an existing ledger.
 struct LedgerInspection {
     calls: i64,
     soundness: Soundness,
     adoptions: Vec<Adoption>,
 }
 
-/// A time that was lost and that no person has settled stops calls, which their callers ask about.
+/// A lost period that no operator has settled stops calls; this note explains why.
 fn look_at_lost_time(adoptions: &[Adoption], findings: &mut DoctorFindings) {
     let now_ms = SystemClock.now().unix_ms();
     for lost in adoptions.iter().filter(|one| one.settled_ms.is_none() && now_ms < one.in_force_until_ms) {
@@ -71,7 +71,7 @@ fn look_at_lost_time(adoptions: &[Adoption], findings: &mut DoctorFindings) {
         findings.note(
             "lost time",
             format!("the ledger lacks {from} to {until}: keys of class N that it does not know are not sent"),
-            "when the keys of that time are looked after, `servanda ledger settle-lost --evidence TEXT` ends it",
+            "when the keys of that time are dealt with, `servanda ledger settle-lost --evidence TEXT` ends it",
         );
     }
 }
@@ -84,13 +84,13 @@ async fn look_at_unknown(ledger: &Ledger, findings: &mut DoctorFindings) {
         let more = if unknown.len() >= UNKNOWN_MAX as usize { " and more" } else { "" };
         findings.note(
             "effects",
-            format!("of {}{more} nobody knows how they ended", count(unknown.len(), "effect")),
+            format!("the outcome of {}{more} is unknown", count(unknown.len(), "effect")),
             "`servanda effects --state outcome_unknown` lists them, and `servanda effects show HANDLE` says how to settle one",
         );
     }
 }
 
-/// How many calls there are and whether it is sound; none if there is no ledger yet and one could be made.
+/// The number of calls and whether the ledger is sound; none if there is no ledger yet and one could be created.
 async fn look_at(place: &LedgerPlace) -> Result<Option<LedgerInspection>, LedgerError> {
     let upkeep = place.upkeep();
     let status = upkeep.status().await?;

@@ -1,4 +1,4 @@
-//! What `doctor` finds out about users who may read the gateway's own files. These files tell who called what.
+//! `doctor`'s check of who may read the gateway's own files, which tell who called what.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use servanda_files::ModeRepair;
 use super::DoctorFindings;
 use crate::config::{LoadedConfig, ledger_place::is_url, state_folder};
 
-/// Files that other users may use, listed before any code mends them.
+/// Files that other users may read or write, listed before any code repairs their permissions.
 pub(super) fn exposed(config: &Path) -> Vec<ModeRepair> {
     let folder = config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     state_folder::exposed(folder)

@@ -1,5 +1,5 @@
-//! Whether the other end of a connection can be reached at all: names the host, the port and the cause, because "cannot connect" alone
-//! does not tell a wrong name from a closed port or a service that says no.
+//! Finds out why a host cannot be reached, and names host, port and cause. "Cannot connect" alone does not tell a wrong name from a closed
+//! port or a service that refuses.
 
 use std::{io, time::Duration};
 
@@ -16,11 +16,11 @@ pub(super) struct HostAndPort {
 }
 
 impl HostAndPort {
-    /// Of a URL; none where it names no host, for example a socket file. What may be a password is not read.
+    /// Reads a URL; none if it names no host, for example a socket file. The part that may hold a password is not read.
     pub(super) fn from_url(url: &str) -> Option<Self> {
         let (scheme, rest) = url.split_once("://")?;
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        // Of several hosts the first is tried first.
+        // With several hosts, the first is tried.
         let first = authority.rsplit('@').next().unwrap_or_default().split(',').next().unwrap_or_default();
         let default = match scheme {
             "https" => 443,
@@ -37,7 +37,7 @@ impl HostAndPort {
         (!host.is_empty() && !host.starts_with('%')).then(|| Self { host: host.to_owned(), port })
     }
 
-    /// What was found on the way there, with what the one who could not connect says.
+    /// The cause, with the error message of the failed connection.
     pub(super) async fn explain(&self, says: &str) -> String {
         let place = self.to_string();
         let found = match self.cause().await {
@@ -48,7 +48,7 @@ impl HostAndPort {
         format!("{named}{says} ({place}: {found})")
     }
 
-    /// Why no connection comes about; none if one does.
+    /// Why no connection can be made; none if it can.
     pub(super) async fn cause(&self) -> Option<String> {
         let place = (self.host.as_str(), self.port);
         if let Err(error) = tokio::net::lookup_host(place).await {
@@ -75,7 +75,7 @@ impl std::fmt::Display for HostAndPort {
     }
 }
 
-/// What is wrong, with the host, the port and the cause where a URL says where the other end is.
+/// What is wrong, with host, port and cause if the URL is known.
 pub(super) async fn explained(url: Option<&str>, says: &str) -> String {
     match url.and_then(HostAndPort::from_url) {
         Some(endpoint) => endpoint.explain(says).await,

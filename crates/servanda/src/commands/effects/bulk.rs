@@ -1,5 +1,5 @@
-//! Settles many effects at once that nobody knows the end of: shows which they are, asks, and settles each by itself. What changed
-//! meanwhile is left alone, and what was settled stays so, so that the command may be run again at any time.
+//! Settles many effects with an unknown outcome at once: lists them, asks, and settles each in its own transaction. An effect that changed
+//! meanwhile is left alone. The command can be interrupted and run again at any time.
 
 use servanda_contract::{Timestamp, tool::EffectClass};
 use servanda_effects::effect::{
@@ -14,27 +14,27 @@ use crate::{
     screen::{Screen, count, lines, table},
 };
 
-/// Effects that one run settles at most, and that are read at once.
+/// How many effects one run settles at most, and how many it reads at once.
 const MATCHED_MAX: usize = 10_000;
 const PAGE_MAX: u32 = 500;
-/// Effects that the preview lists by name; `--json` has them all.
+/// How many effects the preview lists; `--json` lists them all.
 const LISTED_MAX: usize = 20;
 
-/// What a person says, and what they know it from.
+/// The outcome that a person states, and their evidence.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OperatorSettlement<'a> {
     pub(super) settle_as: SettleAs,
     pub(super) evidence: &'a str,
 }
 
-/// Whether the person has agreed before seeing, or only wants to see.
+/// Whether the person agreed beforehand (`--yes`), or only wants to see the list.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BulkConsent {
     pub(super) yes: bool,
     pub(super) dry_run: bool,
 }
 
-/// An effect that is meant, as much of it as is shown.
+/// An effect that matches, with what is shown of it.
 #[derive(Debug, serde::Serialize)]
 pub(super) struct MatchedEffect {
     id: EffectId,
@@ -44,28 +44,28 @@ pub(super) struct MatchedEffect {
     tenant: String,
     principal: String,
     begun_ms: u64,
-    /// What became of it.
+    /// What the run did with it.
     became: BulkSettleResult,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 enum BulkSettleResult {
-    /// Nothing: it is only shown.
+    /// Nothing: it is only listed.
     Shown,
     Settled,
-    /// It is not unknown any more: its answer came, or somebody else settled it.
+    /// Its outcome is known by now: its answer came, or another person settled it.
     ChangedMeanwhile,
 }
 
-/// The whole run, for programs.
+/// The whole run, for `--json`.
 #[derive(Debug, serde::Serialize)]
 pub(super) struct BulkSettleReport<'a> {
     settle_as: &'static str,
     evidence: &'a str,
     by: String,
     matched: usize,
-    /// Whether there are more than one run settles.
+    /// Whether more effects match than one run settles.
     more: bool,
     settled: usize,
     changed_meanwhile: usize,
@@ -100,7 +100,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// Those that are meant, newest first, and whether there are more than one run settles.
+/// The matching effects, newest first, and whether there are more than one run settles.
 pub(super) async fn matching(
     effects: &dyn EffectStore,
     filter: EffectFilter,
@@ -126,7 +126,7 @@ pub(super) async fn matching(
     }
 }
 
-/// Each in a transaction of its own. A store that goes away leaves what was settled settled.
+/// Settles each effect in its own transaction. If the store fails, the effects settled so far stay settled.
 pub(super) async fn settle_each(
     effects: &dyn EffectStore,
     report: &mut BulkSettleReport<'_>,
@@ -159,7 +159,7 @@ async fn settle(
     by: &str,
     telling: &SettlementSubscribers,
 ) -> Result<BulkSettleResult, servanda_effects::JournalError> {
-    // Read again, because whom to tell depends on what it is by now.
+    // Read again, because the subscribers to notify depend on the effect's current state.
     let found = effects.find(EffectTarget::Id(id.clone())).await?;
     let Some(effect) = found.filter(|effect| effect.state == EffectState::OutcomeUnknown) else {
         return Ok(BulkSettleResult::ChangedMeanwhile);
@@ -183,7 +183,7 @@ async fn agree(consent: BulkConsent, report: &BulkSettleReport<'_>, screen: Scre
 
 pub(super) fn preview(report: &BulkSettleReport<'_>) -> String {
     if report.effects.is_empty() {
-        return "there is no such effect whose end nobody knows".to_owned();
+        return "no effect with an unknown outcome matches".to_owned();
     }
     let mut shown = table(&["handle", "class", "tool", "upstream", "of", "begun"]);
     for meant in report.effects.iter().take(LISTED_MAX) {

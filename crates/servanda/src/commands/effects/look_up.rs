@@ -1,5 +1,5 @@
-//! What a person needs to find an effect at its upstream before settling it: what was sent, under which key, when, and which tools can
-//! be asked. The ledger keeps the arguments until the effect is settled; what their schema marks as sensitive is masked.
+//! What a person needs to find an effect at its upstream before settling it: what was sent, with which key, when, and which tools can tell.
+//! The ledger keeps the arguments until the effect is settled; values that the schema marks as sensitive are masked.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -9,9 +9,9 @@ use servanda_gates::CompiledContract;
 
 use crate::{clients::likely_secrets::is_surely_secret, config::LoadedConfig, contracts};
 
-/// What stands in the place of a sensitive value.
+/// The text that replaces a sensitive value.
 const MASK: &str = "[masked]";
-/// How deep arguments are looked through; what is deeper is masked as a whole.
+/// How deeply arguments are searched; deeper values are masked as a whole.
 const DEPTH_MAX: usize = 32;
 
 /// Where and with what to look for an effect.
@@ -20,7 +20,7 @@ pub(crate) struct EffectLookup {
     /// The upstream and the tool's own name there.
     pub(super) upstream: String,
     pub(super) tool: String,
-    /// The key of the operation, as the upstream was or would have been given it.
+    /// The operation's key, as the upstream got it or would have got it.
     pub(super) operation_id: String,
     /// When it was first sent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,13 +28,13 @@ pub(crate) struct EffectLookup {
     /// The arguments, sensitive ones masked; none once the effect is settled, because they are not kept longer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) arguments: Option<Value>,
-    /// Commands that ask the upstream.
+    /// Commands that query the upstream.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) commands: Vec<String>,
 }
 
 impl EffectLookup {
-    /// By the contracts of a configuration. Without the effect's contract only what the effect itself says is known.
+    /// Uses the contracts of a configuration. Without the effect's contract, only the effect's own data are known.
     pub(super) fn for_effect(effect: &Effect, loaded: &LoadedConfig) -> Self {
         let contracts = contracts::judge_all(loaded).map(|(admitted, _)| admitted).unwrap_or_default();
         let named = |name: &str| contracts.iter().map(CompiledContract::contract).find(|it| it.identity.name == name);
@@ -59,7 +59,7 @@ impl EffectLookup {
     }
 }
 
-/// The tools that a contract names for looking: the status tool by the operation's key, and what shows the state of the target.
+/// The commands for the tools that the contract names: the status tool with the operation's key, and tools that show the target's state.
 fn commands<'a>(
     contract: &ToolContract,
     effect: &Effect,
@@ -82,7 +82,7 @@ fn commands<'a>(
     let looking = contract.verification.as_ref().and_then(|verification| verification.tool.as_deref());
     let looking = looking.into_iter().chain(contract.preconditions.iter().map(|condition| condition.tool.as_str()));
     for tool in looking.filter_map(named) {
-        // Asked with the arguments of the same names, where those are all it needs.
+        // Called with the arguments of the same names, if the tool needs no others.
         let Some(given) = same_named(tool, arguments) else { continue };
         let command = call(tool, given);
         if !commands.contains(&command) {
@@ -103,7 +103,7 @@ fn same_named(tool: &ToolContract, arguments: Option<&Value>) -> Option<Map<Stri
     given.collect::<Option<Map<_, _>>>().filter(|given| !given.is_empty())
 }
 
-/// A schema and the part of it that is about one value.
+/// A schema, and its part for one value.
 #[derive(Clone, Copy)]
 struct LookupSchema<'a> {
     root: &'a Value,
@@ -145,7 +145,7 @@ fn masked(name: &str, value: Value, schema: LookupSchema<'_>, depth: usize) -> V
     }
 }
 
-/// Whether a value is not to be shown: its schema says so, or its name or its form is that of a secret.
+/// Whether a value must not be shown: its schema says so, or its name or form is that of a secret.
 fn is_sensitive(name: &str, value: &Value, schema: Option<&Value>) -> bool {
     let says = |keyword: &str| schema.and_then(|schema| schema.get(keyword));
     let marked = says("x-sensitivity").is_some_and(|level| !matches!(level.as_str(), Some("public" | "none")));

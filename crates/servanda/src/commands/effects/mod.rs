@@ -1,5 +1,5 @@
-//! `servanda effects`: what calls did to the world or may have done, and what a person says about what nobody knows. Works
-//! beside a gateway that is running: both speak to the same store.
+//! `servanda effects`: lists the effects of calls, and lets a person settle those with an unknown outcome. Works while a gateway is
+//! running, because both use the same store.
 
 mod bulk;
 mod look_up;
@@ -38,10 +38,10 @@ use self::{
     look_up::EffectLookup,
 };
 
-/// Effects that are looked through for the beginning of a handle.
+/// How many effects are searched for the beginning of a handle.
 const SEARCHED_MAX: u32 = 1_000;
 
-/// An effect, and how far the long work came that it is.
+/// An effect, and the progress of its long work.
 #[derive(serde::Serialize)]
 struct EffectReport {
     #[serde(flatten)]
@@ -51,7 +51,7 @@ struct EffectReport {
     look_up: EffectLookup,
 }
 
-/// What is wanted, however it was typed.
+/// What the user wants, in either form of the command.
 enum EffectsAction<'a> {
     List { states: &'a [EffectState], conditions: &'a EffectConditions, limit: u32 },
     Show(&'a str),
@@ -98,7 +98,7 @@ pub(crate) async fn run(config: &Path, args: &EffectsArgs, screen: Screen) -> Re
     }
 }
 
-/// Who is to be told what a person settles; a gateway delivers it.
+/// The callbacks to notify about a settlement; a running gateway delivers the notifications.
 struct SettlementSubscribers {
     subscriptions: Vec<CallbackSubscription>,
     catalog: Catalog,
@@ -108,7 +108,7 @@ impl SettlementSubscribers {
     async fn load(loaded: &LoadedConfig) -> Result<Self, CommandFailure> {
         let subscriptions = loaded.subscriptions()?;
         let known = contracts::load(loaded).and_then(|contracts| wiring::catalog(loaded, contracts));
-        // What is settled must not wait for a contract: without it, the time that the call had says whether it was long.
+        // Settling must work without a contract: then the call's deadline tells whether it was long work.
         let catalog = known.or_else(|_| wiring::catalog(loaded, Vec::new()))?;
         let catalog = remembered_names::with_remembered_names(loaded, catalog).await?;
         Ok(Self { subscriptions, catalog })
@@ -146,7 +146,7 @@ fn requested_action(args: &EffectsArgs) -> Result<EffectsAction<'_>, CommandFail
     })
 }
 
-const NEEDS_EVIDENCE: &str = "say what you know it from: --evidence \"bank statement of 15 November\"";
+const NEEDS_EVIDENCE: &str = "say how you know it: --evidence \"bank statement of 15 November\"";
 
 async fn list(effects: &dyn EffectStore, query: EffectQuery, screen: Screen) -> Result<(), CommandFailure> {
     let found = effects.list(query).await.map_err(store_unavailable)?;
@@ -161,7 +161,7 @@ async fn list(effects: &dyn EffectStore, query: EffectQuery, screen: Screen) -> 
     let unknown = found.iter().find(|effect| effect.state == EffectState::OutcomeUnknown);
     match unknown {
         Some(effect) => screen.hint(format_args!(
-            "nobody knows how some ended: servanda effects show {}; many at once: servanda effects settle --filter …",
+            "some outcomes are unknown: servanda effects show {}; many at once: servanda effects settle --filter …",
             effect.id
         )),
         None => screen.hint("servanda effects show HANDLE"),
@@ -169,7 +169,7 @@ async fn list(effects: &dyn EffectStore, query: EffectQuery, screen: Screen) -> 
     Ok(())
 }
 
-/// The effect of a handle, or of the beginning of one.
+/// Finds an effect by its handle, or by the beginning of it.
 async fn find(effects: &dyn EffectStore, handle: &str) -> Result<Effect, CommandFailure> {
     let handle = handle.trim();
     let exact = effects.find(EffectTarget::Id(EffectId::from(handle.to_owned()))).await.map_err(store_unavailable)?;
@@ -207,7 +207,7 @@ async fn settle(
     }
 }
 
-/// Tells the store what a person says about an effect, and those who want to know how it ended. One transaction.
+/// Stores a person's settlement and the notifications for subscribers, in one transaction.
 async fn apply_settlement(
     effects: &dyn EffectStore,
     effect: &Effect,
@@ -221,7 +221,7 @@ async fn apply_settlement(
     effects.apply(EffectChange { target, event, record: None, quarantine: None, notices }).await
 }
 
-/// Only what nobody knows is a person's to settle.
+/// The error for an effect whose outcome is known: a person can settle only unknown outcomes.
 fn not_unknown(effect: &Effect) -> CommandFailure {
     let hint = match effect.state {
         EffectState::Claimed | EffectState::Dispatching => {
@@ -232,7 +232,7 @@ fn not_unknown(effect: &Effect) -> CommandFailure {
         EffectState::FailedFinal => "it failed for good: there is nothing to settle; a new attempt needs a new key",
         EffectState::FailedRetryable => "it never ran: make the call again with the same key",
         EffectState::Expired => "its time is over: only that the key was used is still known",
-        EffectState::OutcomeUnknown => "somebody changed it at the same moment: try again",
+        EffectState::OutcomeUnknown => "it was changed at the same moment: try again",
     };
     CommandFailure::refused(format!(
         "{} is {}, and only what is outcome_unknown can be settled",
@@ -245,7 +245,7 @@ fn not_unknown(effect: &Effect) -> CommandFailure {
 fn after(settled: &Effect) -> String {
     match settled.state {
         EffectState::FailedRetryable => "the same call with the same key may be made again".to_owned(),
-        _ => format!("whoever makes the call again is told so; servanda explain {}", settled.call_id),
+        _ => format!("a caller that repeats the call is told so; servanda explain {}", settled.call_id),
     }
 }
 

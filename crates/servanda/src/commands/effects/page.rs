@@ -1,4 +1,4 @@
-//! Effects as people read them.
+//! Effects as text for people.
 
 use servanda_contract::Timestamp;
 use servanda_effects::effect::{ClientKey, Effect, EffectState, EffectWaitReason, StoredAnswer};
@@ -7,15 +7,15 @@ use servanda_engine::WorkProgress;
 use super::look_up::EffectLookup;
 use crate::screen::{TextStyle, distinct_chars, lines, one_line, paint, stdout_width, table};
 
-/// Characters of arguments that a page shows.
+/// How many characters of arguments a page shows.
 const ARGUMENTS_CHARS_MAX: usize = 2_000;
-/// Characters of a handle that a list shows at least.
+/// How many characters of a handle a list shows at least.
 const HANDLE_CHARS_MIN: usize = 16;
 
-/// A line each, newest first.
+/// One line per effect, newest first.
 pub(super) fn list(effects: &[Effect], now: Timestamp) -> String {
     let mut shown = table(&["handle", "tool", "state", "class", "changed"]);
-    // On a terminal the beginning is enough: every command takes it.
+    // On a terminal the beginning is enough, because every command accepts it.
     let all = if stdout_width().is_some() { HANDLE_CHARS_MIN } else { usize::MAX };
     let handle_chars = distinct_chars(effects.iter().map(|effect| effect.id.as_str()), all);
     let today = date(now.unix_ms());
@@ -31,7 +31,7 @@ pub(super) fn list(effects: &[Effect], now: Timestamp) -> String {
     lines(&shown)
 }
 
-/// Everything that is known about one.
+/// Everything known about one effect.
 pub(super) fn page(effect: &Effect, progress: Option<&WorkProgress>, look_up: Option<&EffectLookup>) -> String {
     let order = &effect.order;
     let mut lines = vec![format!("{}  {}", paint(effect.id.as_str(), TextStyle::Strong), order.exposed_tool)];
@@ -49,14 +49,16 @@ pub(super) fn page(effect: &Effect, progress: Option<&WorkProgress>, look_up: Op
     }
     line("call", format!("{}: servanda explain {}", effect.call_id, effect.call_id));
     line("sent", sent(effect));
-    line("operation", format!("{}, the key that the upstream is given where it takes one", order.upstream_key));
+    line("operation", format!("{}, the key that is sent to the upstream if it accepts one", order.upstream_key));
     if let Some(look_up) = look_up {
         line("arguments", arguments(look_up));
     }
     if let Some(awaits) = &effect.awaits {
         let what = match awaits {
             EffectWaitReason::Input(_) => "input that the upstream asked for".to_owned(),
-            EffectWaitReason::Task(id) if id == effect.id.as_str() => "what its upstream works on by itself".to_owned(),
+            EffectWaitReason::Task(id) if id == effect.id.as_str() => {
+                "work that its upstream continues by itself".to_owned()
+            }
             EffectWaitReason::Task(id) => format!("the task {id}"),
         };
         line("waits for", format!("{what}, until {}", at(effect.overdue_at_ms)));
@@ -93,12 +95,12 @@ pub(super) fn page(effect: &Effect, progress: Option<&WorkProgress>, look_up: Op
     lines.join("\n")
 }
 
-/// What became of an effect, in one line.
+/// The state of an effect in one line.
 pub(crate) fn standing(effect: &Effect) -> String {
     format!("{}: {}, since {}", state(effect), meaning(effect), at(effect.changed_ms))
 }
 
-/// The arguments on one line, as far as a page has room.
+/// The arguments on one line, cut to the room of a page.
 fn arguments(look_up: &EffectLookup) -> String {
     let Some(arguments) = &look_up.arguments else {
         return "not kept: an effect that is settled keeps only their digest".to_owned();
@@ -118,7 +120,7 @@ fn looked_for(look_up: &EffectLookup) -> String {
     format!("at `{upstream}`, what `{tool}` makes of these arguments{when}, or the key {operation_id}")
 }
 
-/// The state; where evidence contradicts it, that is said with it.
+/// The state, with a note if evidence contradicts it.
 fn state(effect: &Effect) -> String {
     let Some(_) = effect.conflict else { return paint(effect.state.name(), style(effect.state)) };
     paint(&format!("{}, in conflict", effect.state.name()), TextStyle::Bad)
@@ -126,15 +128,15 @@ fn state(effect: &Effect) -> String {
 
 fn meaning(effect: &Effect) -> &'static str {
     match effect.state {
-        EffectState::Claimed => "somebody is about to do it; nothing was sent",
-        EffectState::Dispatching => "bytes may have left; nobody has said yet how it ended",
+        EffectState::Claimed => "it is about to be sent; nothing was sent yet",
+        EffectState::Dispatching => "it may have been sent; how it ended is not known yet",
         EffectState::Completed => "it is done",
         EffectState::FailedFinal => "it failed, and the failure is the answer",
         EffectState::FailedRetryable => "it never ran; it may be tried again",
         EffectState::OutcomeUnknown if effect.is_from_lost_window() => {
             "its key may have been used in a time that the ledger has lost; it is not sent"
         }
-        EffectState::OutcomeUnknown => "it was sent and nobody knows; it is not sent again",
+        EffectState::OutcomeUnknown => "it was sent, and how it ended is unknown; it is not sent again",
         EffectState::Compensated => "it was done and then undone",
         EffectState::Expired => "the key was used once and is never used again",
     }

@@ -1,4 +1,4 @@
-//! What people read about effects, and what they may say about them.
+//! The text about effects that people read, and the settlements they may make.
 
 use std::sync::{Arc, Mutex};
 
@@ -25,7 +25,7 @@ impl Clock for Still {
 
 const NOW_MS: u64 = 1_794_735_332_007;
 
-/// An effect of a client's key that was sent, and how it ended.
+/// An effect with a client's key that was sent and ended like this.
 async fn effect(effects: &InMemoryEffects, id: &str, end: Option<DispatchEnd>) {
     let digest = |text: &str| Digest::compute(DigestDomain::Payload, &[text.as_bytes()]);
     let key = EffectKey {
@@ -85,7 +85,7 @@ async fn shown(effects: &InMemoryEffects, id: &str) -> Effect {
     find(effects, id).await.unwrap()
 }
 
-/// Nobody wants to be told.
+/// No subscribers.
 fn nobody() -> SettlementSubscribers {
     let catalog = servanda_catalog::Catalog::new([], servanda_catalog::names::ExposedNaming::Prefixed).unwrap();
     SettlementSubscribers { subscriptions: Vec::new(), catalog }
@@ -125,7 +125,7 @@ async fn what_contradicts_the_ledger_is_shown() {
 }
 
 #[tokio::test]
-async fn only_what_nobody_knows_is_settled_and_only_with_evidence() {
+async fn only_an_unknown_outcome_is_settled_and_only_with_evidence() {
     let effects = bank().await;
     let telling = nobody();
     let settled = |handle: &'static str, evidence: &'static str| {
@@ -231,7 +231,7 @@ fn what_is_not_said_clearly_settles_nothing() {
     }
 }
 
-/// Those that are not unknown any more when their turn comes are left alone.
+/// Effects whose outcome became known meanwhile are left alone.
 #[tokio::test]
 async fn many_are_settled_one_by_one_and_what_changed_meanwhile_is_left_alone() {
     let effects = InMemoryEffects::new(Arc::new(Still(Mutex::new(NOW_MS))));

@@ -23,15 +23,15 @@ use crate::{
     screen::{Screen, TextStyle, paint},
 };
 
-/// What a record says that was never finished, and what to do about it.
+/// For a record that was never finished: why, and what to do.
 const UNKNOWN_END: &str = "  why       the gateway ended before it learned how the call ended (or the call is still under way): it may have happened";
 const UNKNOWN_NEXT: &str =
     "  next      look at the target with a read-only tool; do not repeat the call before you know";
 
-/// What a record says whose end is elsewhere.
+/// For a record whose end is in a later call or in a task.
 const INPUT_NEXT: &str =
     "  why       the upstream asked for input first; a later call that continues this one says how it went on";
-const TASK_NEXT: &str = "  why       the upstream works on it as a task; nobody has learned yet how the task ended";
+const TASK_NEXT: &str = "  why       the upstream works on it as a task; how the task ended is not known yet";
 
 pub(crate) async fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Result<(), CommandFailure> {
     let loaded = LoadedConfig::read(config)?;
@@ -41,7 +41,7 @@ pub(crate) async fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Re
     }
     let reader = place.read().await?;
     let call_id = args.call_id.as_deref().map(str::trim).filter(|id| !id.is_empty());
-    // A second one that begins alike means that the beginning is not enough; there is only one latest.
+    // Two are read: a second match means that the beginning of the id is ambiguous.
     let (query, limit) = match (call_id, args.last) {
         (Some(id), _) => (CallQuery::Id(id.to_owned()), 2),
         (None, true) => (CallQuery::Latest, 1),
@@ -77,14 +77,15 @@ pub(crate) async fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Re
     screen.page(page.collect::<Vec<_>>().join("\n"))
 }
 
-/// The effect of a call whose own record does not say how it ended: a late answer, a recovery or a person may have settled it since.
+/// The current state of the effect of a call whose record does not say how it ended: a late answer, recovery or a person may have settled
+/// it since.
 async fn effect_since(place: &LedgerPlace, record: &CallRecord) -> Option<Effect> {
     let id = record.effect_id.as_ref().filter(|_| matches!(record.outcome, Outcome::Unknown | Outcome::Dispatching))?;
     let effects = place.open().await.ok()?;
     effects.find(EffectTarget::Id(EffectId::from(id.clone()))).await.ok()?
 }
 
-/// A record, what became of its effect, and what was seen around its call.
+/// A record, the current state of its effect, and what probes saw around its call.
 #[derive(serde::Serialize)]
 struct ExplainedCall<'a> {
     #[serde(flatten)]
@@ -154,7 +155,7 @@ pub(crate) fn render(record: &CallRecord) -> String {
     lines.join("\n")
 }
 
-/// A line about a question of the upstream.
+/// A line about a question that the upstream asked.
 fn asked(question: &QuestionRecord) -> String {
     let kind = question.kind.map_or("a kind that is not known", QuestionKind::word);
     match &question.refused {
@@ -163,12 +164,12 @@ fn asked(question: &QuestionRecord) -> String {
     }
 }
 
-/// Who acted for the user and by which credential, where there is one. Whose word an agent's name is, is said with it.
+/// Which agent acted for the user with which credential, if one did, and whether the agent's name is proven.
 fn authority(caller: &Caller) -> Vec<String> {
     let mut lines = Vec::new();
     for (number, actor) in caller.actors.iter().enumerate() {
         let title = if number == 0 { "acting" } else { "" };
-        let word = if actor.proven { "proven" } else { "by its holder's word" };
+        let word = if actor.proven { "proven" } else { "as its holder claims" };
         lines.push(format!("  {title:<9} {} ({word})", actor.name));
     }
     if let Some(credential) = &caller.credential {
@@ -180,12 +181,12 @@ fn authority(caller: &Caller) -> Vec<String> {
     lines
 }
 
-/// What a call has to do with others: rounds of one conversation, and the task it became.
+/// How the call is related to others: rounds of one conversation, and the task it became.
 fn conversation(record: &CallRecord) -> Vec<String> {
     let mut lines = Vec::new();
     match (&record.continues, record.caller.client.as_deref()) {
         (Some(first), Some("servanda recovery")) => {
-            lines.push(format!("  recovers  {first}: nobody looked after it any more"));
+            lines.push(format!("  recovers  {first}, whose gateway no longer looked after it"));
         }
         (Some(first), Some(LATE_ANSWER_CLIENT)) => {
             lines.push(format!("  settles   {first}: this is its answer, which came after its deadline"));

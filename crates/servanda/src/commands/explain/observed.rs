@@ -1,10 +1,10 @@
-//! What was seen around a call, in words.
+//! What probes saw around a call, as text.
 
 use servanda_engine::probes::{ProbeComparison, ProbeReport, ProbeSnapshot, ProbeVerdict};
 
 use crate::screen::{TextStyle, paint};
 
-/// The lines of a page about it.
+/// The lines of the page.
 pub(super) fn lines(observed: &ProbeReport) -> Vec<String> {
     let ProbeReport { verdict, sample_percent, .. } = observed;
     let share =
@@ -25,15 +25,15 @@ pub(super) fn lines(observed: &ProbeReport) -> Vec<String> {
 
 fn meaning(observed: &ProbeReport) -> &'static str {
     match observed.verdict {
-        ProbeVerdict::AsDeclared if observed.reads_only => "it only reads, and nothing that is looked at changed",
+        ProbeVerdict::AsDeclared if observed.reads_only => "it only reads, and nothing that is probed changed",
         ProbeVerdict::AsDeclared => "it changes something, and a change was seen",
         ProbeVerdict::Violation => "it says that it only reads, and changed something; servanda quarantine list",
         ProbeVerdict::Inconclusive if !observed.alone => {
             "something changed, but a call that may change something was under way in this gateway"
         }
-        ProbeVerdict::Inconclusive => "what is looked at changes without any call, so it tells nothing",
-        ProbeVerdict::NoChangeSeen => "it was done and should change something, and nothing that is looked at changed",
-        ProbeVerdict::NotJudged => "the call did not come to its end, or too little was seen",
+        ProbeVerdict::Inconclusive => "what is probed changes without any call, so it tells nothing",
+        ProbeVerdict::NoChangeSeen => "it was done and should change something, and nothing that is probed changed",
+        ProbeVerdict::NotJudged => "the call did not complete, or too little was seen",
     }
 }
 

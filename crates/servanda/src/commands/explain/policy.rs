@@ -1,9 +1,9 @@
-//! What policies had to do with a call, below its stages: those that made the difference, and apart from them what others would
-//! have done, in words that no verdict has.
+//! The part of the page about policies: which policies decided, and separately what shadow policies would have decided, in words that no
+//! verdict uses.
 
 use servanda_contract::record::{PolicyRecord, Texts};
 
-/// The lines; none where no policy made a difference and none is tried out.
+/// The lines; none if no policy made a difference and no shadow policy exists.
 pub(super) fn lines(policy: &PolicyRecord) -> Vec<String> {
     let mut lines = Vec::new();
     if !policy.by.is_empty() {

@@ -1,4 +1,4 @@
-//! The stages of a call, a line each: what every one said, or why it said nothing.
+//! The stages of a call, one line each: the verdict, or why there is none.
 
 use servanda_contract::{
     CallRecord, GateName,
@@ -11,14 +11,14 @@ use crate::{
     screen::{TextStyle, paint},
 };
 
-/// Microseconds that are still shown as such.
+/// Up to this, times are shown in microseconds.
 const US_SHOWN_MAX: u64 = 10_000;
 
 /// The line of one stage.
 pub(super) fn stage(gate: GateName, record: &CallRecord) -> String {
     let number = gate.number().map_or_else(|| "  ".to_owned(), |number| format!("{number:>2}"));
     let name = format!("{:<13}", gate.to_string());
-    // The state is judged twice where something was asked: the last word counts.
+    // The state gate judges twice if something was asked in between; the last verdict counts.
     let verdict = record.verdicts.iter().rfind(|verdict| verdict.gate == gate);
     let Some(verdict) = verdict else {
         return format!("  {number} {name} {}", no_verdict(gate, record));
@@ -38,13 +38,13 @@ pub(super) fn stage(gate: GateName, record: &CallRecord) -> String {
     format!("  {number} {name} {word}  {} ({})", gate.question(), took(verdict.took_us))
 }
 
-/// What a stage says that gave no verdict. A call that was sent passed the stages before it, perhaps in another process, and
-/// may have been performed.
+/// The text for a stage without a verdict. A call that was sent has passed the stages before it, perhaps in another process, and may have
+/// been performed.
 fn no_verdict(gate: GateName, record: &CallRecord) -> String {
     let Some(sent_at) = record.dispatched_at.filter(|_| record.outcome != Outcome::NotExecuted) else {
         return paint("not reached", TextStyle::Quiet);
     };
-    // The stages of the first call are in its own record; the answer is what this one is about.
+    // The first call's record has the stages; this record is only about the answer.
     if record.is_late_answer() {
         return match gate {
             GateName::Perform => {
@@ -63,7 +63,7 @@ fn no_verdict(gate: GateName, record: &CallRecord) -> String {
     }
 }
 
-/// What the look at a late answer came to.
+/// The result of looking at a late answer.
 fn late_answer_word(outcome: Outcome) -> String {
     match outcome {
         Outcome::Quarantined => paint(&format!("{:<7}", ended_word(GateName::Observe).to_uppercase()), TextStyle::Bad),
@@ -71,7 +71,7 @@ fn late_answer_word(outcome: Outcome) -> String {
     }
 }
 
-/// What is known about the end of a call that was sent and has no verdict about it.
+/// What is known about the end of a call that was sent and has no verdict for it.
 const fn no_end(record: &CallRecord) -> &'static str {
     match record.outcome {
         Outcome::TaskCreated => "the upstream works on it as a task",

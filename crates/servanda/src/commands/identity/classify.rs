@@ -1,5 +1,5 @@
-//! `servanda identity classify`: what tools do, as far as their definitions tell, with the evidence; and, only where it was
-//! asked for, what language models think of the same definitions.
+//! `servanda identity classify`: says what tools do, judged by their definitions, with the evidence. If asked, it adds what language models
+//! think of the same definitions.
 
 use std::{
     collections::BTreeMap,
@@ -25,7 +25,7 @@ use crate::{
     screen::{Screen, count, lines as table_lines, table},
 };
 
-/// A tool's definition, with whatever else stands beside it.
+/// A tool's definition; other members are ignored.
 #[derive(Deserialize)]
 struct ClassifierInput {
     #[serde(default)]
@@ -57,7 +57,7 @@ fn read(line: &[u8]) -> Result<ClassifierInput, String> {
     serde_json::from_slice(line).map_err(|error| format!("it is no tool's definition: {}", lines::reason(&error)))
 }
 
-/// Nothing is known of it: the line says so, and keeps its place.
+/// The line for a tool that could not be read. It says so and keeps the order.
 fn unread(fault: &str) -> Value {
     json!({ "id": null, "error": format!("the line could not be read: {fault}") })
 }
@@ -76,7 +76,7 @@ fn classified(tool: ClassifierInput, options: ClassifierOptions) -> (Value, Opin
     (line, OpinionWords::from_behaviour(&behaviour))
 }
 
-/// Reads the whole file before anything is sent: how much is sent is known by then.
+/// Reads the whole file before anything is sent, so that the amount is known.
 async fn second_opinions(
     file: &Path,
     options: ClassifierOptions,
@@ -117,7 +117,7 @@ async fn second_opinions(
     }
 }
 
-/// A tool, and what models will have thought of it.
+/// A tool, and the models' pending opinions about it.
 struct PendingOpinions {
     tool: ClassifierInput,
     opinions: JoinHandle<Vec<Opinion>>,
@@ -152,7 +152,7 @@ async fn ask_all(
             }
         };
         match writeln!(io::stdout(), "{}", crate::screen::escaped_json(&line)) {
-            // Whoever read it has seen enough: nothing more is sent.
+            // The reader of the output is gone: nothing more is sent.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
             written => written?,
         }
@@ -161,15 +161,15 @@ async fn ask_all(
     Ok(tally)
 }
 
-/// The line of a tool with what models think of it.
+/// The line of a tool with the models' opinions.
 #[derive(Serialize)]
 struct ToolWithOpinions<'a> {
     #[serde(flatten)]
     classified: Value,
     opinions: Vec<LabelledOpinion<'a>>,
     agreement: BTreeMap<&'static str, ModelAgreement>,
-    /// Models that say that it changes something where the classifier finds that it looks. A model's word only ever adds
-    /// danger: what was found offline stays as it is.
+    /// Models that say that the tool changes something, where the classifier finds that it only reads. An opinion can only add danger: it
+    /// never changes the classifier's result.
     more_dangerous: Vec<&'a str>,
 }
 

@@ -1,4 +1,4 @@
-//! `servanda identity confusions`: the tools that take the same arguments, and what tells them apart.
+//! `servanda identity confusions`: groups of tools that take the same arguments, and what tells them apart.
 
 use serde::Serialize;
 use servanda_catalog::{Catalog, pins::LockFile};
@@ -21,9 +21,9 @@ struct ConfusionGroup {
     severity: ConfusionSeverity,
     parameters: Vec<String>,
     tools: Vec<ConfusedTool>,
-    /// What differs among them.
+    /// The fields in which they differ.
     separated_by: Vec<DistinguishingField>,
-    /// Those that nothing but name and server tells apart.
+    /// Tools that differ only in name and server.
     not_separated: Vec<Vec<String>>,
 }
 
@@ -33,7 +33,7 @@ struct ConfusedTool {
     upstream: String,
     words: String,
     identity: Option<String>,
-    /// Who says that it does more than its contract says: then what is declared may not tell it from the others.
+    /// Objections that it does more than its contract says. Then the declared behaviour may not tell it from the others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     objections: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Lines of JSON in, as many lines of JSON out, in the same order and one at a time, whatever stands in them.
+//! Reads lines of JSON and writes one line of JSON for each, in the same order and one at a time, whatever a line contains.
 
 use std::{
     fs::File,
@@ -16,14 +16,14 @@ use crate::{
 /// The longest line that is read.
 const LINE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// What a line is answered with.
+/// The answer to a line.
 pub(super) struct LineAnswer {
     pub(super) line: Value,
-    /// What is wrong with the line, if it could not be read.
+    /// Why the line could not be read, if it could not.
     pub(super) fault: Option<String>,
 }
 
-/// Answers every line of a file, or of stdin for `-`. Lines that could not be read make it fail in the end.
+/// Answers every line of a file, or of stdin for `-`. Fails at the end if some lines could not be read.
 pub(super) fn answer_each(
     file: &Path,
     screen: Screen,
@@ -34,13 +34,13 @@ pub(super) fn answer_each(
     match transcribe(&mut input, &mut output, screen, answer) {
         Ok(0) => Ok(()),
         Ok(faults) => Err(unread(faults)),
-        // Whoever read it has seen enough.
+        // The reader of the output is gone.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Hands every line of a file, or of stdin for `-`, to somebody who keeps what it comes to. How many could not be read.
+/// Passes every line of a file, or of stdin for `-`, to a function. Returns how many could not be read.
 pub(super) fn take_each(
     file: &Path,
     screen: Screen,
@@ -52,13 +52,13 @@ pub(super) fn take_each(
     Ok(transcribe(&mut input, &mut io::sink(), screen, answer)?)
 }
 
-/// How a command ends that could not read some lines.
+/// The failure of a command that could not read some lines.
 pub(super) fn unread(faults: usize) -> CommandFailure {
     CommandFailure::bad_input(format!("{} could not be read", count(faults, "line")))
         .hint("each line is one JSON object, as `servanda identity --help` says")
 }
 
-/// Why a line is not what was expected, by its column: which line it is has been counted here.
+/// Why a line is invalid, with its column only, because the caller counts the lines.
 pub(super) fn reason(error: &serde_json::Error) -> String {
     let whole = error.to_string();
     let (what, _) = whole.split_once(" at line ").unwrap_or((&whole, ""));
@@ -73,7 +73,7 @@ fn open(file: &Path) -> Result<Box<dyn io::Read>, CommandFailure> {
     Ok(Box::new(opened))
 }
 
-/// How many lines could not be read.
+/// Returns how many lines could not be read.
 fn transcribe(
     input: &mut BufReader<Box<dyn io::Read>>,
     output: &mut impl io::Write,
@@ -82,7 +82,7 @@ fn transcribe(
 ) -> io::Result<usize> {
     let (mut line, mut faults) = (Vec::new(), 0);
     for number in 1_u64.. {
-        // Nothing is kept back while the next line has to be waited for.
+        // Flushes before it waits for the next line.
         if input.buffer().is_empty() {
             output.flush()?;
         }

@@ -1,7 +1,6 @@
-//! `servanda identity`: what tools are by what they do, which of them can be mixed up, what definitions and
-//! statements would do.
+//! `servanda identity`: says what tools do, which of them can be mixed up, and what definitions and statements would do.
 //!
-//! Says what contracts declare and what `servanda-identity` finds; it starts nothing and decides nothing.
+//! It reports what contracts declare and what `servanda-identity` finds; it starts nothing and decides nothing.
 
 mod classify;
 mod confusions;
@@ -47,7 +46,7 @@ async fn catalog(config: &Path) -> Result<Catalog, CommandFailure> {
     remembered_names::catalog(&loaded, contracts::load(&loaded)?).await
 }
 
-/// Every tool, as far as it can be mixed up, by what its contract says.
+/// Every tool that can be mixed up with another, as its contract describes it.
 fn descriptors(catalog: &Catalog) -> Vec<ConfusionCandidate> {
     let descriptor = |(name, entry): (&str, &CatalogEntry)| {
         let contract = entry.contract.contract();
@@ -62,7 +61,7 @@ fn descriptors(catalog: &Catalog) -> Vec<ConfusionCandidate> {
     catalog.entries().map(descriptor).collect()
 }
 
-/// Of a contract that declares no behaviour, only its effects tell whether it changes something.
+/// The conduct of a tool. If the contract declares no behaviour, its effects tell whether it changes something.
 fn conduct(contract: &ToolContract) -> Conduct {
     match &contract.behaviour {
         Some(behaviour) => behaviour.clone().into(),
@@ -70,7 +69,7 @@ fn conduct(contract: &ToolContract) -> Conduct {
     }
 }
 
-/// What a tool does, in the words of its identity.
+/// What a tool does, in the vocabulary of tool identity.
 fn words(contract: &ToolContract) -> String {
     let little = || format!("{}|?|?", contract.mutability().word());
     contract.behaviour.as_ref().map_or_else(little, Behaviour::extended_words)

@@ -1,5 +1,5 @@
-//! The file that names language models to be asked for a second opinion, and the bounds that asking keeps. A key is never in
-//! it: only the name of the variable that has one.
+//! The file that names language models for second opinions, and limits for asking them. Keys are never in it, only the names of the
+//! variables that hold them.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -13,7 +13,7 @@ use crate::{failure::CommandFailure, files};
 /// How many models may be asked.
 const MODELS_MAX: usize = 9;
 
-/// What the file says.
+/// The contents of the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ModelsFile {
@@ -25,33 +25,33 @@ struct ModelsFile {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ModelEntry {
-    /// What it is called in the output; the model's own name where it is left out.
+    /// Its name in the output; the model's own name by default.
     #[serde(default)]
     name: Option<String>,
-    /// Where its chat completions are: `https://api.example.com/v1`.
+    /// The base URL of its chat completions: `https://api.example.com/v1`.
     url: String,
-    /// The model, as its provider calls it.
+    /// The model's name at its provider.
     model: String,
-    /// The variable that has the key; none for a server that asks for none.
+    /// The variable that holds the key; none for a server that needs no key.
     #[serde(default)]
     key_env: Option<String>,
 }
 
-/// How much is asked, and how patiently.
+/// Limits for asking models.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ModelLimits {
-    /// Tools whose definitions are sent.
+    /// How many tools' definitions are sent at most.
     pub(super) tools_max: usize,
-    /// Requests at once, to all models together.
+    /// How many requests run at once, to all models together.
     pub(super) concurrent_max: usize,
     /// How long one answer may take.
     pub(super) timeout_ms: u64,
     /// How long one answer may be.
     pub(super) answer_bytes_max: usize,
-    /// How often a request is sent again that a server was too busy for.
+    /// How often a request is repeated if the server was too busy.
     pub(super) retries_max: u32,
-    /// How long a server is waited for that wants to be left alone.
+    /// How long a busy server is waited for before a repeat, at most.
     pub(super) retry_wait_ms_max: u64,
 }
 
@@ -71,17 +71,17 @@ impl Default for ModelLimits {
 /// A model that can be asked.
 #[derive(Debug)]
 pub(super) struct LanguageModel {
-    /// What it is called here.
+    /// Its name in the output.
     pub(super) label: String,
-    /// What its provider calls it.
+    /// Its name at its provider.
     pub(super) own_name: String,
     /// Where its chat completions are.
     pub(super) url: Url,
-    /// What it is shown; marked so that nothing prints it.
+    /// The authorization header; marked as sensitive, so that it is never printed.
     pub(super) authorization: Option<HeaderValue>,
 }
 
-/// Reads the file, and the keys from the environment. Nothing is sent where anything is wrong.
+/// Reads the file, and the keys from the environment. If anything is wrong, nothing is sent.
 pub(super) fn read(file: &Path) -> Result<(Vec<LanguageModel>, ModelLimits), CommandFailure> {
     let text = files::read_text(file, files::TEXT_BYTES_MAX)
         .map_err(|error| CommandFailure::bad_input(format!("{}: {error}", file.display())).hint(EXAMPLE))?;
@@ -114,7 +114,7 @@ const EXAMPLE: &str =
 fn model(named: ModelEntry) -> Result<LanguageModel, CommandFailure> {
     let ModelEntry { name, url, model, key_env } = named;
     let url = format!("{}/chat/completions", url.trim_end_matches('/'));
-    // The same rule as for callbacks: what is sent goes over TLS, or to this machine.
+    // The same rule as for callbacks: requests go over TLS, or to this machine.
     WebhookAddress::parse(&url).map_err(|reason| CommandFailure::bad_input(format!("`url`: {reason}")))?;
     let url = Url::parse(&url).map_err(|error| CommandFailure::bad_input(format!("`url`: {error}")))?;
     let authorization = key_env.as_deref().map(authorization).transpose()?;

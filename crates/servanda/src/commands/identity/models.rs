@@ -1,5 +1,5 @@
-//! Asks language models over HTTP, by the protocol of `chat/completions`: each once, bounded in number, time and size, and again
-//! only where a server was too busy to look. What is asked and what an answer means is `opinion`'s to say.
+//! Asks language models over HTTP with the `chat/completions` protocol: each model once, limited in number, time and size. A request is
+//! repeated only if the server was too busy. `opinion` decides what is asked and what an answer means.
 
 use std::{
     sync::{
@@ -25,10 +25,10 @@ use crate::failure::CommandFailure;
 
 /// How long a connection may take to be made.
 const CONNECT_MS_MAX: u64 = 10_000;
-/// The first wait before a request is sent again, doubled each time, where the server does not say how long.
+/// The first wait before a request is repeated, doubled each time, if the server does not say how long to wait.
 const RETRY_MS: u64 = 500;
 
-/// Models, and the way to them.
+/// The models, and the HTTP client for them.
 #[derive(Debug)]
 pub(super) struct ModelPanel {
     members: Vec<Arc<PanelModel>>,
@@ -40,17 +40,17 @@ pub(super) struct ModelPanel {
 #[derive(Debug)]
 struct PanelModel {
     model: LanguageModel,
-    /// Whether it takes `response_format`, as far as is known.
+    /// Whether it accepts `response_format`, as far as is known.
     json_mode: AtomicBool,
 }
 
-/// Why one attempt came to nothing.
+/// Why one attempt failed.
 enum ModelAttemptError {
-    /// Too busy, for so long if it says so.
+    /// The server is too busy; it may say for how long.
     Busy { status: u16, retry_after_ms: Option<u64> },
-    /// It does not take `response_format`.
+    /// The server does not accept `response_format`.
     NoJsonMode,
-    /// Nothing that another attempt would change.
+    /// Another attempt would not help.
     Failed(String),
 }
 
@@ -73,14 +73,14 @@ impl ModelPanel {
         })
     }
 
-    /// What the models are called, in order.
+    /// The names of the models, in order.
     pub(super) fn labels(&self) -> impl Iterator<Item = &str> {
         self.members.iter().map(|member| member.model.label.as_str())
     }
 
     /// Asks every model about a tool; the opinions are in the models' order.
     ///
-    /// Cancel safe: what is on its way is given up.
+    /// Cancel safe: requests under way are dropped.
     pub(super) async fn ask(&self, descriptor: &Descriptor, options: ClassifierOptions) -> Vec<Opinion> {
         let mut asking = JoinSet::new();
         for (place, member) in self.members.iter().enumerate() {
@@ -121,7 +121,7 @@ impl PanelModel {
                 Err(ModelAttemptError::Busy { status, retry_after_ms }) => {
                     let wait_ms = retry_after_ms.unwrap_or(RETRY_MS.saturating_mul(1 << tried.min(16)));
                     if wait_ms > limits.retry_wait_ms_max {
-                        return unanswered(format!("status {status}, and it wants to be left alone for {wait_ms} ms"));
+                        return unanswered(format!("status {status}, and it asks to wait {wait_ms} ms"));
                     }
                     tried += 1;
                     tokio::time::sleep(Duration::from_millis(wait_ms)).await;
@@ -158,7 +158,7 @@ impl PanelModel {
     }
 }
 
-/// The body of an answer, as far as it may be long.
+/// The body of an answer, up to the size limit.
 async fn body_of(mut answer: Response, limits: ModelLimits) -> Result<Vec<u8>, ModelAttemptError> {
     let mut body = Vec::new();
     while let Some(chunk) =
@@ -175,7 +175,7 @@ async fn body_of(mut answer: Response, limits: ModelLimits) -> Result<Vec<u8>, M
     Ok(body)
 }
 
-/// What went wrong, without the address.
+/// The error, without the address.
 fn describe_error(error: reqwest::Error, limits: ModelLimits) -> String {
     if error.is_timeout() {
         return format!("no answer within {} ms", limits.timeout_ms);

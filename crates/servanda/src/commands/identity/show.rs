@@ -1,4 +1,4 @@
-//! `servanda identity show`: one tool by what it does.
+//! `servanda identity show`: describes one tool by what it does.
 
 use serde::Serialize;
 use servanda_catalog::Catalog;
@@ -25,19 +25,19 @@ struct ToolIdentityReport<'a> {
     mutability: &'static str,
     effect_class: EffectClass,
     side_effect_class: &'static str,
-    /// What the contract declares; nothing if it declares none.
+    /// The behaviour that the contract declares, if it declares one.
     behaviour: Option<&'a Behaviour>,
     words: Option<String>,
     identity: Option<String>,
     extended_words: Option<String>,
     extended_identity: Option<String>,
     programs: Vec<ProgramArgumentReport>,
-    /// What its author and its definition say to that.
+    /// What its author and its definition say about that.
     review: ReviewOutcome,
     same_arguments: Vec<SimilarTool>,
 }
 
-/// An argument that is more than data.
+/// An argument that is a program and not only data.
 #[derive(Serialize)]
 struct ProgramArgumentReport {
     argument: String,
@@ -49,7 +49,7 @@ struct ProgramArgumentReport {
 struct SimilarTool {
     tool: String,
     words: String,
-    /// What tells the two apart, beside name and server.
+    /// What tells the two apart, besides name and server.
     separated_by: Vec<DistinguishingField>,
 }
 
@@ -92,7 +92,7 @@ fn unknown(catalog: &Catalog, tool: &str) -> CommandFailure {
     CommandFailure::bad_input(format!("there is no tool `{tool}`")).hint(next_step::nearest(tool, known))
 }
 
-/// The others of its group, those it is hardest to tell from first.
+/// The other tools of its group, the most similar first.
 fn similar_tools(catalog: &Catalog, tool: &str) -> Vec<SimilarTool> {
     let descriptors = descriptors(catalog);
     let groups = confusions(&descriptors);
@@ -116,7 +116,7 @@ fn words_of(catalog: &Catalog, descriptor: &ConfusionCandidate) -> String {
     catalog.entry(&descriptor.id).map(|entry| words(entry.contract.contract())).unwrap_or_default()
 }
 
-/// What tells two tools apart by what they do.
+/// What tells two tools apart by their behaviour.
 fn separation(one: &ConfusionCandidate, other: &ConfusionCandidate) -> Vec<DistinguishingField> {
     let bare = |descriptor: &ConfusionCandidate| ConfusionCandidate {
         input_schema: serde_json::Value::Null,
@@ -130,7 +130,7 @@ fn separation(one: &ConfusionCandidate, other: &ConfusionCandidate) -> Vec<Disti
         .collect()
 }
 
-/// Only what somebody objects to, or has answered: that all is well needs no line.
+/// Shows only objections and answers to them; a clean review needs no line.
 fn tell_review(review: &ReviewOutcome, screen: Screen) -> Result<(), CommandFailure> {
     let line = |text: &str| screen.page(format_args!("  {:<10}{text}", "review"));
     match review {

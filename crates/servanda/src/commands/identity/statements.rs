@@ -1,4 +1,4 @@
-//! `servanda identity effects`: what statements would do, as the behaviour gate reads them.
+//! `servanda identity effects`: says what statements would do, as the behaviour gate reads them.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use servanda_identity::effects::{ProgramLanguage, classify};
 use super::lines::{self, LineAnswer};
 use crate::{failure::CommandFailure, screen::Screen};
 
-/// A statement, with whatever else stands beside it.
+/// A statement; other members are ignored.
 #[derive(Deserialize)]
 struct StatementInput {
     #[serde(default)]
@@ -45,7 +45,7 @@ fn answer(line: &[u8]) -> LineAnswer {
     LineAnswer { line: with_id(statement.id, line), fault: None }
 }
 
-/// What could not be read may do anything.
+/// A statement that could not be read may do anything.
 fn unreadable(id: Option<Value>, fault: String) -> LineAnswer {
     let line = json!({ "effect": "unknown", "why": format!("the line could not be read: {fault}") });
     LineAnswer { line: with_id(id, line), fault: Some(fault) }

@@ -1,5 +1,5 @@
-//! What `init` decided, for a person at a screen: by class, the gravest first. The grave and the doubtful have their reasons, because those
-//! are what a person looks at; the others are only named.
+//! What `init` decided, for a person at a terminal: by class, the gravest first. Grave and doubtful tools are shown with reasons, because a
+//! person should check them; the others are only named.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use crate::{
     screen::{count, one_line, paint},
 };
 
-/// The class of what was not let in.
+/// The heading for tools that were left out.
 const LEFT_OUT: &str = "LEFT OUT";
-/// How wide the names of tools are set, if one is as long.
+/// The widest column for names of tools.
 const NAME_CHARS_MAX: usize = 28;
 
 /// The page.
@@ -43,7 +43,7 @@ fn group(class: &str, decisions: &[InitDecision]) -> Option<String> {
     Some(lines.join("\n"))
 }
 
-/// The names of tools, a line for each server, whose name is not repeated with each.
+/// The names of tools, one line per server, so that the server's name is not repeated.
 fn named(plain: &[&InitDecision]) -> Vec<String> {
     let mut servers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for decision in plain {
@@ -57,7 +57,7 @@ fn named(plain: &[&InitDecision]) -> Vec<String> {
     servers.into_iter().map(line).collect()
 }
 
-/// Whether a person should look at it: it is grave, doubtful, or something is to be said about it.
+/// Whether a person should check it: it is grave or doubtful, or there is a note about it.
 fn is_looked_at(class: &str, decision: &InitDecision) -> bool {
     let is_grave =
         [SideEffectClass::HighRiskExternal.word(), SideEffectClass::CriticalMutation.word()].contains(&class);

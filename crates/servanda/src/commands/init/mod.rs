@@ -1,5 +1,5 @@
-//! `servanda init`: finds the servers a client uses, asks each for its tools, and writes a contract for every one of them,
-//! with what it decided and why: one file a server.
+//! `servanda init`: finds the servers that a client uses, asks each for its tools, and writes one file of contracts per server, with each
+//! decision and its reason.
 
 mod consent;
 mod decisions_page;
@@ -33,10 +33,10 @@ use crate::{
     wiring::survey::{self, UpstreamSurvey},
 };
 
-/// Where clients keep their servers when nobody says otherwise.
+/// The client's file that is read by default.
 const CLIENT_FILE: &str = ".mcp.json";
 
-/// What was decided about one tool.
+/// The decision about one tool.
 #[derive(Debug, Serialize)]
 struct InitDecision {
     tool: String,
@@ -47,7 +47,7 @@ struct InitDecision {
     notes: Vec<String>,
 }
 
-/// What became of one upstream.
+/// The result for one upstream.
 #[derive(Debug, Serialize)]
 struct InitUpstreamOutcome {
     upstream: String,
@@ -65,7 +65,7 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
     let default = Config::new(BTreeMap::new());
     let listen =
         there.as_ref().and_then(|there| there.as_ref().ok()).map_or(&default, |there| &there.config).listen.clone();
-    // What is there is only read over when it is not to be written anew.
+    // An existing configuration is read only if it is kept.
     let there = if args.force { None } else { there.transpose().map_err(unreadable)? };
     let folder = config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let source =
@@ -74,7 +74,7 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
         return Err(no_client_file());
     }
     let mut imported = match &there {
-        // A configuration that has its servers needs no client's file any more.
+        // A configuration that already has servers needs no client's file.
         Some(_) if args.from.is_none() && !from.exists() => ImportResult::default(),
         Some(_) => import::read(&source)?,
         None => import::read(&source)?.usable(&from)?,
@@ -107,7 +107,7 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
     writing.contracts_folder(&loaded.contracts_folder())?;
     let (outcomes, decisions) = write_all(&loaded, asked, added.is_some(), &mut writing)?;
     writing.lock(&loaded, args.force)?;
-    // Contracts of an earlier time stay, because a person may have worked on them; those that stop the gateway are named.
+    // Existing contracts stay, because a person may have edited them; those that would stop the gateway are named.
     let (_, problems) = contracts::judge_all(&loaded)?;
     notes.extend(
         problems
@@ -123,7 +123,7 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
     Ok(())
 }
 
-/// Nothing is written that the next attempt would have to get past.
+/// The error if no server answered. Nothing is written that would be in the way of the next attempt.
 fn nobody_answered(asked: &UpstreamSurvey, configured: bool, from: &Path) -> CommandFailure {
     let why: Vec<String> = asked
         .iter()
@@ -144,7 +144,7 @@ fn nobody_answered(asked: &UpstreamSurvey, configured: bool, from: &Path) -> Com
     }
 }
 
-/// There is no file to start from where one would be; others may have one.
+/// The error if the default client's file does not exist; it names another client's file if there is one.
 fn no_client_file() -> CommandFailure {
     let failure = CommandFailure::bad_input(format!("there is no `{CLIENT_FILE}`"));
     let around = ClientFolders::from_environment();
@@ -164,14 +164,14 @@ fn unreadable(failure: CommandFailure) -> CommandFailure {
     failure.hint("correct the file, or write it anew with `servanda init --force`, which keeps it as *.bak")
 }
 
-/// The configuration as it will be, and what is added to one that is there.
+/// The new configuration, and the servers that were added to an existing one.
 #[derive(Debug)]
 struct InitPlan {
     loaded: LoadedConfig,
     added: Option<Vec<String>>,
 }
 
-/// The servers of a configuration of which that is so.
+/// The servers of a configuration that match.
 fn servers(loaded: &LoadedConfig, is_meant: impl Fn(&String) -> bool) -> BTreeMap<String, UpstreamConfig> {
     let all = loaded.config.upstreams.iter();
     all.filter(|(id, _)| is_meant(id)).map(|(id, server)| (id.clone(), server.clone())).collect()
@@ -201,7 +201,7 @@ fn plan(
     Ok(InitPlan { loaded, added: Some(added) })
 }
 
-/// Writes a contract for every tool; only for those that have none, if contracts that are there are to stay.
+/// Writes a contract for every tool, or only for tools without one if existing contracts stay.
 fn write_all(
     loaded: &LoadedConfig,
     asked: UpstreamSurvey,
@@ -233,8 +233,8 @@ fn write_all(
     Ok((outcomes, decisions))
 }
 
-/// Asks with secrets that were found and are not written; a variable that is not set is left to the server, as it was to
-/// the client. Serving is stricter.
+/// Asks the servers for their tools, using secrets that were found but are not written. A variable that is not set is left unexpanded, as
+/// the client would; serving is stricter.
 async fn ask_all(
     loaded: &LoadedConfig,
     held: &ImportedSecrets,
@@ -270,7 +270,7 @@ fn write_contracts(
     for definition in &inventory.definitions {
         let tool = loaded.config.tool_name(upstream, &definition.name);
         if names::is_reserved(&tool) {
-            decisions.push(left_out(tool, "names like this are the gateway's own".to_owned()));
+            decisions.push(left_out(tool, "names like this are reserved for the gateway".to_owned()));
             continue;
         }
         let inferred = infer(upstream, definition).map_err(|error| error.to_string());
@@ -307,7 +307,7 @@ fn left_out(tool: String, why: String) -> InitDecision {
     InitDecision { tool, file: None, side_effect_class: None, certain: false, why, notes: Vec::new() }
 }
 
-/// A file name for a server: its own id where that is one, and never a way out of the folder.
+/// The file name for a server: its id if that is a valid name; it never leads out of the folder.
 fn file_stem(tool: &str) -> String {
     let plain = !tool.is_empty()
         && tool.len() <= 100

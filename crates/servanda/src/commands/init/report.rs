@@ -1,4 +1,4 @@
-//! What `init` says: what it decided about every tool, what it wrote, and what is still to be done.
+//! What `init` reports: its decisions about tools, what it wrote, and what remains to be done.
 
 use std::path::PathBuf;
 
@@ -11,13 +11,13 @@ use crate::{
     screen::{Screen, TextStyle, count, lines, paint, paint_stderr, table},
 };
 
-/// What there is to say.
+/// The contents of the report.
 #[derive(Debug)]
 pub(super) struct InitReport<'a> {
     pub(super) loaded: &'a LoadedConfig,
-    /// The client's file, if it still lists the servers themselves.
+    /// The client's file, if it still lists the servers directly.
     pub(super) bypass: Option<PathBuf>,
-    /// Servers added to a configuration that was there; none if it was written as a whole.
+    /// Servers added to an existing configuration; none if a new one was written.
     pub(super) added: Option<Vec<String>>,
     pub(super) kept: usize,
     pub(super) pinned: usize,
@@ -50,7 +50,7 @@ impl InitReport<'_> {
         if self.kept > 0 {
             screen.say(format_args!("kept {} as *.bak", count(self.kept, "earlier file")));
         }
-        // What follows is about a gateway that can be started; without any tool the failure says what to do.
+        // The rest is about a gateway that can be started; if no server answered, the failure says what to do.
         if self.outcomes.iter().any(|outcome| outcome.error.is_none()) {
             self.what_next(screen);
         }
@@ -61,7 +61,7 @@ impl InitReport<'_> {
         if self.decisions.is_empty() {
             return Ok(());
         }
-        // A program that reads lines, and a person who looks for one tool, have all of it; on a screen it would be too much.
+        // A program, or a person who searches for one tool, gets all of it; on a terminal it would be too much.
         if screen.is_read_by_a_person() {
             return screen.page(decisions_page::page(self.decisions));
         }

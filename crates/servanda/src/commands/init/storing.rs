@@ -1,8 +1,8 @@
-//! Offers to put the secrets that a client's file had in clear into the encrypted store. The configuration then refers to each by name, and
-//! nothing has to be set before the gateway serves. No value is ever shown.
+//! Offers to move the secrets that a client's file has in plain text to the encrypted store. The configuration then refers to each by name,
+//! and the gateway can serve without further setup. No value is ever shown.
 //!
-//! A secret that is a whole variable or header can be stored. One in an argument or an address cannot, because a command line has no place
-//! for a reference; it stays a variable of the environment, and the notes say so.
+//! A secret that is a whole variable or header can be stored. One in an argument or a URL cannot, because a command line cannot hold a
+//! reference; it stays an environment variable, and the notes say so.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// Where a secret stands in a server's configuration.
+/// Where a secret is used in a server's configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum SecretField {
     Variable(String),
@@ -35,22 +35,22 @@ enum SecretField {
 struct StorableSecret {
     server: String,
     place: SecretField,
-    /// The variable that stands there now.
+    /// The variable that is referred to now.
     variable: String,
-    /// How the secret is written there, where something stands around it.
+    /// The text around the secret, if there is any.
     format: Option<String>,
 }
 
-/// What became of the offer.
+/// The result of the offer.
 #[derive(Debug, Default)]
 pub(super) struct StoreOfferOutcome {
     /// The variables whose secrets are stored now, by server.
     pub stored: BTreeSet<(String, String)>,
-    /// What a person can do who was not asked.
+    /// What a person can do later, if none was asked.
     pub hint: Option<String>,
 }
 
-/// Asks, or does what a flag said before. What cannot be stored fails before the configuration is written.
+/// Asks, or follows the flag. A secret that cannot be stored fails before the configuration is written.
 pub(super) async fn offer(
     loaded: &mut LoadedConfig,
     held: &ImportedSecrets,
@@ -120,7 +120,7 @@ fn storable(id: &str, server: &UpstreamConfig, held: &ImportedSecrets) -> Vec<St
     variables.chain(headers).filter_map(one).collect()
 }
 
-/// Stores a secret under the name of its variable, or under a longer one if that is another secret's.
+/// Stores a secret under the name of its variable, or under a longer one if another secret has that name.
 fn put(store: &LocalStore, one: &StorableSecret, value: &str, now: Timestamp) -> Result<SecretName, CommandFailure> {
     let failed = |fault: &servanda_vault::SecretStoreError| {
         CommandFailure::failed(fault.to_string()).hint(format!("{}; nothing was written", fault.hint()))
@@ -140,7 +140,7 @@ fn put(store: &LocalStore, one: &StorableSecret, value: &str, now: Timestamp) ->
         .hint("`servanda secret list` lists them; remove the old one, or run `servanda init` without --store-secrets"))
 }
 
-/// Has the server's configuration refer to a stored secret.
+/// Makes the server's configuration refer to a stored secret.
 fn refer(server: &mut UpstreamConfig, one: &StorableSecret, name: &SecretName) {
     let mut credential = CredentialConfig {
         secret: Some(SecretPlace::store(name)),

@@ -1,5 +1,5 @@
-//! What `init` writes: the configuration, one file of contracts a server, and what was agreed to by that. Nothing a person may have worked on is lost: before a
-//! file is written over, it is kept beside it.
+//! What `init` writes: the configuration, one file of contracts per server, and the pins. Nothing that a person may have edited is lost:
+//! before a file is replaced, a copy is kept beside it.
 
 use std::{
     collections::BTreeMap,
@@ -22,14 +22,14 @@ use crate::{
     files, screen,
 };
 
-/// The configuration may name secrets, so it is its owner's alone.
+/// Only the owner may read the configuration, because it may contain secrets.
 const CONFIG_MODE: u32 = 0o600;
 /// Readable by every user who can reach the folder.
 const CONTRACT_MODE: u32 = 0o644;
-/// Earlier versions of one file that are kept.
+/// How many earlier versions of one file are kept.
 const KEPT_MAX: u32 = 1_000;
 
-/// Writes files, and counts those it kept from before.
+/// Writes files, and counts the earlier ones it kept.
 #[derive(Debug)]
 pub(super) struct InitWriter {
     /// How many earlier files were kept.
@@ -38,7 +38,7 @@ pub(super) struct InitWriter {
     pub pinned: usize,
     lock: LockFile,
     now: Timestamp,
-    /// Whether nothing was ever pinned here.
+    /// Whether this folder has never had pins.
     first: bool,
     /// The folder in which the configuration is written, and the folder in which contracts are. Nothing is written outside of them.
     root: PathBuf,
@@ -46,7 +46,7 @@ pub(super) struct InitWriter {
 }
 
 impl InitWriter {
-    /// Begins with what was agreed to before. A lock file that cannot be read is only written over when that was asked for.
+    /// Begins with the existing pins. A lock file that cannot be read is replaced only with `--force`.
     pub(super) fn begin(loaded: &LoadedConfig, force: bool) -> Result<Self, CommandFailure> {
         let before = match lock::read(&loaded.lock_file()) {
             Err(_) if force => None,
@@ -60,13 +60,13 @@ impl InitWriter {
         Ok(Self { kept: 0, pinned: 0, lock, now: SystemClock.now(), first, root, contracts_root })
     }
 
-    /// Agrees to the definition a contract was written from.
+    /// Pins the definition that a contract was written from.
     pub(super) fn pin(&mut self, upstream: &str, definition: &Definition) {
         self.pinned += usize::from(self.lock.set(upstream, definition, self.now));
     }
 
-    /// Agrees to the definition of a tool that had a contract before anything was ever pinned. One that was pinned is
-    /// agreed to by `servanda pin` alone: otherwise asking for new tools would let old ones change.
+    /// Pins the definition of a tool that had a contract before anything was ever pinned. An existing pin is changed only by `servanda
+    /// pin`: otherwise asking for new tools would let old ones change.
     pub(super) fn pin_once(&mut self, upstream: &str, definition: &Definition) {
         if self.first {
             self.pin(upstream, definition);
@@ -86,7 +86,7 @@ impl InitWriter {
         }
     }
 
-    /// What was agreed to.
+    /// Writes the pins.
     pub(super) fn lock(&mut self, loaded: &LoadedConfig, force: bool) -> Result<(), CommandFailure> {
         let file = loaded.lock_file();
         if self.pinned == 0 {
@@ -98,19 +98,19 @@ impl InitWriter {
         lock::write(&file, &self.lock)
     }
 
-    /// The configuration.
+    /// Writes the configuration.
     pub(super) fn config(&mut self, loaded: &LoadedConfig) -> Result<(), CommandFailure> {
         let text = document::write(&loaded.config).map_err(|error| CommandFailure::failed(error.to_string()))?;
         let head = "# Servanda's configuration. `servanda check` reads it, `servanda schema config` says what may stand here.\n\
                     # Calls that delete, or move rights or code, are refused beyond what `budgets` allows; `servanda budgets` shows how\n\
                     # much is left.\n";
         self.replace(&self.root.clone(), &loaded.file, &format!("{head}{text}"), CONFIG_MODE)?;
-        // One that was there before may have been everybody's.
+        // An existing file may have been readable by other users.
         std::fs::set_permissions(&loaded.file, std::fs::Permissions::from_mode(CONFIG_MODE))
             .map_err(|error| cannot_write(&loaded.file, &error))
     }
 
-    /// The contracts of one server's tools: a new file, or more tools in the one that is there.
+    /// Writes the contracts of one server's tools: a new file, or more tools in an existing one.
     pub(super) fn server_contracts(
         &mut self,
         file: &Path,
@@ -135,7 +135,7 @@ impl InitWriter {
         self.replace(&self.contracts_root.clone(), file, &text, CONTRACT_MODE)
     }
 
-    /// Takes away the files of one tool each that an earlier version wrote for a server, and keeps them as `*.bak`.
+    /// Removes the one-tool files that an earlier version wrote for a server, and keeps them as `*.bak`.
     pub(super) fn retire(&mut self, folder: &Path, server: &str) -> Result<(), CommandFailure> {
         if !folder.is_dir() {
             return Ok(());
@@ -173,7 +173,7 @@ impl InitWriter {
 }
 
 impl InitWriter {
-    /// Keeps what is about to be written over; says whether there is anything to be written at all.
+    /// Keeps a copy of a file that is about to be replaced. Returns whether there is anything to write.
     fn set_aside(&mut self, file: &Path, text: &str) -> Result<bool, CommandFailure> {
         match read_there(file) {
             Ok(before) if before == text.as_bytes() => return Ok(false),
@@ -211,7 +211,7 @@ fn read_there(file: &Path) -> std::io::Result<Vec<u8>> {
     files::read(file, lock::LOCK_BYTES_MAX)
 }
 
-/// What a server wrote is quoted in one line: it must not look like the file's own layout.
+/// Puts text from a server on one line, so that it cannot imitate the file's own layout.
 fn in_lines(mut entry: ToolEntry) -> ToolEntry {
     entry.why = entry.why.map(|why| screen::one_line(&why));
     entry.doubts = entry.doubts.iter().map(|doubt| screen::one_line(doubt)).collect();
@@ -223,18 +223,18 @@ fn not_its_file(file: &Path, server: &str) -> CommandFailure {
         .hint("move it to another name in the same folder, then `servanda init` again")
 }
 
-/// Keeps a file as `<name>.bak`, or under the next number if that is taken by yet another version.
+/// Keeps a copy as `<name>.bak`, or under the next number if another version has that name.
 fn keep(file: &Path, before: &[u8]) -> std::io::Result<()> {
     for number in 1..=KEPT_MAX {
         let copy = beside(file, number);
         match read_there(&copy) {
             Ok(kept) if kept == before => return Ok(()),
-            // A copy keeps its permissions: what was private stays so.
+            // The copy has the same permissions: a private file stays private.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let mode = std::fs::metadata(file)?.permissions().mode() & 0o777;
                 return files::write_new(&copy, before, mode);
             }
-            // Another version, or something else that we must not touch: try the next number.
+            // Another version, or a file that is not ours: try the next number.
             Ok(_) | Err(_) => {}
         }
     }

@@ -1,4 +1,4 @@
-//! Which API key a person means: by its id or the beginning of it, by its label, or by whose it is.
+//! Finds the API key that a person means: by its id or the beginning of it, by its label, or by its holder.
 
 use servanda_authn::keys;
 use servanda_authority::api_key::StoredKey;
@@ -8,12 +8,12 @@ use servanda_effects::Notebook;
 use super::trouble;
 use crate::{failure::CommandFailure, screen::distinct_chars};
 
-/// Characters of an id's beginning that are enough to look for it.
+/// How many characters of an id are needed at least.
 const PREFIX_CHARS_MIN: usize = 4;
-/// Characters of an id that are shown at least.
+/// How many characters of an id are shown at least.
 pub(super) const ID_CHARS_MIN: usize = 8;
 
-/// The key of that id, or of that beginning of one.
+/// The key with this id, or with an id that begins so.
 pub(crate) async fn by_id(notebook: &dyn Notebook, id: &str, now: Timestamp) -> Result<StoredKey, CommandFailure> {
     let id = id.trim();
     let id = id.strip_prefix("key:").unwrap_or(id);
@@ -27,10 +27,10 @@ pub(crate) async fn by_id(notebook: &dyn Notebook, id: &str, now: Timestamp) -> 
     one(known.into_iter().filter(|key| key.id.starts_with(id)), &format!("begins with `{id}`"))
 }
 
-/// The key that is meant by its id, the beginning of it, its label, or `tenant/principal`. Among several of one label or holder, one that is
-/// still good is meant, if there is only one.
+/// The key with this id, beginning of an id, label, or `tenant/principal`. Of several keys with one label or holder, the valid one is
+/// meant, if only one is valid.
 pub(crate) async fn by_name(notebook: &dyn Notebook, name: &str, now: Timestamp) -> Result<StoredKey, CommandFailure> {
-    // Not repeated: it is a secret, and it is in the history of the shell already.
+    // The text is not repeated: it is a key itself, and is already in the shell's history.
     if name.starts_with("svk_") {
         return Err(CommandFailure::bad_input("--as takes the id or the label of a key, never the key itself")
             .hint("`servanda keys list` shows ids and labels; revoke a key that stood on a command line"));
@@ -47,7 +47,7 @@ pub(crate) async fn by_name(notebook: &dyn Notebook, name: &str, now: Timestamp)
     one(named.into_iter(), &format!("is named `{name}`"))
 }
 
-/// As much of each id as tells the keys apart.
+/// As much of each id as is needed to tell the keys apart.
 fn beginnings(alike: &[StoredKey]) -> String {
     let chars = distinct_chars(alike.iter().map(|key| key.id.as_str()), ID_CHARS_MIN);
     let shown = alike.iter().map(|key| format!("`{}`", key.id.get(..chars).unwrap_or(&key.id)));

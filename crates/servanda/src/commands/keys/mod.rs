@@ -1,4 +1,4 @@
-//! `servanda keys`: API keys are made, listed and taken back. Works beside a gateway that is running: both look at the same store.
+//! `servanda keys`: creates, lists and revokes API keys. Works while a gateway is running, because both use the same store.
 
 pub(crate) mod key_lookup;
 mod page;
@@ -34,7 +34,7 @@ pub(crate) async fn run(config: &Path, args: &KeysArgs, screen: Screen) -> Resul
     }
 }
 
-/// Makes another root key of agent credentials.
+/// Makes a new root key for agent credentials.
 async fn rotate(loaded: &LoadedConfig, screen: Screen) -> Result<(), CommandFailure> {
     let ledger = loaded.ledger_place()?.open().await?;
     let rotated = loaded.root_book(ledger.clone()).rotate(SystemClock.now()).await;
@@ -51,7 +51,7 @@ async fn rotate(loaded: &LoadedConfig, screen: Screen) -> Result<(), CommandFail
     Ok(())
 }
 
-/// Takes the key of that id back, or of that beginning of one.
+/// Revokes the key with this id, or with an id that begins so.
 pub(crate) async fn revoke(ledger: &Ledger, id: &str) -> Result<StoredKey, CommandFailure> {
     let now = SystemClock.now();
     let key = key_lookup::by_id(ledger, id, now).await?;
@@ -59,15 +59,14 @@ pub(crate) async fn revoke(ledger: &Ledger, id: &str) -> Result<StoredKey, Comma
     revoked.map(|(key, _)| key).map_err(trouble)
 }
 
-/// Says what is not any more.
+/// Reports that a key is revoked.
 pub(crate) fn tell_revoked(key: &StoredKey, screen: Screen) -> Result<(), CommandFailure> {
     if screen.json {
         return screen.json(&page::report(key, SystemClock.now()));
     }
     screen.page(format_args!("key:{} of {}/{} is revoked", key.id, key.tenant, key.principal))?;
-    screen.say(
-        "it lets nobody in from now on, nor does anything that was delegated from it; calls that wait are not sent",
-    );
+    screen
+        .say("it is not accepted from now on, nor is anything that was delegated from it; waiting calls are not sent");
     Ok(())
 }
 
@@ -102,7 +101,7 @@ async fn create(loaded: &LoadedConfig, args: &KeyCreateArgs, screen: Screen) -> 
         screen.say(format_args!("note: {remark}"));
     }
     if loaded.config.auth.mode == AuthMode::Local {
-        screen.say("note: `auth.mode` is `local`, so that nobody is asked for a key yet");
+        screen.say("note: `auth.mode` is `local`, so callers are not asked for a key yet");
     }
     screen.hint(format_args!(
         "send it as `Authorization: Bearer <key>`; try it with `servanda call TOOL '{{...}}' --as {}`",
@@ -114,7 +113,7 @@ async fn create(loaded: &LoadedConfig, args: &KeyCreateArgs, screen: Screen) -> 
 async fn list(loaded: &LoadedConfig, screen: Screen) -> Result<(), CommandFailure> {
     let (place, now) = (loaded.ledger_place()?, SystemClock.now());
     let mut found = Vec::new();
-    // Whoever only looks makes no ledger.
+    // Listing does not create a ledger.
     if !place.is_missing() {
         let ledger = place.open().await?;
         let read = keys::list(ledger.as_ref(), now).await;

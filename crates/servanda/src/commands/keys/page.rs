@@ -1,4 +1,4 @@
-//! API keys as people and programs read them. The key itself is in what is made, once, and nowhere else.
+//! API keys as text and as JSON. The key itself is printed once, when it is created, and never again.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::{
     screen::{TextStyle, distinct_chars, lines, paint, stdout_width, table},
 };
 
-/// A key for programs.
+/// A key, for `--json`.
 #[derive(Serialize)]
 pub(super) struct KeyReport<'a> {
     id: &'a str,
@@ -31,14 +31,14 @@ pub(super) struct KeyReport<'a> {
     rights: &'a Rights,
 }
 
-/// A key that was just made, for programs.
+/// A new key, for `--json`.
 #[derive(Serialize)]
 pub(super) struct CreatedKeyReport<'a> {
-    /// Shown this once.
+    /// The key itself, shown this once.
     key: &'a str,
     #[serde(flatten)]
     shown: KeyReport<'a>,
-    /// What of its rights comes to nothing.
+    /// Rights that have no effect.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     notes: &'a [String],
 }
@@ -84,7 +84,7 @@ pub(super) fn page(key: &StoredKey, now: Timestamp) -> String {
 
 /// Keys as a table.
 pub(super) fn list(keys: &[StoredKey], now: Timestamp) -> String {
-    // On a terminal the beginning of an id is enough: every command takes it, and a key begins with it.
+    // On a terminal the beginning of an id is enough: every command accepts it, and a key begins with it.
     let is_short = stdout_width().is_some();
     let head = ["id", "for", "label", "until", "standing", "may", "ends with"];
     let mut table = table(head.get(..6).filter(|_| is_short).unwrap_or(&head)).with_prose(5);

@@ -1,5 +1,5 @@
-//! `servanda ledger`: which ledger it is and how far it has come; whether it is sound; copies of it, and putting one back;
-//! and accepting a ledger that is not the one that was known. Looking and copying work beside a running gateway.
+//! `servanda ledger`: shows which ledger it is and how many records it has, verifies it, backs it up, restores a backup, and accepts a
+//! ledger that differs from the known one. Showing and backing up work while a gateway is running.
 
 mod page;
 
@@ -16,8 +16,8 @@ use crate::{
     screen::Screen,
 };
 
-/// For how long keys that an accepted ledger does not know are treated as possibly used, unless a person settles that: at the
-/// least, and where used keys are remembered for ever.
+/// How long keys that an accepted ledger does not know count as possibly used, unless a person settles that: the minimum, and the time if
+/// used keys are remembered for ever.
 const LOST_IN_FORCE_MS: (u64, u64) = (30 * DAY_MS, 36_500 * DAY_MS);
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
@@ -66,7 +66,7 @@ fn terms(evidence: &str, retention: Retention) -> Result<AdoptionRequest, Comman
     Ok(AdoptionRequest { by: operator::user_name(), evidence, in_force_ms })
 }
 
-/// What was accepted, if anything had to be, and where the ledger of before is.
+/// What was accepted, if anything, and where the previous ledger is.
 #[derive(serde::Serialize)]
 struct AdoptionReport<'a> {
     #[serde(flatten)]
@@ -87,7 +87,7 @@ fn adopted(accepted: &LedgerRestoration, screen: Screen) -> Result<(), CommandFa
         return screen.page("the ledger is the one that is known and lacks nothing that was acknowledged");
     };
     screen.page(page::adoption(adoption))?;
-    screen.hint("`servanda effects --state outcome_unknown` lists the calls that were stopped; when the lost time is looked after, `servanda ledger settle-lost --evidence TEXT` ends it");
+    screen.hint("`servanda effects --state outcome_unknown` lists the calls that were stopped; when the lost time is dealt with, `servanda ledger settle-lost --evidence TEXT` ends it");
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! What `servanda ledger` shows.
+//! The output of `servanda ledger`.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use servanda_ledger::{Adoption, LedgerPosition, LedgerStatus, LedgerVerification
 
 use crate::config::ledger_place::LedgerPlace;
 
-/// How a ledger stands, as JSON.
+/// The state of a ledger, as JSON.
 #[derive(Debug, serde::Serialize)]
 pub(super) struct LedgerReport {
     pub(super) ledger: String,
@@ -19,7 +19,7 @@ pub(super) struct LedgerReport {
 pub(super) fn status(place: &LedgerPlace, status: &LedgerStatus) -> String {
     let mut page = format!("ledger         {place}\n");
     let mut line = |name: &str, says: String| {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(page, "{name:<14} {says}");
     };
     match &status.position {
@@ -60,7 +60,7 @@ pub(super) fn status(place: &LedgerPlace, status: &LedgerStatus) -> String {
 
 pub(super) fn adoption(adoption: &Adoption) -> String {
     let Adoption { adopted_ms, adopted_by, evidence, found, lost_from_ms, in_force_until_ms, ledger_id, .. } = adoption;
-    let begins = if adoption.found_id.is_none() { "; nothing could be read, so that it begins empty" } else { "" };
+    let begins = if adoption.found_id.is_none() { "; nothing could be read, so it begins empty" } else { "" };
     let mut page = format!(
         "accepted {} by {adopted_by}: {evidence}\nwhat was found: {found}\nit is ledger {ledger_id} now{begins}\n\
          the time from {} to {} is lost: a key of class N that the ledger does not know is unknown until {}",

@@ -1,7 +1,6 @@
-//! Shows a user the address at which they agree, and waits on this machine for their browser to come back.
-//!
-//! Anybody on this machine can knock at the port. Who does not bring the state of this login is sent away, and the waiting
-//! goes on.
+//! Shows a user the address at which they agree, and waits on this machine until their browser returns.
+//! Any program on this machine can connect to the port. A request without the state of this login is rejected, and the listener keeps
+//! waiting.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -19,13 +18,13 @@ use tokio::{
 
 use crate::{failure::CommandFailure, screen::Screen};
 
-/// Where the browser comes back to.
+/// The path that the browser returns to.
 const PATH: &str = "/callback";
-/// How long one visitor may take to say what they want.
+/// How long one connection may take to send its request.
 const VISIT_MS_MAX: u64 = 5_000;
 const HEAD_BYTES_MAX: usize = QUERY_BYTES_MAX + (8 << 10);
 
-/// A port on this machine.
+/// A port on this machine that the browser returns to.
 #[derive(Debug)]
 pub(super) struct LoopbackListener {
     listener: TcpListener,
@@ -35,7 +34,7 @@ pub(super) struct LoopbackListener {
 }
 
 impl LoopbackListener {
-    /// Listens on the first of these ports that is free; zero is any.
+    /// Listens on the first of these ports that is free; zero means any.
     pub(super) async fn open(ports: &[u16], timeout_ms: u64, screen: Screen) -> Result<Self, CommandFailure> {
         let mut last = None;
         for port in ports {
@@ -52,7 +51,7 @@ impl LoopbackListener {
             .hint("choose another with --port"))
     }
 
-    /// Where the browser comes back to.
+    /// The URL that the browser returns to.
     pub(super) fn redirect(&self) -> String {
         format!("http://{}{PATH}", self.address)
     }
@@ -93,7 +92,7 @@ impl ConsentBrowser for LoopbackListener {
     }
 }
 
-/// The query that a visitor brings; none if they want something else.
+/// The query of a request for the callback path; none for any other request.
 async fn redirect_query(stream: &mut TcpStream) -> Option<String> {
     let mut head = Vec::new();
     let mut chunk = [0; 2_048];

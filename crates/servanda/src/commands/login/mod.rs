@@ -1,5 +1,5 @@
-//! `servanda login`, `logout` and `logins`: a user agrees to the use of an upstream, takes that back, and sees who agreed to
-//! what. They work beside a gateway that is running. No token is ever shown.
+//! `servanda login`, `logout` and `logins`: a user logs in at an upstream, logs out, and lists who is logged in. They work while a gateway
+//! is running. No token is ever shown.
 
 mod loopback_listener;
 
@@ -34,14 +34,14 @@ use crate::{
     wiring,
 };
 
-/// How long hearing what an upstream asks for may take.
+/// How long the first request may take that learns what the upstream asks for.
 const PROBE_MS_MAX: u64 = 20_000;
 
 pub(crate) async fn login(config: &Path, args: &LoginArgs, screen: Screen) -> Result<(), CommandFailure> {
     let loaded = LoadedConfig::read(config)?;
     let oauth = configured(&loaded, &args.upstream)?;
     if oauth.flow != OauthFlow::User {
-        return Err(CommandFailure::bad_input(format!("nobody has to agree to the use of `{}`", args.upstream))
+        return Err(CommandFailure::bad_input(format!("`{}` needs no login", args.upstream))
             .hint("its `credential` has another flow than `user`"));
     }
     let whose = login_key(&args.upstream, args.user.as_ref());
@@ -64,7 +64,7 @@ pub(crate) async fn logout(config: &Path, args: &LogoutArgs, screen: Screen) -> 
     let whose = login_key(&args.upstream, args.user.as_ref());
     let (ledger, login_store) = open(&loaded).await?;
     let now = SystemClock.now();
-    // One that cannot be opened any more is forgotten like any other.
+    // A login that can no longer be decrypted is removed like any other.
     let known = login_store.logins(now).await.map(|all| all.into_iter().any(|(other, _)| other == whose));
     let forgotten = login_store.forget(&whose).await;
     let unbound = match &oauth.client_id {
@@ -100,7 +100,7 @@ pub(crate) async fn list(config: &Path, screen: Screen) -> Result<(), CommandFai
         return screen.json(&all);
     }
     if found.is_empty() {
-        screen.say("nobody has agreed to the use of an upstream yet");
+        screen.say("no user is logged in at an upstream yet");
         if let Some(id) = loaded.config.upstreams.iter().find_map(|(id, one)| one.oauth().map(|_| id)) {
             screen.hint(format_args!("servanda login {id}"));
         }
@@ -119,7 +119,7 @@ pub(crate) async fn list(config: &Path, screen: Screen) -> Result<(), CommandFai
     screen.data(lines(&shown))
 }
 
-/// Takes a user through it, and keeps what came of it.
+/// Leads a user through the login, and stores the result.
 async fn agree(
     loaded: &LoadedConfig,
     args: &LoginArgs,
@@ -130,7 +130,7 @@ async fn agree(
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let now = clock.now();
     let access = access(loaded, &whose.upstream).await?;
-    // One that cannot be opened is replaced.
+    // A login that cannot be decrypted is replaced.
     let before = login_store.login(whose, now).await.ok().flatten();
     let wanted = login_store.demand(whose, now).await.map_err(failed)?;
     let heard = probe_demand(loaded, &whose.upstream, screen).await?;
@@ -169,7 +169,7 @@ fn plan(
     let typed = Some(&args.scope).filter(|scopes| !scopes.is_empty()).map(|scopes| OauthScopes::new(scopes.clone()));
     let typed = typed.transpose().map_err(|error| CommandFailure::bad_input(format!("--scope: {error}")))?;
     let random = || random_text().map_err(|error| CommandFailure::failed(error.to_string()));
-    // A client that registered itself did so with the address that the browser comes back to.
+    // A client that registered itself is reused only if it registered the same redirect address.
     let earlier = before.filter(|before| before.redirect.as_deref() == Some(redirect.as_str()));
     let earlier = earlier.and_then(Login::registered_client);
     let asked = before.filter(|before| before.is_for(&access.url)).map(|before| before.asked.clone());
@@ -182,7 +182,7 @@ fn plan(
     })
 }
 
-/// What the upstream asks for when nothing is shown to it.
+/// What the upstream asks for when a request has no credential.
 async fn probe_demand(loaded: &LoadedConfig, id: &str, screen: Screen) -> Result<Option<Demand>, CommandFailure> {
     let config = loaded.config.upstreams.get(id).ok_or_else(|| unknown(id, loaded))?;
     let probe = Arc::new(ChallengeProbe::default());
@@ -191,7 +191,7 @@ async fn probe_demand(loaded: &LoadedConfig, id: &str, screen: Screen) -> Result
         wiring::notebook_for_command(loaded)?,
         vec![probe.clone()],
     );
-    let waiting = screen.wait(format!("asking `{id}` what it wants"));
+    let waiting = screen.wait(format!("asking `{id}` which login it needs"));
     let asked =
         tokio::time::timeout(Duration::from_millis(PROBE_MS_MAX), upstream.tools(&UpstreamRequester::gateway())).await;
     upstream.shutdown().await;
@@ -199,7 +199,7 @@ async fn probe_demand(loaded: &LoadedConfig, id: &str, screen: Screen) -> Result
     match (probe.demand(), asked) {
         (Some(heard), _) => Ok(Some(heard)),
         (None, Ok(Ok(_))) => {
-            screen.say(format_args!("note: `{id}` lets everybody in; a login may not be needed"));
+            screen.say(format_args!("note: `{id}` accepts requests without a credential; a login may not be needed"));
             Ok(None)
         }
         (None, Ok(Err(error))) => {
@@ -209,8 +209,8 @@ async fn probe_demand(loaded: &LoadedConfig, id: &str, screen: Screen) -> Result
     }
 }
 
-/// The port that was asked for; else the one of the last login, so that a client that registered itself need not do it
-/// again; else any.
+/// The ports to try: the given one; otherwise the one of the last login, so that a client that registered itself need not register again;
+/// otherwise any.
 fn ports(wanted: Option<u16>, before: Option<&Login>) -> Vec<u16> {
     let last = || before?.redirect.as_deref().and_then(|redirect| Url::parse(redirect).ok())?.port();
     wanted.map_or_else(|| last().into_iter().chain([0]).collect(), |port| vec![port])

@@ -1,4 +1,5 @@
-//! `servanda policy explain`: what gate 8 said to a recorded call and by which policies, and what the present ones would say.
+//! `servanda policy explain`: what gate 8 decided about a recorded call and because of which policies, and what the current policies would
+//! decide.
 
 use std::{fmt::Write as _, io::Read as _, path::Path};
 
@@ -22,25 +23,25 @@ use crate::{
     screen::{Screen, TextStyle, paint},
 };
 
-/// Bytes of arguments that are read.
+/// How many bytes of arguments are read.
 const ARGUMENTS_BYTES_MAX: u64 = 16 << 20;
 
-/// Where the arguments are from.
+/// The source of the arguments.
 enum ExplainedArguments {
     Given { bytes: Bytes, canonical: CanonicalBytes },
     OfEffect(CanonicalBytes),
     Unknown,
 }
 
-/// What the present policies would say.
+/// What the current policies would decide.
 enum CurrentPolicyDecision {
     Explained(PolicyExplanation),
     Foreseen {
         outlook: Outlook,
-        /// Of a call that nothing permits: the permits that were looked at, and which of their conditions is not met.
+        /// For a call that nothing permits: the permits that were considered, and which of their conditions are not met.
         lacking: Option<PolicyExplanation>,
     },
-    /// The call never came to policies, or the caller cannot be told to them.
+    /// The call never reached the policies, or the caller cannot be described to them.
     NotAsked(String),
 }
 
@@ -112,7 +113,7 @@ fn present(
         Ok(Some(recalled)) => recalled,
         Ok(None) => {
             return CurrentPolicyDecision::NotAsked(
-                "the call never came to the policies: an earlier stage ended it".to_owned(),
+                "the call never reached the policies: an earlier stage ended it".to_owned(),
             );
         }
         Err(error) => return CurrentPolicyDecision::NotAsked(error.to_string()),
@@ -122,7 +123,7 @@ fn present(
     if !groups_known && !looking.is_empty() {
         let by = looking.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
         return CurrentPolicyDecision::NotAsked(format!(
-            "it is not known: the record has not the caller's groups, and {by} look at them"
+            "it is not known: the record lacks the caller's groups, and {by} look at them"
         ));
     }
     match arguments {
@@ -188,11 +189,11 @@ fn page(
     lines.join("\n")
 }
 
-/// What was said then, by the record.
+/// What was decided then, from the record.
 fn then(authorities: &Authorities, record: &CallRecord) -> Vec<String> {
     let verdict = record.verdicts.iter().rfind(|verdict| verdict.gate == GateName::Policy);
     let Some((verdict, policy)) = verdict.zip(record.policy.as_ref()) else {
-        return vec!["  it never came to the policies".to_owned()];
+        return vec!["  it never reached the policies".to_owned()];
     };
     let word = if verdict.decision == Decision::Passed { "allowed" } else { "refused" };
     let mut lines = vec![format!("  {word} by the policies at {}", record.received_at)];
@@ -223,7 +224,7 @@ fn policy_line_by_id(authorities: &Authorities, id: &str) -> String {
 
 fn policy_line(id: &str, known: Option<(&str, Option<&str>)>) -> String {
     let mut line = format!("    by `{id}`");
-    // Writing to a text does not fail.
+    // Writing to a string cannot fail.
     let _ = match known {
         Some((place, reason)) => {
             write!(line, " ({place}){}", reason.map_or_else(String::new, |reason| format!(": {reason}")))
@@ -243,7 +244,7 @@ fn source(record: &CallRecord, arguments: &ExplainedArguments) -> &'static str {
                 "with the arguments that were given: they are not, byte for byte, the call's own"
             }
         }
-        _ => "with the call's arguments, which its effect keeps because nobody knows its end",
+        _ => "with the call's arguments, which its effect keeps because its outcome is unknown",
     }
 }
 

@@ -1,5 +1,5 @@
-//! `servanda policy`: the words that policies are written in, cases that hold them, why a call was decided as it was, and what others
-//! would have decided. Nothing is started, and a gateway that runs does not notice.
+//! `servanda policy`: prints the policy schema, tests policies with cases, explains decisions, and shows what other policies would have
+//! decided. It starts nothing, and does not affect a running gateway.
 
 mod explain;
 mod recorded_calls;
@@ -52,17 +52,17 @@ impl<'a> PolicyCommandContext<'a> {
         Ok(Self { loaded, contracts, vocabulary })
     }
 
-    /// The policies in force, and those in shadow, as a gateway of this configuration has them.
+    /// The policies in force, and the shadow policies, as a gateway of this configuration loads them.
     fn authorities(&self) -> Result<Authorities, CommandFailure> {
         policies::authorities(self.loaded, &self.contracts)
     }
 
-    /// The policies that the configuration's `files` are, whether or not they decide.
+    /// The policies in the configuration's `files`, whether or not they are enforced.
     fn written_policies(&self) -> Result<Policies, CommandFailure> {
         self.load(&PolicyTexts::from_files(self.loaded)?)
     }
 
-    /// Others, as if they were the configuration's.
+    /// Other policies, loaded as if they were the configuration's.
     fn policies_at(&self, path: &Path) -> Result<Policies, CommandFailure> {
         self.load(&PolicyTexts::from_path(path)?)
     }

@@ -1,5 +1,5 @@
-//! Recorded calls for those who ask about policies: found by id or the latest, and the arguments of those that keep them. Records
-//! keep none; the effect of a call that changes something does until its end is known.
+//! Recorded calls for the policy commands: found by id or the latest, with their arguments if those are kept. Records keep no arguments;
+//! the effect of a call that changes something keeps them until its outcome is known.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -33,7 +33,7 @@ impl RecordedCalls {
         self.effects.close().await;
     }
 
-    /// The one call that an id, or the beginning of one, means.
+    /// The call with this id, or with an id that begins so.
     pub(super) async fn by_id(&self, id: &str) -> Result<CallRecord, CommandFailure> {
         let id = id.trim();
         let mut found = self.reader.find(&CallQuery::Id(id.to_owned()), 2).await?;
@@ -51,18 +51,18 @@ impl RecordedCalls {
         Ok(self.reader.find(&CallQuery::Latest, limit).await?)
     }
 
-    /// The arguments of a call whose effect keeps them: one that is under way, or whose end nobody knows.
+    /// The arguments of a call whose effect keeps them: it is running, or its outcome is unknown.
     pub(super) async fn arguments(&self, record: &CallRecord) -> Result<Option<CanonicalBytes>, CommandFailure> {
         let Some(handle) = &record.effect_id else { return Ok(None) };
         let target = EffectTarget::Id(EffectId::from(handle.clone()));
         let effect = self.effects.find(target).await.map_err(|error| CommandFailure::failed(error.reason()))?;
-        // A call may be about the effect of another one, whose arguments are not its own.
+        // A call may refer to the effect of another call, whose arguments differ.
         let own = effect.filter(|effect| effect.call_id == record.call_id);
         Ok(own.and_then(|effect| canonical(&effect.order.arguments)))
     }
 }
 
-/// Arguments as policies are given them.
+/// Arguments in the form that policies get.
 pub(super) fn canonical(bytes: &Bytes) -> Option<CanonicalBytes> {
     let value: Value = serde_json::from_slice(bytes).ok()?;
     value.is_object().then(|| canonicalize(&value).ok()).flatten()

@@ -1,4 +1,4 @@
-//! `servanda policy test`: the cases of a file against the policies. What is not as expected is explained.
+//! `servanda policy test`: runs the cases of a file against the policies, and explains each that differs from what is expected.
 
 use std::path::Path;
 
@@ -42,14 +42,14 @@ pub(super) fn run(
     let counted = plural(outcomes.len(), "case", "cases");
     if failed > 0 {
         return Err(CommandFailure::failed(format!("{failed} of {} cases failed", outcomes.len()))
-            .hint("correct the policies or the cases; servanda policy schema has the words"));
+            .hint("correct the policies or the cases; servanda policy schema lists the names"));
     }
     screen.say(format_args!("{counted} as expected"));
     Ok(())
 }
 
-/// A tool that nobody knows is refused, and so are arguments that no call can have; a case that expects a refusal would pass for a
-/// typo: it does not.
+/// The outcomes of the cases. An unknown tool and impossible arguments fail the case, although a call with them would be refused: otherwise
+/// a case that expects a refusal would pass because of a typo.
 fn outcomes(context: &PolicyCommandContext<'_>, policies: &Policies, cases: &PolicyCases) -> Vec<CaseOutcome> {
     let contract = |tool: &str| context.contracts.iter().find(|contract| contract.contract().identity.name == tool);
     let mut outcomes = run_cases(policies, cases, &|tool, arguments| contract(tool)?.program_class(arguments.bytes()));
@@ -60,7 +60,7 @@ fn outcomes(context: &PolicyCommandContext<'_>, policies: &Policies, cases: &Pol
     outcomes
 }
 
-/// Names and types that no call has. What a case leaves out is left open: it need not write down a whole call.
+/// Argument names and types that no call can have. A case need not give all arguments.
 fn unfit_arguments(context: &PolicyCommandContext<'_>, case: &PolicyCase) -> Vec<String> {
     let is_its = |contract: &&CompiledContract| contract.contract().identity.name == case.tool;
     let Some(contract) = context.contracts.iter().find(is_its) else { return Vec::new() };

@@ -1,5 +1,5 @@
-//! `servanda policy what-if`: what other policies would have said to recorded calls, beside what was said to them. Records keep no
-//! arguments; where a decision depends on them and no effect keeps them, that is said and counted.
+//! `servanda policy what-if`: compares what other policies would have decided about recorded calls with the recorded decisions. Records
+//! keep no arguments; calls whose decision depends on arguments that no effect keeps are counted separately.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -14,36 +14,36 @@ use crate::{
     screen::{Screen, TextStyle, count, lines, paint, table},
 };
 
-/// Changes that are shown; all of them are in the JSON.
+/// How many changes are shown; the JSON has all of them.
 const SHOWN_MAX: usize = 50;
 
-/// Which calls are looked at.
+/// The calls to look at.
 pub(super) struct WhatIfWindow {
     pub(super) since_ms: Option<u64>,
     pub(super) limit: u32,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Default, Serialize)]
 struct WhatIfReport {
-    /// Calls that were looked at.
+    /// Calls that were compared.
     calls: usize,
-    /// Of those, calls that never came to the policies.
+    /// Of those, calls that never reached the policies.
     not_asked: usize,
-    /// Calls whose tool has no contract any more.
+    /// Calls whose tool no longer has a contract.
     without_contract: usize,
-    /// Calls that the others would decide alike.
+    /// Calls with the same decision.
     same: usize,
-    /// Calls whose records have not the caller's groups, which some policy looks at.
+    /// Calls whose records lack the caller's groups, which some policy uses.
     groups_unknown: usize,
-    /// Calls of which it cannot be told without their arguments.
+    /// Calls whose decision depends on arguments that are not kept.
     depends: usize,
-    /// The policies that this is because of, and how often.
+    /// The policies that depend on arguments, and how often.
     depends_on: BTreeMap<String, usize>,
     changes: Vec<ChangedDecision>,
 }
 
-/// A call that the others would decide otherwise.
+/// A call that the other policies would decide differently.
 #[derive(Debug, Serialize)]
 struct ChangedDecision {
     call_id: String,
@@ -108,7 +108,7 @@ async fn compare(
             continue;
         }
         let outlook = match policies.outlook(principal, tool, circumstances) {
-            // Only where they make a difference are arguments looked for.
+            // The arguments are read only if they make a difference.
             Outlook::Depends { on } => match calls.arguments(record).await? {
                 Some(arguments) => {
                     let call = PolicyCall { principal, tool, arguments: &arguments, circumstances };
@@ -123,7 +123,7 @@ async fn compare(
     Ok(report)
 }
 
-/// What was said to it then; none of a call that was not asked about.
+/// The recorded decision; none for a call that did not reach the policies.
 fn was_allowed(record: &CallRecord) -> Option<bool> {
     let verdict = record.verdicts.iter().rfind(|verdict| verdict.gate == GateName::Policy)?;
     Some(verdict.decision == record::Decision::Passed)
@@ -177,7 +177,7 @@ fn page(report: &WhatIfReport) -> String {
         line(report.groups_unknown, "not known: it depends on groups, which these records do not have");
     }
     if report.not_asked > 0 {
-        line(report.not_asked, "never came to the policies");
+        line(report.not_asked, "never reached the policies");
     }
     if report.without_contract > 0 {
         line(report.without_contract, "of tools that have no contract any more");

@@ -1,5 +1,5 @@
-//! `servanda quarantine`: which tools are held back for what they did or because a person wants it, and what a person says about
-//! them. Works beside a gateway that is running: both look at the same store.
+//! `servanda quarantine`: lists the tools that are held back because of what they did or because a person wants it, and lets a person hold
+//! back or release one. Works while a gateway is running, because both use the same store.
 
 mod page;
 
@@ -25,10 +25,10 @@ use crate::{
     wiring::remembered_names,
 };
 
-/// Near names that an error names.
+/// How many similar names an error suggests.
 const NEAR_MAX: usize = 3;
 
-/// A tool as it was named.
+/// A tool, found by its name.
 struct QuarantineTarget {
     key: UpstreamToolKey,
     exposed: String,
@@ -67,7 +67,7 @@ const NEEDS_REASON: &str = "say why: --reason \"looked at the server's source, f
 async fn list(loaded: &LoadedConfig, all: bool, screen: Screen) -> Result<(), CommandFailure> {
     let place = loaded.ledger_place()?;
     let mut found = Vec::new();
-    // Whoever only looks makes no ledger.
+    // Listing does not create a ledger.
     if !place.is_missing() {
         let ledger = place.open().await?;
         let read = histories(ledger.as_ref(), SystemClock.now()).await;
@@ -111,8 +111,8 @@ async fn change(
     let named = find(tool.trim(), &catalog(loaded).await?, &known)?;
     let is_held = known.iter().any(|history| history.tool == named.key && history.hold().is_some());
     if !holds && !is_held {
-        return Err(CommandFailure::bad_input(format!("`{}` is not held back by anybody", named.exposed)).hint(
-            "servanda quarantine list shows what is; what a changed definition holds back, `servanda diff` shows",
+        return Err(CommandFailure::bad_input(format!("`{}` is not held back", named.exposed)).hint(
+            "servanda quarantine list shows the tools that are; `servanda diff` shows those with a changed definition",
         ));
     }
     let reason = reason.to_owned();
@@ -127,7 +127,7 @@ async fn change(
     Ok((named, history))
 }
 
-/// The tool of an exposed name or of a contract's name; one that was held back is still known when its contract is gone.
+/// Finds a tool by its exposed name or its contract's name. A tool that is held back is also found if its contract is gone.
 fn find(tool: &str, catalog: &Catalog, known: &[QuarantineHistory]) -> Result<QuarantineTarget, CommandFailure> {
     let found =
         catalog.entries().find(|(name, entry)| *name == tool || entry.contract.contract().identity.name == tool);
@@ -156,13 +156,13 @@ fn find(tool: &str, catalog: &Catalog, known: &[QuarantineHistory]) -> Result<Qu
     Err(CommandFailure::bad_input(format!("there is no tool `{tool}`")).hint(hint))
 }
 
-/// The tools as agents know them. One contract with a mistake must not keep anybody from holding another tool back.
+/// The catalog of tools. One invalid contract must not prevent a person from holding another tool back.
 async fn catalog(loaded: &LoadedConfig) -> Result<Catalog, CommandFailure> {
     let (admitted, _) = contracts::judge_all(loaded)?;
     remembered_names::catalog(loaded, admitted).await
 }
 
-/// The name of a tool, or the one it would have if it were offered.
+/// The exposed name of a tool, or the one it would have if it were offered.
 fn exposed(history: &QuarantineHistory, catalog: &Catalog) -> String {
     let tool = names::upstream_tool(&history.tool.upstream, &history.tool.tool);
     let table = catalog.names();

@@ -1,4 +1,4 @@
-//! Tools that are or were held back, as people and programs read them.
+//! Tools that are or were held back, as text and as JSON.
 
 use serde::Serialize;
 use servanda_catalog::ToolHold;
@@ -10,7 +10,7 @@ use servanda_engine::{
 
 use crate::screen::{TextStyle, lines, paint, table};
 
-/// A tool for programs.
+/// A tool, for `--json`.
 #[derive(Serialize)]
 pub(super) struct QuarantineReport<'a> {
     tool: String,
@@ -32,7 +32,7 @@ pub(super) fn report(history: &QuarantineHistory, exposed: String) -> Quarantine
     }
 }
 
-/// A line each.
+/// One line per tool.
 pub(super) fn list(held: &[(String, &QuarantineHistory)]) -> String {
     let mut rows = table(&["tool", "since", "why", "by"]);
     for (exposed, history) in held {
@@ -49,7 +49,7 @@ pub(super) fn list(held: &[(String, &QuarantineHistory)]) -> String {
     lines(&rows)
 }
 
-/// Everything that happened to one.
+/// Everything that happened to one tool.
 pub(super) fn page(history: &QuarantineHistory, exposed: &str) -> String {
     let state = state(history);
     let style = if state == "held" { TextStyle::Bad } else { TextStyle::Good };
@@ -67,7 +67,7 @@ pub(super) fn page(history: &QuarantineHistory, exposed: &str) -> String {
     lines.join("\n")
 }
 
-/// What was seen, in a word.
+/// What a probe saw, in a word.
 fn seen(seen: &ProbeSnapshot) -> String {
     match seen {
         ProbeSnapshot::Digest(digest) => format!("({})", digest.short()),
@@ -83,7 +83,7 @@ fn what(event: &QuarantineEvent) -> String {
             format!("held back by {by}: it says that it only reads, and changed something")
         }
         QuarantineEventKind::Blocked { reason } => format!("held back by {by}: {reason}"),
-        QuarantineEventKind::Released { reason } => format!("let go by {by}: {reason}"),
+        QuarantineEventKind::Released { reason } => format!("released by {by}: {reason}"),
     }
 }
 

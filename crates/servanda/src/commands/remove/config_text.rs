@@ -1,5 +1,5 @@
-//! Takes a server out of the text of servanda.yaml. What the edit is not about keeps every byte, comments and odd indentation too. The
-//! edited text is read again and has to mean the same without that server; else there is no edit.
+//! Removes a server from the text of servanda.yaml. All other bytes stay as they are, comments and odd indentation included. The edited
+//! text is read again, and must mean the same without that server; otherwise the edit is refused.
 
 use std::ops::Range;
 
@@ -8,10 +8,10 @@ use servanda_contract::document;
 
 use crate::clients::json;
 
-/// Where servers stand.
+/// The section that holds the servers.
 const SERVERS: &str = "upstreams";
 
-/// The text without that server, or why it cannot be taken out.
+/// The text without the server, or the reason why it cannot be removed.
 pub(super) fn without(file: &str, text: &str, server: &str) -> Result<String, String> {
     let mut expected = meaning(file, text)?;
     let there = expected.get_mut(SERVERS).and_then(Value::as_object_mut).and_then(|servers| servers.remove(server));
@@ -29,7 +29,7 @@ fn meaning(file: &str, text: &str) -> Result<Value, String> {
     document::read(file, text).map_err(|error| error.to_string())
 }
 
-/// The text without the lines of that server, where YAML is written in blocks.
+/// The text without the lines of the server, if the YAML is in block style.
 fn without_block(text: &str, server: &str) -> Option<String> {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let head = lines.iter().position(|line| is_key(line, 0, SERVERS))?;
@@ -47,14 +47,14 @@ fn without_block(text: &str, server: &str) -> Option<String> {
     if !is_last {
         return Some(format!("{before}{after}"));
     }
-    // An empty block would mean nothing at all, and not that there are no servers.
+    // An empty block would be null, and not an empty list of servers.
     let heading = lines.get(head)?;
     let emptied = heading.replacen(':', ": {}", 1);
     Some(format!("{}{emptied}{}{after}", kept(0..head)?, kept(head + 1..entry.start)?))
 }
 
-/// The line behind a block: the first that says something and is not indented as far. Blank lines and comments before it, unless they are
-/// indented as far, belong to what follows.
+/// The line after a block: the first one with content that is indented less. Blank lines and comments before it belong to what follows,
+/// unless they are indented as far as the block.
 fn block_end(lines: &[&str], start: usize, indent: usize) -> Option<usize> {
     let next = (start..lines.len())
         .find(|number| lines.get(*number).is_some_and(|line| says_something(line) && indent_of(line) < indent));
@@ -137,7 +137,7 @@ budgets: []
         assert!(edited.contains(r#""b": { "command": "y" }"#) && !edited.contains(r#""a""#), "{edited}");
         let flow = "servanda: 1\nupstreams: { a: { command: x }, b: { command: y } }\n";
         assert!(without("servanda.yaml", flow, "a").unwrap_err().contains("lines of its own"));
-        // An anchor that another server uses: without it the rest would not be read.
+        // An anchor that another server uses: without it the rest could not be read.
         let anchored = "upstreams:\n  a: &a\n    command: x\n  b: *a\n";
         assert!(without("servanda.yaml", anchored, "a").is_err());
     }

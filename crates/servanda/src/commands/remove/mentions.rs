@@ -1,4 +1,4 @@
-//! What still mentions a server that is removed: files of clients, policies, budgets, and contracts of other servers that ask its tools.
+//! Finds what still mentions a removed server: clients' files, policies, budgets, and contracts of other servers that call its tools.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::{
 /// How much of a client's file is read.
 const CLIENT_BYTES_MAX: u64 = 64 << 20;
 
-/// Each mention, in a sentence that says where it is. `contracts` are the names of the contracts that go.
+/// One sentence per mention that says where it is. `contracts` are the names of the removed contracts.
 pub(super) fn find(loaded: &LoadedConfig, server: &str, contracts: &[String]) -> Vec<String> {
     let mut found = in_budgets(loaded, contracts);
     found.extend(in_policies(loaded, server, contracts));

@@ -1,5 +1,5 @@
-//! `servanda remove`: takes a server out of the configuration, with its contracts and what was agreed to about its tools. It shows what
-//! goes and asks first; a failure leaves everything as it was.
+//! `servanda remove`: removes a server from the configuration, with its contracts and pins. It shows what will be removed and asks first; a
+//! failure leaves everything as it was.
 
 mod config_text;
 mod mentions;
@@ -25,18 +25,18 @@ use crate::{
     },
 };
 
-/// Everything that is to change, worked out before anything does.
+/// All changes, planned before any is made.
 struct RemovePlan {
     /// The configuration without the server.
     config: String,
     /// The server's contracts.
     found: ServerFiles,
-    /// What was agreed to about everything else; none if nothing was agreed to about this server.
+    /// The pins of all other servers; none if this server had no pins.
     lock: Option<LockFile>,
     pins: usize,
 }
 
-/// A file as it was, to put it back.
+/// The earlier content of a file, to restore it.
 struct FormerFile {
     file: PathBuf,
     text: Vec<u8>,
@@ -125,14 +125,14 @@ fn report(
     Ok(())
 }
 
-/// Makes the change. The contracts go first, then the configuration: in between there is a server without tools, which can be served. What
-/// was agreed to goes last, because a gateway that runs asks for consent where a server that it has lost its pins. What fails is undone.
+/// Makes the change: first the contracts, then the configuration. In between the server has no tools, which a gateway can serve. The pins
+/// go last, because a running gateway asks for consent if a server it still has loses its pins. A failure undoes everything.
 fn apply(loaded: &LoadedConfig, plan: &RemovePlan) -> Result<(), CommandFailure> {
     let mut formers = Vec::new();
     let changed = change(loaded, plan, &mut formers);
     let Err(failure) = changed else {
         for folder in plan.found.files.iter().filter_map(|file| file.parent()) {
-            // Only one that is empty now goes.
+            // A folder is removed only if it is empty now.
             if folder != loaded.contracts_folder() {
                 let _ = std::fs::remove_dir(folder);
             }
@@ -161,7 +161,7 @@ fn change(loaded: &LoadedConfig, plan: &RemovePlan, formers: &mut Vec<FormerFile
     formers.push(config);
     let Some(after) = &plan.lock else { return Ok(()) };
     let file = loaded.lock_file();
-    // A link is not written through; nothing of it would have to be put back.
+    // Refuses a link, because it must not be written through. This is the last step, so the former content is not needed.
     former(&file, lock::LOCK_BYTES_MAX).map_err(|error| failed(&file, &error))?;
     lock::write(&file, after)
 }

@@ -1,5 +1,5 @@
-//! One decision about one tool, written into its server's file. A decision that would make a contract that is not admitted is
-//! refused with the reason, and the file stays as it is.
+//! Writes one decision about one tool into its server's file. A decision that would make the contract invalid is refused with the reason,
+//! and the file stays as it is.
 
 use serde_json::{Map, Value, json};
 use servanda_contract::{
@@ -25,7 +25,7 @@ use crate::{
 /// Readable by every user who can reach the folder.
 const CONTRACT_MODE: u32 = 0o644;
 
-/// How the reason begins of a class that a person gave.
+/// The beginning of the reason for a class that a person gave.
 const DECIDED: &str = "decided by a person";
 
 /// What a person decides.
@@ -35,18 +35,18 @@ pub(super) enum ReviewDecision {
     Agree,
     /// It has another class; the reason answers a definition that says otherwise.
     Class {
-        /// Which.
+        /// The class.
         class: SideEffectClass,
         /// Why, where the tool's definition says otherwise.
         reason: Option<String>,
     },
     /// Its calls are refused until approvals exist or the tool is released.
     HoldBack,
-    /// It is not held back any more.
+    /// It is no longer held back.
     Release,
 }
 
-/// Writes a decision down; says what was decided.
+/// Writes a decision; returns what was decided.
 pub(super) fn apply(
     loaded: &LoadedConfig,
     written: &LocatedContract,
@@ -118,7 +118,7 @@ fn changes(entry: &ToolEntry, decision: &ReviewDecision) -> Vec<(&'static str, O
     }
 }
 
-/// Why an entry has the class that a person gave it. What was proposed first is kept, however often a person decides.
+/// Why an entry has the class that a person gave it. The class that was proposed first is kept, however often a person decides.
 fn why(entry: &ToolEntry) -> String {
     let before = entry.why.as_deref().unwrap_or("no reason was given");
     if before.starts_with(DECIDED) {
@@ -127,7 +127,7 @@ fn why(entry: &ToolEntry) -> String {
     format!("{DECIDED}; proposed as {}: {before}", entry.class().word())
 }
 
-/// A behaviour that goes with a class: only reads are pure.
+/// The behaviour that fits a class: only reads are pure.
 fn behaviour_value(behaviour: &Behaviour, class: SideEffectClass, reason: Option<&str>) -> Value {
     let mut behaviour = behaviour.clone();
     let looks = matches!(behaviour.action, Action::Read | Action::Search);
@@ -143,7 +143,7 @@ fn behaviour_value(behaviour: &Behaviour, class: SideEffectClass, reason: Option
     if Behaviour::from_words(&words).as_ref() == Ok(&behaviour) { words.into() } else { json!(behaviour) }
 }
 
-/// Whether the file would still be admitted, and the tool's definition has been answered.
+/// Checks that the file would still be valid, and that the tool's definition has been answered.
 fn judge(loaded: &LoadedConfig, file: &std::path::Path, text: &str, tool: &str) -> Result<(), CommandFailure> {
     let read = reading::read_file(file, text).map_err(CommandFailure::failed)?;
     let ContractFile::Server(server) = read else {

@@ -1,5 +1,5 @@
-//! `servanda review`: walks through what was inferred about tools, the grave and the doubtful first, and remembers in the
-//! contracts' files who decided what. On a terminal one key is one decision; elsewhere it lists what is open.
+//! `servanda review`: walks through what was inferred about tools, the grave and the doubtful first, and records in the contract files who
+//! decided what. On a terminal one key is one decision; elsewhere it lists what is open.
 
 mod decision;
 mod walk;
@@ -19,10 +19,10 @@ use crate::{
     screen::{Screen, consent, count, lines, paint, table},
 };
 
-/// How much graver a doubt makes a tool in the order of the walk.
+/// How much a doubt raises a tool in the order of the walk.
 const DOUBT_WEIGHT: usize = 2;
 
-/// A tool of a server's file, as a list shows it.
+/// A tool in a server's file, as a list shows it.
 #[derive(Debug, Serialize)]
 struct ReviewListEntry<'a> {
     tool: String,
@@ -61,7 +61,7 @@ pub(crate) fn run(config: &Path, args: &ReviewArgs, screen: Screen) -> Result<()
     list(&loaded, &shown, screen)
 }
 
-/// What the options decide.
+/// The decision that the options ask for.
 fn asked_for(args: &ReviewArgs) -> Result<Option<ReviewDecision>, CommandFailure> {
     if args.agree {
         return Ok(Some(ReviewDecision::Agree));

@@ -1,4 +1,4 @@
-//! The walk: one tool after the other on a terminal, one key a decision.
+//! The walk: one tool after the other on a terminal, one key per decision.
 
 use std::{
     collections::BTreeSet,
@@ -18,7 +18,7 @@ use crate::{
 
 /// How much of a description is shown.
 const DESCRIPTION_CHARS_MAX: usize = 300;
-/// Arguments that are named.
+/// How many arguments are named.
 const ARGUMENTS_SHOWN_MAX: usize = 12;
 
 const KEYS: &str = "[a] agree  [1-6] another class  [h] hold back  [r] release  [s] skip  [b] back\n\
@@ -38,7 +38,7 @@ enum ReviewKeypress {
     Decide(ReviewDecision),
     Skip,
     Back,
-    /// Agree to every read that is left and has no doubt.
+    /// Agree to all remaining reads without doubts.
     AgreeToReads,
     Explain,
     Quit,
@@ -82,7 +82,7 @@ pub(super) fn walk(
             ReviewKeypress::Decide(decision) => match decide(loaded, written, decision, screen) {
                 Ok(said) => {
                     screen.say(format_args!("  {said}"));
-                    // Going back shows what stands in the file now.
+                    // After going back, the current content of the file is shown.
                     let now = contract::named(loaded, &written.contract.identity.name)?;
                     if let Some(written) = open.get_mut(at) {
                         *written = now;
@@ -104,13 +104,13 @@ pub(super) fn walk(
     Ok(())
 }
 
-/// Whether a tool only reads, without a doubt about it.
+/// Whether a tool only reads and has no doubts.
 fn is_plain_read(written: &LocatedContract) -> bool {
     written.contract.transactional.side_effect_class == SideEffectClass::ReadOnly
         && written.composed.as_ref().is_some_and(|composed| composed.entry.doubts.is_empty())
 }
 
-/// Writes a decision down; where the definition says otherwise, asks for the reason and tries once more.
+/// Writes a decision. If the definition says otherwise, asks for the reason and tries once more.
 fn decide(
     loaded: &LoadedConfig,
     written: &LocatedContract,

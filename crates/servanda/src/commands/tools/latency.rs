@@ -1,7 +1,7 @@
 //! `servanda tools --latency`: how long recorded calls took, tool by tool, and which time limits do not fit (seed 001 §13.7.5).
 //!
-//! A time is counted from the moment at which the call was let through to the upstream until its answer was there. Only calls that were
-//! answered have one; a call that ran out of time says only that its tool may take longer than its limit.
+//! A time is counted from the moment the gateway sent the call until it had the answer. Only answered calls count; a call that timed out
+//! tells only that its tool may take longer than its limit.
 
 use std::{collections::BTreeMap, ops::ControlFlow};
 
@@ -19,11 +19,11 @@ use crate::{
     screen::{Screen, TextStyle, lines, paint, table},
 };
 
-/// Calls that are enough to say something about a tool.
+/// How many calls are needed to judge a tool.
 const ANSWERED_MIN: usize = 20;
-/// Calls of one tool that are counted, the latest.
+/// How many calls of one tool are counted, the latest.
 const ANSWERED_MAX: usize = 5_000;
-/// A limit leaves room: it is so many times what nearly every call takes.
+/// A suggested limit is this many times what nearly every call takes.
 const ROOM: u64 = 2;
 /// Limits that a person would write, in milliseconds.
 const ROUND_MS: [u64; 14] = [
@@ -31,7 +31,7 @@ const ROUND_MS: [u64; 14] = [
     3_600_000,
 ];
 
-/// What the records say of one tool.
+/// What the records say about one tool.
 #[derive(Debug, Default)]
 struct ToolTimings {
     /// How long each answered call took, the latest first.
@@ -39,7 +39,7 @@ struct ToolTimings {
     timed_out: usize,
 }
 
-/// How long the calls of one tool take, and what its limit should be.
+/// How long calls of one tool take, and what its limit should be.
 #[derive(Debug, Serialize)]
 struct ToolLatency {
     tool: String,
@@ -52,12 +52,12 @@ struct ToolLatency {
     p95_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     p99_ms: Option<u64>,
-    /// The limit there is.
+    /// The current limit.
     limit_ms: u64,
-    /// The class that the times fit, if there are enough.
+    /// The class that fits the times, if there are enough calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     fits_class: Option<TimeoutClass>,
-    /// The limit that should be written instead.
+    /// The limit that should be used instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     suggested: Option<TimeoutSuggestion>,
 }
@@ -66,12 +66,12 @@ struct ToolLatency {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct TimeoutSuggestion {
     timeout_ms: u64,
-    /// The class that allows as much, if the present one does not.
+    /// The class that allows this limit, if the current one does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout_class: Option<TimeoutClass>,
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
-    /// What to write there, and where, in words.
+    /// What to write and where, as text.
     #[serde(skip)]
     to_write: Option<String>,
 }
@@ -97,7 +97,7 @@ pub(super) async fn run(loaded: &LoadedConfig, screen: Screen) -> Result<(), Com
         return screen.json(&latencies);
     }
     if latencies.is_empty() {
-        screen.say("no recorded call came as far as its server");
+        screen.say("no recorded call reached its server");
         return Ok(());
     }
     let mut shown = table(&["tool", "answered", "p50", "p95", "p99", "timed out", "limit"]);
@@ -142,7 +142,7 @@ fn say(one: &ToolLatency, screen: Screen) {
     screen.say(format_args!("note: {}: {why}; the limit is {}: {to_write}", one.tool, super::timeout(one.limit_ms)));
 }
 
-/// What can be pasted into a contract, and where: below the tool's entry in a file of a server, or as a member of a whole contract.
+/// The text to paste into a contract, and where: below the tool's entry in a server's file, or as a member of a whole contract.
 fn to_write(suggested: &TimeoutSuggestion, written: &LocatedContract) -> String {
     let file = written.place.file.display();
     let limit = ("runtime", format!("timeout_ms: {}", suggested.timeout_ms));
@@ -154,14 +154,14 @@ fn to_write(suggested: &TimeoutSuggestion, written: &LocatedContract) -> String 
     };
     let entry: serde_json::Map<String, serde_json::Value> = composed.entry.clone().into();
     let pasted = members.map(|(section, member)| match entry.get(section) {
-        // A section that is there may not be written a second time.
+        // An existing section must not be written a second time.
         Some(_) => format!("`{member}` in its `{section}`"),
         None => format!("`{section}: {{ {member} }}`"),
     });
     format!("write {} below `{tool}:` in {file}", pasted.collect::<Vec<_>>().join(" and "))
 }
 
-/// What the newest records say, by contract, and whether there are more.
+/// The newest records by contract, and whether there are more.
 async fn read(loaded: &LoadedConfig) -> Result<(BTreeMap<String, ToolTimings>, bool), CommandFailure> {
     let place = loaded.ledger_place()?;
     if place.is_missing() {
@@ -222,7 +222,7 @@ fn latency(tool: &str, contract: &ToolContract, seen: &ToolTimings) -> ToolLaten
     }
 }
 
-/// The limit to write instead, where the present one is too short: calls run out of time, or nearly do.
+/// A longer limit, if the current one is too short: calls time out, or nearly do.
 fn suggested_ms(limit_ms: u64, p99_ms: Option<u64>, timed_out: usize) -> Option<u64> {
     let wanted_ms = match p99_ms {
         _ if timed_out > 0 => limit_ms.max(p99_ms.unwrap_or(0)).saturating_mul(ROOM),
@@ -233,7 +233,7 @@ fn suggested_ms(limit_ms: u64, p99_ms: Option<u64>, timed_out: usize) -> Option<
     (round_ms > limit_ms).then_some(round_ms)
 }
 
-/// The class of the seed for what nearly every call takes.
+/// The timeout class for what nearly every call takes.
 const fn class_of(p99_ms: u64) -> TimeoutClass {
     match p99_ms {
         0..500 => TimeoutClass::Interactive,
@@ -243,7 +243,7 @@ const fn class_of(p99_ms: u64) -> TimeoutClass {
     }
 }
 
-/// The least time that so many of a hundred calls do not exceed, of times in order.
+/// A percentile of sorted times: the least time that this many percent of the calls do not exceed.
 fn percentile(sorted_ms: &[u64], percent: usize) -> Option<u64> {
     let rank = (sorted_ms.len() * percent).div_ceil(100).max(1);
     sorted_ms.get(rank - 1).copied()
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_limit_is_raised_only_where_calls_come_near_it() {
-        // The limit, what 99 of 100 calls take, how many timed out, and what is suggested.
+        // Limit, 99th percentile, number of timeouts, and the suggested limit.
         let table = [
             (5_000, Some(1_200), 0, None),
             (5_000, Some(4_000), 0, None),

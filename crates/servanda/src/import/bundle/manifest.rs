@@ -1,6 +1,6 @@
-//! The manifest of a bundle (`manifest_version` 0.1 to 0.4): how its server is started, and what its user may set. The
-//! variables of the format become paths, defaults and references of ours; a variable that is not the format's is refused,
-//! because it would be filled in from the user's environment.
+//! The manifest of a bundle (`manifest_version` 0.1 to 0.4): how its server is started, and what its user may set. The format's variables
+//! become paths, defaults and references of ours. An unknown variable is refused, because it would be filled in from the user's
+//! environment.
 
 use std::{
     collections::BTreeMap,
@@ -17,10 +17,10 @@ use crate::{
 
 /// The versions that are read.
 const VERSIONS: [&str; 4] = ["0.1", "0.2", "0.3", "0.4"];
-/// What the format calls this system.
+/// The format's name for this system.
 const PLATFORM: &str = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
 
-/// What a manifest says.
+/// The contents of a manifest.
 #[derive(Debug, Deserialize)]
 pub(super) struct Manifest {
     #[serde(rename = "manifest_version", alias = "dxt_version")]
@@ -55,7 +55,7 @@ struct ManifestStart {
     platform_overrides: BTreeMap<String, ManifestStart>,
 }
 
-/// Something the user may set.
+/// A setting that the user may make.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ManifestSetting {
@@ -76,20 +76,20 @@ struct ManifestCompatibility {
 pub(super) struct ManifestSettings<'a> {
     manifest: &'a Manifest,
     folder: &'a Path,
-    /// What there is to say about them.
+    /// Notes about the settings.
     pub(super) notes: Vec<String>,
-    /// Variables that somebody has to set, and what they are.
+    /// Variables that a person has to set, with descriptions.
     pub(super) asked: BTreeMap<String, String>,
 }
 
-/// The value of something the user may set.
+/// The value of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum SettingValue {
     /// One value, or several.
     Values(Vec<String>),
     /// A variable of ours that has to be set.
     Variable(String),
-    /// Nothing, and that is well.
+    /// No value, and none is needed.
     Unset,
 }
 
@@ -97,7 +97,7 @@ impl Manifest {
     /// Reads a manifest.
     pub(super) fn read(document: &Value) -> Result<Self, String> {
         let mut document = document.clone();
-        // Some have both, for readers of either age.
+        // Some manifests have both spellings, for readers of either version.
         if let Some(members) = document.as_object_mut().filter(|members| members.contains_key("manifest_version")) {
             members.remove("dxt_version");
         }
@@ -117,7 +117,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The upstream it makes.
+    /// The upstream that the manifest describes.
     pub(super) fn upstream(&self, settings: &mut ManifestSettings<'_>) -> Result<UpstreamConfig, String> {
         let mut start = self.server.mcp_config.clone().unwrap_or_default();
         if let Some(special) = start.platform_overrides.remove(PLATFORM) {
@@ -138,13 +138,13 @@ impl Manifest {
             }
         }
         if !env_pass.is_empty() {
-            settings.notes.push(format!("handed on if set: {}", env_pass.join(", ")));
+            settings.notes.push(format!("passed on if set: {}", env_pass.join(", ")));
         }
         let command = settings.program(command);
         Ok(UpstreamConfig { command: Some(command), args, env, env_pass, ..UpstreamConfig::default() })
     }
 
-    /// How a server of its kind is started where the manifest does not say.
+    /// How a server of its kind is started if the manifest does not say.
     fn usual(&self, folder: &Path) -> Result<(String, Vec<String>), String> {
         let entry =
             super::unpack::inside(&self.server.entry_point).map(|entry| folder.join(entry).display().to_string());
@@ -161,7 +161,7 @@ impl Manifest {
 }
 
 impl<'a> ManifestSettings<'a> {
-    /// The variables of a bundle that lies in `folder`.
+    /// The variables of a bundle in `folder`.
     pub(super) fn new(manifest: &'a Manifest, folder: &'a Path) -> Self {
         Self { manifest, folder, notes: Vec::new(), asked: BTreeMap::new() }
     }
@@ -169,13 +169,13 @@ impl<'a> ManifestSettings<'a> {
     fn arguments(&mut self, args: &[String]) -> Result<Vec<String>, String> {
         let mut filled = Vec::new();
         for argument in args {
-            // Without its value an argument would say something else, or nothing at all.
+            // Without its value the argument would mean something else or nothing, so it is left out.
             if self.lacks(argument)? {
                 self.notes.push(format!("`{argument}` is optional and was not given; `args` can have it"));
                 continue;
             }
             match whole(argument).map(|key| self.setting(key)).transpose()? {
-                // Several values are several arguments.
+                // Several values become several arguments.
                 Some(SettingValue::Values(values)) => filled.extend(values),
                 _ => filled.push(self.fill(argument)?),
             }
@@ -183,7 +183,7 @@ impl<'a> ManifestSettings<'a> {
         Ok(filled)
     }
 
-    /// Whether a value has a setting in it that nobody has to make, and nobody made.
+    /// Whether a text contains an optional setting that has no value.
     fn lacks(&mut self, text: &str) -> Result<bool, String> {
         let mut lacks = false;
         replace(text, |inside| {
@@ -233,7 +233,7 @@ impl<'a> ManifestSettings<'a> {
             value => text(value).into_iter().collect::<Vec<_>>(),
         };
         if !values.is_empty() {
-            // A default may refer to the user's folders, and to no other setting.
+            // A default may refer to the user's folders, but to no other setting.
             let known = values.iter().map(|value| replace(value, |inside| self.known(inside)));
             return known.collect::<Result<Vec<_>, _>>().map(SettingValue::Values);
         }
@@ -246,7 +246,7 @@ impl<'a> ManifestSettings<'a> {
         Ok(SettingValue::Variable(variable))
     }
 
-    /// A program of the bundle by its full path; a `python` that is only called `python3` here.
+    /// A program of the bundle by its full path; `python` becomes `python3` if only that is installed.
     fn program(&mut self, command: String) -> String {
         let path = PathBuf::from(&command);
         if path.is_relative() && self.folder.join(&path).is_file() {
@@ -260,12 +260,12 @@ impl<'a> ManifestSettings<'a> {
     }
 }
 
-/// The key, if a text is one setting and nothing else.
+/// The key, if a text is exactly one setting.
 fn whole(text: &str) -> Option<&str> {
     text.strip_prefix("${user_config.")?.strip_suffix('}').filter(|key| !key.contains('}'))
 }
 
-/// A default as text; nothing says nothing.
+/// A default as text; none for null.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) if text.is_empty() => None,

@@ -1,5 +1,5 @@
-//! MCPB bundles (`.mcpb`, `.dxt`): a zip with a manifest that says how to start the server inside it. It is unpacked into a
-//! folder of ours and started from there. A signature on it is not checked; a SHA-256 that the user gives is.
+//! MCPB bundles (`.mcpb`, `.dxt`): a zip with a manifest that says how to start the server inside. It is unpacked into a folder of ours and
+//! started from there. A signature is not checked; a SHA-256 that the user gives is.
 
 mod manifest;
 #[cfg(test)]
@@ -26,16 +26,16 @@ use crate::{
 
 /// How large a bundle may be.
 pub(super) const ARCHIVE_BYTES_MAX: u64 = 256 << 20;
-/// Only the owner of the folder needs to read which bundle was unpacked.
+/// Only the owner of the folder needs to know which bundle was unpacked.
 const MARK_MODE: u32 = 0o600;
-/// Where bundles are unpacked, beside our configuration.
+/// The folder for unpacked bundles, beside our configuration.
 const FOLDER: &str = ".servanda/bundles";
-/// Earlier folders of one bundle that are kept.
+/// How many earlier folders of one bundle are kept.
 const KEPT_MAX: u32 = 1_000;
-/// What a signature stands between, behind the zip.
+/// The marks around a signature, after the zip.
 const SIGNATURE: (&[u8], &[u8]) = (b"MCPB_SIG_V1", b"MCPB_SIG_END");
 
-/// Unpacks a bundle and takes the server in it.
+/// Unpacks a bundle and imports its server.
 pub(super) fn import(source: &ImportSource<'_>, bytes: &[u8], digest: &str) -> Result<ImportResult, CommandFailure> {
     let bad = |why: String| {
         CommandFailure::bad_input(format!(
@@ -54,7 +54,7 @@ pub(super) fn import(source: &ImportSource<'_>, bytes: &[u8], digest: &str) -> R
     let folder = root.join(FOLDER);
     let name = format!("{}-{}", plain(&manifest.name), plain(&manifest.version));
     let target = folder.join(&name);
-    // Before anything is unpacked: a manifest that is refused leaves nothing behind.
+    // Checked before anything is unpacked, so that a refused manifest leaves nothing behind.
     manifest
         .upstream(&mut ManifestSettings::new(&manifest, &target))
         .map_err(|why| bad(format!("manifest.json: {why}")))?;
@@ -68,14 +68,14 @@ pub(super) fn import(source: &ImportSource<'_>, bytes: &[u8], digest: &str) -> R
         if target.exists() {
             if !source.anew {
                 return Err(CommandFailure::bad_input(format!(
-                    "`{}` is there and is of another bundle",
+                    "`{}` exists and belongs to another bundle",
                     target.display()
                 ))
                 .hint("remove it, or unpack this one in its place with `servanda init --force`, which keeps it"));
             }
             before = Some((keep(&target)?, marked));
         }
-        // From here on everything in that place belongs to this bundle, and is removed unless a person agrees to it.
+        // From here on everything in this folder belongs to this bundle, and is removed unless a person agrees to it.
         imported.unpacked = Some(UnpackedBundle::at(&root, &target, &mark, before));
         unpack::all(zip, (&root, &folder), &target).map_err(bad)?;
         files::write_inside(source.folder, &mark, &format!("{digest}\n"), MARK_MODE)?;
@@ -92,7 +92,7 @@ pub(super) fn import(source: &ImportSource<'_>, bytes: &[u8], digest: &str) -> R
     Ok(imported)
 }
 
-/// Takes the server of a bundle that somebody else unpacked, where it is.
+/// Imports the server of a bundle that is already unpacked, from where it is.
 pub(super) fn import_unpacked(source: &ImportSource<'_>, document: &Value) -> Result<ImportResult, CommandFailure> {
     let bad = |why: String| CommandFailure::bad_input(format!("{}: {why}", source.file.display()));
     let manifest = Manifest::read(document).map_err(bad)?;
@@ -116,7 +116,7 @@ fn take(imported: &mut ImportResult, manifest: &Manifest, folder: &Path, cwd: Op
     Ok(())
 }
 
-/// The zip alone, and whether a signature stood behind it.
+/// The zip alone, and whether a signature followed it.
 fn without_signature(bytes: &[u8]) -> (&[u8], bool) {
     let (head, foot) = SIGNATURE;
     if !bytes.ends_with(foot) {
@@ -126,7 +126,7 @@ fn without_signature(bytes: &[u8]) -> (&[u8], bool) {
     start.and_then(|start| bytes.get(..start)).map_or((bytes, false), |zip| (zip, true))
 }
 
-/// A part of a folder's name: nothing in it leads anywhere else.
+/// A part of a folder's name, without characters that lead elsewhere.
 fn plain(text: &str) -> String {
     let kept: String = text
         .chars()

@@ -1,4 +1,4 @@
-//! Bundles as their authors make them, and bundles that want out of their folder or more room than there is.
+//! Bundles as their authors make them, and hostile bundles that try to leave their folder or to fill the disk.
 
 use std::{
     fs,
@@ -40,7 +40,7 @@ fn bundle(manifest: &Value) -> Vec<u8> {
     zip_of(&[("manifest.json", manifest.to_string().as_bytes()), ("server/index.js", b"// server\n")])
 }
 
-/// Imports a bundle, as lines or as the reason why not.
+/// Imports a bundle; returns lines, or the reason for a failure.
 fn import(folder: &Path, bytes: &[u8], sha256: Option<&str>, anew: bool) -> Result<Vec<String>, String> {
     let file = folder.join("given.mcpb");
     fs::write(&file, bytes).unwrap();
@@ -52,7 +52,7 @@ fn import(folder: &Path, bytes: &[u8], sha256: Option<&str>, anew: bool) -> Resu
     })
 }
 
-/// A bundle that no person agreed to leaves nothing behind, and the folder that was in its place is back.
+/// A bundle that no person agreed to is removed, and the folder that was in its place is restored.
 #[test]
 fn a_bundle_that_is_not_kept_goes_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -93,16 +93,16 @@ fn a_bundle_is_unpacked_and_started_from_there() {
     let unpacked = folder.path().join(".servanda/bundles/hello-1.2.0");
     assert_eq!(fs::read(unpacked.join("server/index.js")).unwrap(), b"// server\n");
 
-    // The same again is the same, and what the server wrote meanwhile stays.
+    // The same bundle again changes nothing, and files that the server wrote stay.
     fs::write(unpacked.join("state"), "x").unwrap();
     let again = import(folder.path(), &bytes, Some(&sha256(&bytes).to_uppercase()), false).unwrap();
     assert_eq!(again[1..], [format!("note: the bundle was unpacked before in {dir}")]);
     assert!(unpacked.join("state").exists());
 
-    // Another one of that name and version is not mixed with it.
+    // Another bundle of the same name and version gets its own folder.
     let other = zip_of(&[("manifest.json", manifest().to_string().as_bytes()), ("server/index.js", b"// other\n")]);
     let error = import(folder.path(), &other, None, false).unwrap_err();
-    assert!(error.contains("is there and is of another bundle"), "{error}");
+    assert!(error.contains("exists and belongs to another bundle"), "{error}");
     assert_eq!(fs::read(unpacked.join("server/index.js")).unwrap(), b"// server\n");
     import(folder.path(), &other, None, true).unwrap();
     assert_eq!(fs::read(unpacked.join("server/index.js")).unwrap(), b"// other\n");
@@ -114,7 +114,7 @@ fn a_wrong_digest_unpacks_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let bytes = bundle(&manifest());
     let error = import(folder.path(), &bytes, Some(&"0".repeat(64)), false).unwrap_err();
-    assert!(error.contains("is not the file that was meant") && error.contains(&sha256(&bytes)), "{error}");
+    assert!(error.contains("is not the expected file") && error.contains(&sha256(&bytes)), "{error}");
     assert!(!folder.path().join(".servanda").exists());
 }
 
@@ -147,7 +147,7 @@ fn an_unpacked_bundle_is_taken_where_it_is() {
     assert!(!folder.path().join(".servanda").exists());
 }
 
-/// A manifest's `server` and `user_config`, and the line it becomes in the folder `/b`.
+/// Turns a manifest's `server` and `user_config` into the line for the folder `/b`.
 fn started(server: Value, user_config: Value) -> Result<Vec<String>, String> {
     let mut document = manifest();
     document["server"] = server;
@@ -186,7 +186,7 @@ fn settings_are_defaults_references_or_nothing() {
          | env API_KEY=${HELLO_KEY} | env FLAG=false | env MIXED=ab | env P=${HOME}/p | pass OPEN",
             "note: `${user_config.extra}` is optional and was not given; `args` can have it",
             "note: `--extra=${user_config.extra}` is optional and was not given; `args` can have it",
-            "note: handed on if set: OPEN",
+            "note: passed on if set: OPEN",
             "note: set HELLO_KEY (API key) before `servanda serve`: `hello` needs it",
             "note: set HELLO_WHERE (Where) before `servanda serve`: `hello` needs it",
         ],
@@ -223,7 +223,7 @@ fn kinds_of_servers_and_platforms() {
     Manifest::read(&document).unwrap();
 }
 
-/// Only the format's own variables mean anything; others would be the user's.
+/// Only the format's own variables are filled in; any other would read the user's environment.
 #[test]
 fn a_manifest_does_not_reach_into_the_environment() {
     for config in [
@@ -285,12 +285,12 @@ fn hostile_bundles_leave_nothing_behind() {
         })
     };
     let link = hostile(&|writer| writer.add_symlink("server", "/tmp", SimpleFileOptions::default()).unwrap());
-    // A link first, then a file through it.
+    // First a link, then a file through the link.
     let through = hostile(&|writer| {
         writer.add_symlink("out", "..", SimpleFileOptions::default()).unwrap();
         writer.start_file("out/escaped", SimpleFileOptions::default()).unwrap();
     });
-    // The same name twice: which of them would it be? The writer refuses to make one, so a byte is changed in it.
+    // The same name twice is ambiguous. The writer refuses to make such a zip, so a byte is changed afterwards.
     let twice = replaced(&file("manifest.jsom"), b"manifest.jsom", b"manifest.json");
     let cases: [(&str, Vec<u8>, &str); 7] = [
         ("up", file("../escaped"), "leads out of the bundle"),
@@ -337,7 +337,7 @@ fn a_bomb_is_stopped_by_what_comes_out_of_it() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     let exactly = UnpackLimits { entries_max: 3, unpacked_bytes_max: 3 << 20 };
     within(&bytes, (folder.path(), folder.path()), &folder.path().join("t"), exactly).unwrap();
-    // What a zip claims about itself is not believed: the sizes in it are set to one byte.
+    // The sizes that a zip claims are not trusted: here they are set to one byte.
     let lying = {
         let mut bytes = bytes.clone();
         let size = u32::try_from(zeros.len()).unwrap().to_le_bytes();
@@ -350,7 +350,7 @@ fn a_bomb_is_stopped_by_what_comes_out_of_it() {
     };
     let error = within(&lying, (folder.path(), folder.path()), &folder.path().join("u"), bounds).unwrap_err();
     assert!(!folder.path().join("u").exists(), "{error}");
-    // Nor is more of one file written than there is room for, however long it goes on.
+    // No more of one file is written than there is room for, however long it is.
     let long = folder.path().join("long");
     let written = super::unpack::write(&mut std::io::repeat(0).take(1 << 20), &long, false, 10).unwrap();
     assert_eq!((written, fs::metadata(&long).unwrap().len()), (11, 11));
@@ -375,7 +375,7 @@ fn programs_stay_programs_and_gain_nothing_else() {
     assert_eq!(mode("run") & 0o7111, 0o111, "it can be started, and as nobody else");
     assert_eq!(mode("text") & 0o7133, 0, "it cannot be started, nor written by others");
     assert!(target.join("empty").is_dir());
-    // A program of the bundle is made one; what lies outside is left alone.
+    // A program inside the bundle is made executable; one outside is left alone.
     let outside = folder.path().join("outside");
     fs::write(&outside, "").unwrap();
     super::unpack::make_executable(&target.join("text"), &target).unwrap();

@@ -1,6 +1,5 @@
-//! Unpacks a zip that nobody vouches for. Every entry's name must lead into the folder, an entry is a file or a folder and
-//! nothing else, and what is counted is what really comes out, whatever the zip says about itself. Something that breaks a
-//! rule leaves nothing behind.
+//! Unpacks an untrusted zip. Every entry's name must lead into the folder, and every entry must be a file or a folder. Limits count the
+//! bytes that really come out, not the sizes that the zip claims. A zip that breaks a rule leaves nothing behind.
 
 use std::{
     fs,
@@ -13,25 +12,25 @@ use zip::ZipArchive;
 
 use crate::config::state_folder;
 
-/// Files and folders of a bundle. Bundled Node modules have many.
+/// The most files and folders of a bundle. Bundled Node modules have many.
 const ENTRIES_MAX: usize = 50_000;
-/// Bytes of all its files, unpacked.
+/// The most bytes of all its files, unpacked.
 const UNPACKED_BYTES_MAX: u64 = 1 << 30;
-/// Bytes of its manifest.
+/// The most bytes of its manifest.
 const MANIFEST_BYTES_MAX: u64 = 1 << 20;
-/// Folders inside each other, and characters of one name.
+/// The deepest folder, and the longest name.
 const DEPTH_MAX: usize = 64;
 const NAME_CHARS_MAX: usize = 255;
-/// How an entry of a zip's directory begins.
+/// The first bytes of an entry in a zip's directory.
 const ENTRY_MARK: &[u8] = b"PK\x01\x02";
-/// How the end of that directory begins, which says how many entries there are.
+/// The first bytes of the directory's end, which has the number of entries.
 const END_MARK: &[u8] = b"PK\x05\x06";
-/// The kinds of a file in its mode.
+/// The bits of a mode that are the kind of file.
 const KIND_MASK: u32 = 0o170_000;
 const KIND_FILE: u32 = 0o100_000;
 const KIND_FOLDER: u32 = 0o040_000;
 
-/// How much may come out.
+/// How much may be unpacked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UnpackLimits {
     pub(super) entries_max: usize,
@@ -62,7 +61,7 @@ pub(super) fn all(zip: &[u8], (root, folder): (&Path, &Path), target: &Path) -> 
     within(zip, (root, folder), target, UnpackLimits::default())
 }
 
-/// The same with bounds of the caller's.
+/// The same with the caller's limits.
 pub(super) fn within(
     zip: &[u8],
     (root, folder): (&Path, &Path),
@@ -72,19 +71,19 @@ pub(super) fn within(
     let mut archive = open(zip, bounds)?;
     let words = |error: std::io::Error| error.to_string();
     state_folder::make(root, folder).map_err(words)?;
-    // Beside the target and not in it: whoever looks sees all of a bundle or none.
+    // Beside the target and not in it, so that the target is either complete or missing.
     let fresh = folder.join(format!(".unpacking-{}", std::process::id()));
     fs::DirBuilder::new().mode(0o700).create(&fresh).map_err(words)?;
     let unpacked = unpack(&mut archive, &fresh, bounds);
     let moved = unpacked.and_then(|()| fs::rename(&fresh, target).map_err(words));
     if moved.is_err() {
-        // What is half there is of no use; that it could not be removed is worth less than why it is half there.
+        // A half-unpacked bundle is useless. A failure to remove it is ignored, because the first error matters more.
         let _ = fs::remove_dir_all(&fresh);
     }
     moved
 }
 
-/// Makes a program startable that lies in a bundle's folder: zips made on some systems do not say that it is one.
+/// Makes a bundle's program executable: zips made on some systems do not have that permission.
 pub(super) fn make_executable(program: &Path, folder: &Path) -> std::io::Result<()> {
     let Ok(program) = program.canonicalize() else { return Ok(()) };
     if !program.starts_with(folder.canonicalize()?) {
@@ -95,20 +94,20 @@ pub(super) fn make_executable(program: &Path, folder: &Path) -> std::io::Result<
 }
 
 fn open(zip: &[u8], bounds: UnpackLimits) -> Result<ZipArchive<Cursor<&[u8]>>, String> {
-    // Counted before the reader makes room for every one of them.
+    // Counted before the reader allocates memory for all of them.
     let entries = zip.windows(ENTRY_MARK.len()).filter(|window| *window == ENTRY_MARK).count();
     if entries > bounds.entries_max {
         return Err(format!("it has more than {} files", bounds.entries_max));
     }
     let archive = ZipArchive::new(Cursor::new(zip)).map_err(|error| error.to_string())?;
-    // The reader keeps the last of several entries of one name; whoever looked at the zip may have seen the first.
+    // Of several entries with one name the reader keeps the last, but another tool that inspected the zip may have shown the first.
     if counted(zip).is_some_and(|counted| counted != archive.len()) {
         return Err("two of its files have the same name, or it does not say how many it has".to_owned());
     }
     Ok(archive)
 }
 
-/// How many entries a zip says it has; nothing if it has more than it can say.
+/// How many entries a zip claims to have; none if the number does not fit its field.
 fn counted(zip: &[u8]) -> Option<usize> {
     let end = zip.windows(END_MARK.len()).rposition(|window| window == END_MARK)?;
     let count = zip.get(end + 10..end + 12).and_then(|bytes| bytes.try_into().ok()).map(u16::from_le_bytes)?;
@@ -141,17 +140,17 @@ fn unpack(archive: &mut ZipArchive<Cursor<&[u8]>>, into: &Path, bounds: UnpackLi
     Ok(())
 }
 
-/// Writes one file and says how long it was, which may be one byte more than there is room for.
+/// Writes one file and returns its length, which may exceed the room that is left by one byte.
 pub(super) fn write(entry: &mut impl Read, path: &Path, executable: bool, left: u64) -> std::io::Result<u64> {
     let mode = if executable { 0o755 } else { 0o644 };
-    // A name that comes twice is a file that is there already.
+    // A name that comes twice fails, because the file already exists.
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
     let written = std::io::copy(&mut entry.take(left + 1), &mut file)?;
     file.flush()?;
     Ok(written)
 }
 
-/// The path of an entry inside the folder, unless it leads out of it or could be read in two ways.
+/// The path of an entry inside the folder. Fails if it leads out of the folder or is ambiguous.
 pub(super) fn inside(name: &str) -> Result<PathBuf, String> {
     if name.contains('\\') || name.chars().any(char::is_control) {
         return Err("has a character that no name should have".to_owned());

@@ -9,7 +9,7 @@ use std::{
 use super::{FOLDER, MARK_MODE};
 use crate::files;
 
-/// A folder that was set aside, and the text of its mark.
+/// A folder that was moved aside, and the text of its mark.
 type DisplacedFolder = (PathBuf, Option<String>);
 
 /// An unpacked bundle.
@@ -18,7 +18,7 @@ pub(crate) struct UnpackedBundle {
     root: PathBuf,
     target: PathBuf,
     mark: PathBuf,
-    /// The folder that was in its place.
+    /// The folder that was in its place before.
     before: Option<DisplacedFolder>,
     is_kept: bool,
 }
@@ -49,7 +49,7 @@ impl Drop for UnpackedBundle {
                 let _ = files::write_inside(&self.root, &self.mark, mark, MARK_MODE);
             }
         }
-        // `remove_dir` removes empty folders only.
+        // `remove_dir` removes only empty folders.
         let folder = self.root.join(FOLDER);
         let _ = fs::remove_dir(&folder);
         let _ = folder.parent().map(fs::remove_dir);

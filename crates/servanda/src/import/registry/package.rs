@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::{RegistryInput, RegistryInputValue, RegistryOffer, own, variable_name};
 
-/// What an author says about a package.
+/// An author's description of a package.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RegistryPackage {
@@ -31,12 +31,12 @@ struct PackageTransport {
 }
 
 impl RegistryPackage {
-    /// What it is called in a note.
+    /// Its name in a note.
     pub(super) fn shown(&self) -> String {
         format!("{} {}", self.registry_type, self.identifier)
     }
 
-    /// The upstream it makes; an error says why it makes none.
+    /// The upstream for this package, or the reason why there is none.
     pub(super) fn offer(&self, server: &str) -> Result<RegistryOffer, String> {
         if self.registry_type == "mcpb" {
             return Err(self.how_to_download());
@@ -56,7 +56,7 @@ impl RegistryPackage {
         Ok(offer)
     }
 
-    /// A bundle is a file, and we download none.
+    /// A hint for bundles: a bundle is a file, and we download none.
     fn how_to_download(&self) -> String {
         let (url, sha256) = (&self.identifier, &self.file_sha256);
         let check = if sha256.is_empty() { String::new() } else { format!(" --sha256 {sha256}") };
@@ -83,7 +83,7 @@ impl RegistryPackage {
             offer.upstream.env.insert(name.clone(), value);
         }
         if !passed.is_empty() {
-            offer.notes.push(format!("handed on if set: {}", passed.join(", ")));
+            offer.notes.push(format!("passed on if set: {}", passed.join(", ")));
         }
         offer.upstream.env_pass = passed;
         Ok(())
@@ -118,7 +118,7 @@ impl RegistryPackage {
                 let mut before = unless(&["run"], &["run"]);
                 before.extend(unless(&["-i", "--interactive", "-it"], &["-i"]));
                 before.extend(unless(&["--rm"], &["--rm"]));
-                // A container has no environment but what it is given by name.
+                // A container gets only the variables that are passed to it by name.
                 let variables = offer.upstream.env.keys().chain(&offer.upstream.env_pass);
                 before.extend(variables.flat_map(|name| ["-e".to_owned(), name.clone()]));
                 (hint(&["docker", "podman"], "docker"), before, vec![package])
@@ -143,7 +143,7 @@ impl RegistryPackage {
         Ok((command, args))
     }
 
-    /// The package as its runtime is told of it.
+    /// The package in the syntax of its runtime.
     fn package(&self) -> Result<String, String> {
         let (identifier, version) = (own(&self.identifier)?, own(&self.version)?);
         let strange =
@@ -157,18 +157,18 @@ impl RegistryPackage {
         let registry = self.registry_base_url.trim_start_matches("https://").trim_end_matches('/');
         let elsewhere = !matches!(registry, "" | "docker.io") && !identifier.starts_with(registry);
         let image = if elsewhere { format!("{registry}/{identifier}") } else { identifier.to_owned() };
-        // A tag or digest may stand in the identifier already.
+        // The identifier may already contain a tag or digest.
         let tagged = image.contains('@') || image.rsplit('/').next().is_some_and(|last| last.contains(':'));
         Ok(if tagged || version.is_empty() { image } else { format!("{image}:{version}") })
     }
 }
 
-/// Arguments as they are fixed, proposed or to be given.
+/// Adds arguments: fixed, proposed, or to be given by the user.
 fn arguments(server: &str, inputs: &[RegistryInput], offer: &mut RegistryOffer) -> Result<Vec<String>, String> {
     let mut arguments = Vec::new();
     for input in inputs {
         let named = input.kind == "named";
-        // A flag may have no value to it.
+        // A flag may have no value.
         let bare = named && input.variables.is_empty() && input.value_hint.is_empty();
         let variable = variable_name(&format!("{server}_{}", input.label()));
         let value = match input.resolved()? {

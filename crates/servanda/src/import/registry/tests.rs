@@ -1,4 +1,4 @@
-//! Descriptions as authors publish them, in both spellings, and the command lines and addresses they become.
+//! Descriptions as authors publish them, in both spellings, and the command lines and addresses that they become.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ fn one(package: &Value) -> Value {
     json!({ "name": "io.github.somebody/thing", "description": "A thing.", "version": "1.0.0", "packages": [package] })
 }
 
-/// Every runtime, with the first line of what becomes of it.
+/// Every runtime, with the first line of the result.
 #[test]
 fn packages_become_command_lines() {
     let argument = |value: &str| json!([{ "type": "positional", "value": value }]);
@@ -104,7 +104,7 @@ fn inputs_are_fixed_proposed_asked_for_or_left_open() {
             "thing: docker run -i --rm -e DB_PASSWORD -e DB_USER -e FORMAT -e SSL_MODE -e LOG_LEVEL --network host --mount \
          type=bind,src=${THING_SOURCE},dst=/project,{unknown} a/db:3.1.0 --host localhost --count 3 ${THING_DATABASE_NAME} \
          | env DB_PASSWORD=${DB_PASSWORD} | env DB_USER=${DB_USER} | env FORMAT={json} | env SSL_MODE=${SSL_MODE:-prefer} | pass LOG_LEVEL",
-            "note: handed on if set: LOG_LEVEL",
+            "note: passed on if set: LOG_LEVEL",
             "note: `--port` is optional and was not given; `args` can have it",
             "note: `thing` is started as: docker run -i --rm -e DB_PASSWORD -e DB_USER -e FORMAT -e SSL_MODE -e LOG_LEVEL --network host --mount \
          type=bind,src=${THING_SOURCE},dst=/project,{unknown} a/db:3.1.0 --host localhost --count 3 ${THING_DATABASE_NAME}",
@@ -133,7 +133,7 @@ fn remotes_with_variables() {
         &import(&document),
         &[
             "remote: https://${REMOTE_TENANT}.acme.example/eu/mcp/{else} | Authorization=Bearer ${REMOTE_KEY} | X-API-Key=${REMOTE_X_API_KEY} | X-Region=eu",
-            "note: `https://acme.example/sse` was left out: HTTP+SSE is deprecated and not spoken",
+            "note: `https://acme.example/sse` was left out: HTTP+SSE is deprecated and not supported",
             "note: the header `X-Trace` is optional and was not set",
             "note: set REMOTE_KEY before `servanda serve`: `remote` needs it",
             "note: set REMOTE_TENANT (Your tenant) before `servanda serve`: `remote` needs it",
@@ -142,7 +142,7 @@ fn remotes_with_variables() {
     );
 }
 
-/// The two spellings of one description are one description.
+/// Both spellings of a description mean the same.
 #[test]
 fn the_older_spelling_means_the_same() {
     let newer = json!({ "name": "a/files", "description": "x", "version": "1.0.2", "packages": [{
@@ -180,9 +180,9 @@ fn of_several_the_first_is_taken_that_can_be_started() {
         "note: `npm b` was left out: it speaks streamable-http at a port of its own; start it, and list its `url` instead",
     ];
     let (npm, pypi, remote) = (
-        "note: `npm b` would do as well and was not taken",
-        "note: `pypi b` would do as well and was not taken",
-        "note: `https://a.example/mcp` would do as well and was not taken",
+        "note: `npm b` would work as well and was not used",
+        "note: `pypi b` would work as well and was not used",
+        "note: `https://a.example/mcp` would work as well and was not used",
     );
     let started = |line: &'static str| line;
     for (installed, expected) in [
@@ -197,7 +197,7 @@ fn of_several_the_first_is_taken_that_can_be_started() {
     assert!(found.iter().any(|line| line.contains("`npx` is not installed")), "{found:?}");
 }
 
-/// What an author writes cannot reach into the user's environment, nor pass for an option of the runtime.
+/// An author's text cannot read the user's environment, nor pass as an option of the runtime.
 #[test]
 fn authors_do_not_reach_into_the_environment() {
     let package = |field: &str, value: Value| {
@@ -229,7 +229,7 @@ fn authors_do_not_reach_into_the_environment() {
     }
 }
 
-/// An author's words do not steer the terminal.
+/// An author's text cannot control the terminal.
 #[test]
 fn authors_words_are_only_words() {
     let folder = tempfile::tempdir().unwrap();

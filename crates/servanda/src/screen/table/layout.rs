@@ -1,4 +1,4 @@
-//! How the rows of a table are laid out on lines: columns beside each other, and what goes to the next line.
+//! How the rows of a table are laid out in lines: which columns are beside each other, and what goes to the next line.
 
 use super::{TableCell, width};
 use crate::screen::shown;
@@ -9,14 +9,14 @@ pub(super) const GAP: usize = 2;
 /// Blanks before the later lines of a row.
 pub(super) const INDENT: usize = 4;
 
-/// A column in its place.
+/// A column and its width.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TableColumn {
     pub(super) number: usize,
     pub(super) width: usize,
 }
 
-/// How rows are laid out: the columns by line, and the place of the column whose long cells end their line.
+/// How rows are laid out: the columns by line, and the column whose long cells end their line.
 pub(super) struct TableLayout {
     pub(super) groups: Vec<Vec<TableColumn>>,
     pub(super) overhang: Option<usize>,
@@ -54,7 +54,7 @@ pub(super) fn beside(columns: &[TableColumn]) -> usize {
     columns.iter().map(|column| column.width).sum::<usize>() + GAP * columns.len().saturating_sub(1)
 }
 
-/// Hands out the room that is left: to the columns that need the least first, so that as few as possible have to be broken.
+/// Distributes the remaining room to the columns that need the least first, so that as few as possible have to be wrapped.
 pub(super) fn widen(group: &mut [TableColumn], mut left: usize, wanted: impl Fn(usize) -> usize) {
     let mut order: Vec<&mut TableColumn> = group.iter_mut().collect();
     order.sort_by_key(|column| wanted(column.number).saturating_sub(column.width));
