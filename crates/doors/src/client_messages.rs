@@ -58,8 +58,8 @@ impl ClientMessageRelay {
     }
 
     /// The message to send, or `None` if the client is not to get one.
-    pub(crate) fn render(&mut self, remark: ClientMessage) -> Option<Vec<u8>> {
-        match remark {
+    pub(crate) fn render(&mut self, client_message: ClientMessage) -> Option<Vec<u8>> {
+        match client_message {
             ClientMessage::Progress(params) => self.render_progress(&params),
             ClientMessage::LogMessage(params) => {
                 self.passes_log(&params).then(|| envelope::notification(method::LOG_MESSAGE, Some(params.get())))
@@ -161,8 +161,8 @@ mod tests {
         ClientMessageRelay::new(ClientMessageAudience { progress_token: token.map(str::to_owned), log, session })
     }
 
-    fn passed(relay: &mut ClientMessageRelay, remark: ClientMessage) -> Option<String> {
-        relay.render(remark).map(|message| String::from_utf8(message).unwrap())
+    fn passed(relay: &mut ClientMessageRelay, client_message: ClientMessage) -> Option<String> {
+        relay.render(client_message).map(|message| String::from_utf8(message).unwrap())
     }
 
     #[test]
@@ -216,12 +216,13 @@ mod tests {
     #[test]
     fn notifications_pass_as_they_are_and_requests_do_not() {
         let mut relay = relay(None, ClientLogFilter::None, None);
-        let remark = |method: &str| ClientMessage::Notification { method: method.to_owned(), params: Some(raw("{ }")) };
+        let client_message =
+            |method: &str| ClientMessage::Notification { method: method.to_owned(), params: Some(raw("{ }")) };
         assert_eq!(
-            passed(&mut relay, remark("notifications/x")).as_deref(),
+            passed(&mut relay, client_message("notifications/x")).as_deref(),
             Some(r#"{"jsonrpc":"2.0","method":"notifications/x","params":{ }}"#)
         );
-        assert_eq!(passed(&mut relay, remark("tools/call")), None);
+        assert_eq!(passed(&mut relay, client_message("tools/call")), None);
     }
 
     #[test]

@@ -266,7 +266,7 @@ impl<G: Gateway> MethodDispatcher<G> {
         engine_request: impl FnOnce(Requester, servanda_engine::RequestTerms) -> EngineRequest,
     ) -> Result<DispatchReply, ProtocolFault> {
         let slot = self.take_slot(&context.requester)?;
-        let RequestChannels { terms, remarks, relay, session } = channels;
+        let RequestChannels { terms, client_messages, relay, session } = channels;
         let entry = enter(&context, request.id, &terms.cancel)?;
         let server_info = Arc::clone(&self.server_info);
         let renderer = AnswerRenderer { id: request.id.clone(), era: request.era, server_info, session };
@@ -274,8 +274,14 @@ impl<G: Gateway> MethodDispatcher<G> {
         let slots = RunningRequestSlots { slot: slot, entry };
         let gateway = Arc::clone(&self.gateway);
         let apart = self.runtime_for(&engine_request);
-        let mut running =
-            RunningRequest::new(gateway, engine_request, slots, renderer, (remarks, relay), context.disconnect_policy);
+        let mut running = RunningRequest::new(
+            gateway,
+            engine_request,
+            slots,
+            renderer,
+            (client_messages, relay),
+            context.disconnect_policy,
+        );
         if let Some(runtime) = apart {
             running.spawn_on(runtime);
         }

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Messages that a slow reader may be behind; further ones are dropped, which the protocol allows.
-const REMARKS_MAX: usize = 64;
+const CLIENT_MESSAGES_MAX: usize = 64;
 
 /// Both ends of a request's message channel.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct RequestChannels {
     /// For the engine.
     pub(crate) terms: RequestTerms,
     /// For the door.
-    pub(crate) remarks: Option<mpsc::Receiver<ClientMessage>>,
+    pub(crate) client_messages: Option<mpsc::Receiver<ClientMessage>>,
     pub(crate) relay: ClientMessageRelay,
     pub(crate) session: Option<Arc<LegacyClientSession>>,
 }
@@ -48,7 +48,8 @@ impl RequestChannels {
             (Era::Modern, Some(level)) => (ClientLogFilter::From(level), true),
             (Era::Modern, None) => (ClientLogFilter::None, false),
         };
-        let (sender, remarks) = (hears_anyway || token.is_some()).then(|| mpsc::channel(REMARKS_MAX)).unzip();
+        let (sender, client_messages) =
+            (hears_anyway || token.is_some()).then(|| mpsc::channel(CLIENT_MESSAGES_MAX)).unzip();
         let terms = RequestTerms {
             caller_wait_ms: meta.caller_wait_ms()?,
             trace_parent: meta.trace_parent().or_else(|| request.trace_parent.and_then(params::trace_parent)),
@@ -64,6 +65,6 @@ impl RequestChannels {
         let session = session.take();
         let audience =
             ClientMessageAudience { progress_token: token.map(str::to_owned), log, session: session.clone() };
-        Ok(Self { terms, remarks, relay: ClientMessageRelay::new(audience), session })
+        Ok(Self { terms, client_messages, relay: ClientMessageRelay::new(audience), session })
     }
 }

@@ -64,7 +64,7 @@ pub(crate) struct RunningRequest {
     renderer: AnswerRenderer,
     work: DoorWork,
     slots: Option<RunningRequestSlots>,
-    remarks: Option<mpsc::Receiver<ClientMessage>>,
+    client_messages: Option<mpsc::Receiver<ClientMessage>>,
     relay: ClientMessageRelay,
     finished: Option<RenderedAnswer>,
     cancel: CancellationToken,
@@ -207,9 +207,9 @@ impl RunningRequest {
     ) -> Self {
         let cancel = engine_request.cancel().clone();
         let work = DoorWork::new(gateway, engine_request, slots, renderer.session.clone());
-        let (remarks, relay) = watched;
+        let (client_messages, relay) = watched;
         let guard = (disconnect_policy == ClientDisconnectPolicy::Cancel).then(|| cancel.clone().drop_guard());
-        Self { renderer, work, slots: None, remarks, relay, finished: None, _cancel_on_drop: guard, cancel }
+        Self { renderer, work, slots: None, client_messages, relay, finished: None, _cancel_on_drop: guard, cancel }
     }
 
     /// Runs the work in a task of that runtime. The answer is still awaited here.
@@ -219,7 +219,7 @@ impl RunningRequest {
 
     /// Whether messages can come before the answer.
     pub(crate) fn may_stream(&self) -> bool {
-        self.remarks.is_some()
+        self.client_messages.is_some()
     }
 
     /// The answer if the door cannot wait any longer.
@@ -239,7 +239,7 @@ impl RunningRequest {
             tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => return RunningRequestEvent::Cancelled,
-                Some(remark) = next_remark(self.remarks.as_mut()) => if let Some(message) = self.relay.render(remark) {
+                Some(client_message) = next_client_message(self.client_messages.as_mut()) => if let Some(message) = self.relay.render(client_message) {
                     // The client may read it slowly.
                     self.work.spawn_on(&Handle::current());
                     return RunningRequestEvent::Message(message);
@@ -255,9 +255,11 @@ impl RunningRequest {
 
     /// Sends the messages that came before the answer, then the answer. Pending questions are not asked any more.
     fn flush_messages(&mut self) -> RunningRequestEvent {
-        while let Some(remark) = self.remarks.as_mut().and_then(|remarks| remarks.try_recv().ok()) {
-            if !matches!(remark, ClientMessage::Ask(_))
-                && let Some(message) = self.relay.render(remark)
+        while let Some(client_message) =
+            self.client_messages.as_mut().and_then(|client_messages| client_messages.try_recv().ok())
+        {
+            if !matches!(client_message, ClientMessage::Ask(_))
+                && let Some(message) = self.relay.render(client_message)
             {
                 return RunningRequestEvent::Message(message);
             }
@@ -386,9 +388,9 @@ fn input_not_supported() -> ProtocolFault {
     ProtocolFault::internal("the server asks for input in a way that this protocol revision does not support")
 }
 
-async fn next_remark(remarks: Option<&mut mpsc::Receiver<ClientMessage>>) -> Option<ClientMessage> {
-    match remarks {
-        Some(remarks) => remarks.recv().await,
+async fn next_client_message(client_messages: Option<&mut mpsc::Receiver<ClientMessage>>) -> Option<ClientMessage> {
+    match client_messages {
+        Some(client_messages) => client_messages.recv().await,
         None => None,
     }
 }

@@ -253,8 +253,8 @@ impl Upstream {
 
     /// Sets where server messages go that belong to no request of this affinity: questions and log lines that a legacy server sends between
     /// requests. Without it such questions are declined.
-    pub fn attach(&self, affinity: &str, bystander: Arc<dyn ServerMessageSink>) {
-        if !self.context().attached.attach(affinity, bystander) {
+    pub fn attach(&self, affinity: &str, session_sink: Arc<dyn ServerMessageSink>) {
+        if !self.context().attached.attach(affinity, session_sink) {
             tracing::warn!(upstream = %self.id(), "too many clients listen to messages outside requests; this one gets none");
         }
     }

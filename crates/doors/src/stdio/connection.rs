@@ -75,7 +75,7 @@ struct StdioLegacyClient {
     session: Arc<LegacyClientSession>,
     relay: ClientMessageRelay,
     /// Messages of servers that belong to no request.
-    remarks: mpsc::Receiver<ClientMessage>,
+    client_messages: mpsc::Receiver<ClientMessage>,
 }
 
 /// The affinity that groups a connection's requests at the gateway, until this is dropped.
@@ -126,7 +126,7 @@ impl<G: Gateway> StdioDoorConnection<G> {
                 () = shutdown.cancelled() => break Ok(()),
                 () = self.output.closed() => break Ok(()),
                 notifications = notifications::next(&mut self.news) => self.announce(&notifications).await,
-                Some(remark) = self.handshake.next_remark() => self.forward(remark).await,
+                Some(client_message) = self.handshake.next_client_message() => self.forward(client_message).await,
                 Some(done) = self.background.join_next() => self.finish(done.unwrap_or(BackgroundOutcome::Nothing)).await,
                 line = lines.next() => match line {
                     Ok(Some(line)) => self.handle_line(line).await,
@@ -177,8 +177,8 @@ impl<G: Gateway> StdioDoorConnection<G> {
         Ok(())
     }
 
-    async fn forward(&mut self, remark: ClientMessage) -> Result<(), StdioOutputClosed> {
-        match self.handshake.legacy_mut().and_then(|legacy| legacy.relay.render(remark)) {
+    async fn forward(&mut self, client_message: ClientMessage) -> Result<(), StdioOutputClosed> {
+        match self.handshake.legacy_mut().and_then(|legacy| legacy.relay.render(client_message)) {
             Some(message) => self.send(message).await,
             None => Ok(()),
         }
@@ -380,8 +380,8 @@ impl<G: Gateway> StdioDoorConnection<G> {
             gateway.end_session(&self.affinity_guard.affinity);
         }
         let relay = ClientMessageRelay::for_session(Arc::clone(&session));
-        let remarks = gateway.subscribe_session(&self.affinity_guard.affinity);
-        self.handshake = StdioHandshake::Answered(StdioLegacyClient { session, relay, remarks });
+        let client_messages = gateway.subscribe_session(&self.affinity_guard.affinity);
+        self.handshake = StdioHandshake::Answered(StdioLegacyClient { session, relay, client_messages });
         result
     }
 
@@ -443,7 +443,7 @@ impl StdioHandshake {
     }
 
     /// The next server message that belongs to no request. Cancel safe.
-    async fn next_remark(&mut self) -> Option<ClientMessage> {
-        self.legacy_mut()?.remarks.recv().await
+    async fn next_client_message(&mut self) -> Option<ClientMessage> {
+        self.legacy_mut()?.client_messages.recv().await
     }
 }

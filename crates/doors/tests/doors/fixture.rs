@@ -55,7 +55,7 @@ pub(crate) struct Fixture {
 pub(crate) struct Started {
     pub(crate) cancel: CancellationToken,
     pub(crate) session: Option<String>,
-    pub(crate) remarks: Option<ClientMessageSink>,
+    pub(crate) client_messages: Option<ClientMessageSink>,
     pub(crate) release: oneshot::Sender<()>,
     /// Sent when the call has run to its end.
     pub(crate) ended: oneshot::Receiver<()>,
@@ -157,9 +157,9 @@ impl Fixture {
     }
 
     /// Sends a message that belongs to no request to a session.
-    pub(crate) async fn remark(&self, affinity: &str, remark: ClientMessage) {
+    pub(crate) async fn client_message(&self, affinity: &str, client_message: ClientMessage) {
         let sender = self.attending.lock().unwrap().get(affinity).cloned().expect("no session has this affinity");
-        within(sender.send(remark)).await.expect("the session is open");
+        within(sender.send(client_message)).await.expect("the session is open");
     }
 
     /// The affinities of the open sessions.
@@ -221,7 +221,7 @@ impl Gateway for Fixture {
         let facts = json!({
             "params": inquiry.params.iter().map(|(name, value)| json!([name, value.get()])).collect::<Vec<Value>>(),
             "terms": term_facts(&inquiry.terms),
-            "guest": requester_facts(&inquiry.requester),
+            "requester": requester_facts(&inquiry.requester),
         });
         Ok(InquiryAnswer::Complete(inquired(inquiry.subject, inquiry.requester.era, &facts).to_string()))
     }
@@ -283,7 +283,7 @@ impl Gateway for Fixture {
             "chain": request.chain,
             "keys": keys_facts(&request.keys),
             "task": request.task,
-            "guest": requester_facts(&request.requester),
+            "requester": requester_facts(&request.requester),
             "terms": term_facts(&request.terms),
         });
         match request.tool.as_str() {
@@ -295,24 +295,24 @@ impl Gateway for Fixture {
             "progress" => {
                 let progress = request.terms.messages.expect("a progress token");
                 for step in [1, 2, 2, 1, 3] {
-                    let remark = ClientMessage::Progress(raw(&json!({"progress": step, "total": 3})));
-                    progress.send(remark).await.unwrap();
+                    let client_message = ClientMessage::Progress(raw(&json!({"progress": step, "total": 3})));
+                    progress.send(client_message).await.unwrap();
                 }
                 result("done", &facts)
             }
             "log" => {
-                if let Some(remarks) = request.terms.messages {
+                if let Some(client_messages) = request.terms.messages {
                     for level in ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"] {
-                        remarks.send(log_line(level)).await.unwrap();
+                        client_messages.send(log_line(level)).await.unwrap();
                     }
                 }
                 result("logged", &facts)
             }
             "notify" => {
-                let remarks = request.terms.messages.expect("a channel for messages");
+                let client_messages = request.terms.messages.expect("a channel for messages");
                 let method = "notifications/progress".to_owned();
                 let params = Some(raw(&json!({"progressToken": "other", "progress": 1})));
-                remarks.send(ClientMessage::Notification { method, params }).await.unwrap();
+                client_messages.send(ClientMessage::Notification { method, params }).await.unwrap();
                 result("notified", &facts)
             }
             "ask" => match ask_on_the_way(request.requester.era, request.terms).await {
@@ -366,8 +366,8 @@ impl Fixture {
         let (release, released) = oneshot::channel();
         let (end, ended) = oneshot::channel();
         let session = request.requester.caller.session.clone();
-        let RequestTerms { cancel, messages: remarks, .. } = request.terms;
-        self.started.send(Started { cancel, session: session.clone(), remarks, release, ended }).await.unwrap();
+        let RequestTerms { cancel, messages: client_messages, .. } = request.terms;
+        self.started.send(Started { cancel, session: session.clone(), client_messages, release, ended }).await.unwrap();
         let _ = released.await;
         let _ = end.send(());
         result("late", &json!({"session": session}))

@@ -166,7 +166,7 @@ async fn a_call_hands_on_what_the_client_said() {
             "chain": "order 7",
             "keys": ["k", "k", "o", "s", "w", "r"],
             "task": {"ttl": 5},
-            "guest": {"era": "Legacy", "capabilities": "{}", "affinity": session, "principal": "local"},
+            "requester": {"era": "Legacy", "capabilities": "{}", "affinity": session, "principal": "local"},
             "terms": {
                 "meta": [["acme/x", "[1]"], ["tracestate", "\"s\""]],
                 "wantsProgress": false,

@@ -53,7 +53,7 @@ async fn legacy_results_have_nothing_of_the_modern_era() {
             assert!(result.get(member).is_none(), "{method}: {result}");
         }
         let facts = &result["_meta"]["facts"];
-        assert_eq!(facts["guest"]["affinity"], session, "{method}");
+        assert_eq!(facts["requester"]["affinity"], session, "{method}");
         assert_eq!(facts["terms"]["hears"], true);
     }
 }
@@ -82,7 +82,7 @@ async fn modern_results_say_what_they_are_and_how_long_they_last() {
         if method.starts_with("tasks/update") || method.starts_with("tasks/cancel") {
             continue;
         }
-        assert_eq!(facts["guest"]["affinity"], "local", "{method}");
+        assert_eq!(facts["requester"]["affinity"], "local", "{method}");
         assert_eq!(facts["terms"]["hears"], false, "nothing was asked for, so there is no message channel");
     }
 }
@@ -220,7 +220,7 @@ async fn a_modern_callers_requests_belong_together() {
         (of("local", "acme"), "local", "acme\nlocal"),
     ] {
         let answer = server.send(&call).await;
-        let requester = answer.json()["result"]["_meta"]["facts"]["guest"].clone();
+        let requester = answer.json()["result"]["_meta"]["facts"]["requester"].clone();
         assert_eq!((&requester["principal"], &requester["affinity"]), (&json!(principal), &json!(affinity)));
     }
 }

@@ -8,6 +8,8 @@ mod batches;
 #[cfg(test)]
 mod bounds;
 #[cfg(test)]
+mod client_messages;
+#[cfg(test)]
 mod connections;
 #[cfg(test)]
 mod fixture;
@@ -31,8 +33,6 @@ mod mirrored_arguments;
 mod notebook;
 #[cfg(test)]
 mod questions;
-#[cfg(test)]
-mod remarks;
 #[cfg(test)]
 mod replay;
 #[cfg(test)]

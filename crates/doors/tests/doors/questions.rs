@@ -125,8 +125,8 @@ async fn a_session_that_ends_declines() {
     let session = begin(&server).await;
     let mut events = server.stream(&slow(&session, 1)).await;
     let started = server.started().await;
-    let (remark, answered) = ask("elicitation/create", &elicitation());
-    started.remarks.as_ref().unwrap().send(remark).await.unwrap();
+    let (client_message, answered) = ask("elicitation/create", &elicitation());
+    started.client_messages.as_ref().unwrap().send(client_message).await.unwrap();
     question(&mut events).await;
     assert_eq!(server.send(&get(&session).method(Method::DELETE)).await.status, 204);
     assert!(within(answered).await.is_err());
@@ -139,8 +139,8 @@ async fn a_question_that_needs_no_answer_any_more_is_withdrawn() {
     let session = begin(&server).await;
     let mut events = server.stream(&slow(&session, 1)).await;
     let started = server.started().await;
-    let (remark, answered) = ask("elicitation/create", &elicitation());
-    started.remarks.as_ref().unwrap().send(remark).await.unwrap();
+    let (client_message, answered) = ask("elicitation/create", &elicitation());
+    started.client_messages.as_ref().unwrap().send(client_message).await.unwrap();
     let id = question(&mut events).await;
     started.release.send(()).unwrap();
     let message = events.next().await.unwrap();
@@ -156,8 +156,8 @@ async fn a_question_of_no_request_takes_the_sessions_own_stream() {
     let mut own = server.stream(&get(&session)).await;
     let mut other = server.stream(&slow(&session, 1)).await;
     let started = server.started().await;
-    let (remark, answered) = ask("elicitation/create", &elicitation());
-    server.fixture.remark(&session, remark).await;
+    let (client_message, answered) = ask("elicitation/create", &elicitation());
+    server.fixture.client_message(&session, client_message).await;
     let id = question(&mut own).await;
     assert_eq!(server.send(&answer(&session, &id, &json!({"action": "accept"}))).await.status, 202);
     assert_eq!(within(answered).await.unwrap().unwrap().get(), r#"{"action":"accept"}"#);
@@ -172,8 +172,8 @@ async fn a_question_of_no_request_makes_a_running_request_a_stream() {
     let session = begin(&server).await;
     let pending = server.stream_later(&slow(&session, 1));
     let started = server.started().await;
-    let (remark, answered) = ask("elicitation/create", &elicitation());
-    server.fixture.remark(&session, remark).await;
+    let (client_message, answered) = ask("elicitation/create", &elicitation());
+    server.fixture.client_message(&session, client_message).await;
     let mut events = within(pending).await.unwrap();
     let id = question(&mut events).await;
     assert_eq!(server.send(&answer(&session, &id, &json!({"action": "accept"}))).await.status, 202);
@@ -186,8 +186,8 @@ async fn a_question_of_no_request_makes_a_running_request_a_stream() {
 async fn a_question_waits_for_a_stream_and_is_declined_in_the_end() {
     let server = Server::start().await;
     let session = begin(&server).await;
-    let (remark, answered) = ask("elicitation/create", &elicitation());
-    server.fixture.remark(&session, remark).await;
+    let (client_message, answered) = ask("elicitation/create", &elicitation());
+    server.fixture.client_message(&session, client_message).await;
     let mut own = server.stream(&get(&session)).await;
     let id = question(&mut own).await;
     assert_eq!(server.send(&answer(&session, &id, &json!({"action": "accept"}))).await.status, 202);
@@ -195,7 +195,7 @@ async fn a_question_waits_for_a_stream_and_is_declined_in_the_end() {
 
     let server = Server::start_with(|options| options.question_wait_ms_max = 1).await;
     let session = begin(&server).await;
-    let (remark, answered) = ask("elicitation/create", &elicitation());
-    server.fixture.remark(&session, remark).await;
+    let (client_message, answered) = ask("elicitation/create", &elicitation());
+    server.fixture.client_message(&session, client_message).await;
     assert!(within(answered).await.is_err(), "no stream was opened");
 }

@@ -29,8 +29,8 @@ fn slow(session: &str, id: impl Into<Value>) -> Call {
 }
 
 async fn progress(started: &Started, step: u64) {
-    let remark = ClientMessage::Progress(raw(&json!({"progress": step})));
-    started.remarks.as_ref().unwrap().send(remark).await.unwrap();
+    let client_message = ClientMessage::Progress(raw(&json!({"progress": step})));
+    started.client_messages.as_ref().unwrap().send(client_message).await.unwrap();
 }
 
 /// Opens a stream and reads its first event.
@@ -110,7 +110,7 @@ async fn the_sessions_own_stream_can_be_resumed() {
     server.fixture.offer(&["echo"]);
     assert_eq!(events.next().await.unwrap()["method"], "notifications/tools/list_changed");
     let seen = events.last_id.clone().unwrap();
-    server.fixture.remark(&session, log_line("info")).await;
+    server.fixture.client_message(&session, log_line("info")).await;
     assert_eq!(events.next().await.unwrap()["params"]["level"], "info");
     drop(events);
     let mut events = server.stream(&resume(&session, &seen)).await;
@@ -231,7 +231,7 @@ async fn a_burst_does_not_break_the_stream() {
     let session = server.begin_session().await;
     let mut events = opened(&server, &slow(&session, 1)).await;
     let mut started = server.started().await;
-    let sink = started.remarks.take().unwrap();
+    let sink = started.client_messages.take().unwrap();
     let line = json!({"level": "info", "data": "x".repeat(100_000)});
     let produced = std::cell::Cell::new(false);
     let producing = async {

@@ -56,15 +56,15 @@ async fn a_session_is_restored_by_another_door_with_its_subscriptions() {
     assert_eq!(answer.status, 200, "{}", answer.body);
     let facts = &answer.json()["result"]["_meta"]["servanda/observation"];
     assert_eq!((&facts["session"], &facts["client"]), (&json!(session), &json!("testclient 1.0")));
-    assert_eq!(facts["guest"]["capabilities"], r#"{"elicitation":{}}"#);
+    assert_eq!(facts["requester"]["capabilities"], r#"{"elicitation":{}}"#);
     assert_eq!(second.send(&call).await.status, 400, "it still speaks 2025-06-18");
 
     second.fixture.happened("watch a:1", 2).await;
     second.fixture.happened(&format!("level error {session}"), 2).await;
     assert_eq!(second.fixture.events().iter().filter(|event| *event == "watch a:2").count(), 1);
     let mut events = second.stream(&old(get(&session))).await;
-    second.fixture.remark(&session, log_line("warning")).await;
-    second.fixture.remark(&session, log_line("alert")).await;
+    second.fixture.client_message(&session, log_line("warning")).await;
+    second.fixture.client_message(&session, log_line("alert")).await;
     assert_eq!(events.next().await.unwrap()["params"]["level"], "alert", "its level is the one it set");
     second.fixture.update("a:2");
     second.fixture.update("a:1");

@@ -64,8 +64,8 @@ async fn a_question_on_the_way_is_answered_by_a_line() {
 async fn what_is_said_outside_any_request_is_said() {
     let mut pipe = Pipe::open();
     let affinity = shake_hands(&mut pipe).await;
-    let (remark, answered) = ask("elicitation/create", &elicitation());
-    pipe.fixture.remark(&affinity, remark).await;
+    let (client_message, answered) = ask("elicitation/create", &elicitation());
+    pipe.fixture.client_message(&affinity, client_message).await;
     let id = question(&mut pipe).await;
     pipe.send(&json!({"jsonrpc": "2.0", "id": id, "result": {"action": "accept"}})).await;
     assert_eq!(within(answered).await.unwrap().unwrap().get(), r#"{"action":"accept"}"#);
@@ -73,8 +73,8 @@ async fn what_is_said_outside_any_request_is_said() {
     let answer = pipe.ask(Era::Legacy, &request(1, "logging/setLevel", json!({"level": "error"}))).await;
     assert_eq!(answer["result"], json!({}));
     assert_eq!(pipe.fixture.events(), [format!("level error {affinity}")]);
-    pipe.fixture.remark(&affinity, log_line("info")).await;
-    pipe.fixture.remark(&affinity, log_line("critical")).await;
+    pipe.fixture.client_message(&affinity, log_line("info")).await;
+    pipe.fixture.client_message(&affinity, log_line("critical")).await;
     assert_eq!(pipe.read(Era::Legacy, "").await.unwrap()["params"]["level"], "critical");
 }
 
@@ -140,13 +140,13 @@ async fn a_connection_holds_its_requests_together_and_leaves_in_the_end() {
     let affinity = shake_hands(&mut pipe).await;
     let legacy = pipe.ask(Era::Legacy, &request(1, "tools/call", json!({"name": "echo"}))).await;
     let modern = pipe.ask(Era::Modern, &modern(1, "prompts/get", json!({"name": "p"}))).await;
-    assert_eq!(legacy["result"]["_meta"]["servanda/observation"]["guest"]["affinity"], affinity);
-    assert_eq!(modern["result"]["_meta"]["facts"]["guest"]["affinity"], affinity);
+    assert_eq!(legacy["result"]["_meta"]["servanda/observation"]["requester"]["affinity"], affinity);
+    assert_eq!(modern["result"]["_meta"]["facts"]["requester"]["affinity"], affinity);
     pipe.send(&json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"})).await;
     pipe.fixture.happened(&format!("roots {affinity}"), 1).await;
 
-    let (remark, answered) = ask("elicitation/create", &elicitation());
-    pipe.fixture.remark(&affinity, remark).await;
+    let (client_message, answered) = ask("elicitation/create", &elicitation());
+    pipe.fixture.client_message(&affinity, client_message).await;
     question(&mut pipe).await;
     pipe.input = None;
     pipe.fixture.happened(&format!("leave {affinity}"), 1).await;
@@ -161,7 +161,7 @@ async fn a_second_handshake_takes_the_place_of_the_first() {
     let again = shake_hands(&mut pipe).await;
     assert_eq!(affinity, again);
     assert_eq!(pipe.fixture.events(), [format!("leave {affinity}")]);
-    pipe.fixture.remark(&again, log_line("info")).await;
+    pipe.fixture.client_message(&again, log_line("info")).await;
     assert_eq!(pipe.read(Era::Legacy, "").await.unwrap()["method"], "notifications/message");
 }
 
@@ -195,8 +195,8 @@ async fn a_slow_list_holds_up_no_other_request_and_counts() {
     pipe.fixture.give_lists(false);
     pipe.send(&request(1, "tools/list", json!({}))).await;
     is_alive(&mut pipe).await;
-    let (remark, answered) = ask("elicitation/create", &elicitation());
-    pipe.fixture.remark(&affinity, remark).await;
+    let (client_message, answered) = ask("elicitation/create", &elicitation());
+    pipe.fixture.client_message(&affinity, client_message).await;
     let id = question(&mut pipe).await;
     pipe.send(&json!({"jsonrpc": "2.0", "id": id, "result": {"action": "accept"}})).await;
     assert!(within(answered).await.is_ok());

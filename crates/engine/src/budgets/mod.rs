@@ -82,11 +82,11 @@ impl BudgetClient {
 pub(crate) async fn clear(
     budget_client: &Arc<BudgetClient>,
     permit: Permit,
-    purse: (&[Allowance], &AuthenticatedCaller),
+    budget_sources: (&[Allowance], &AuthenticatedCaller),
     deadline: Instant,
     call_charge: &mut CallCharge,
 ) -> Result<Cleared, Box<NotCleared>> {
-    let (allowances, authenticated) = purse;
+    let (allowances, authenticated) = budget_sources;
     let now_ms = budget_client.clock.now().unix_ms();
     let run = run_of_call(permit.proposal(), allowances).map(Cow::into_owned);
     let charge = PricedCall::new(permit, &BudgetSources { allowances, authenticated, run: run.as_deref() })?;

@@ -30,8 +30,8 @@ impl CallPipeline<'_> {
         context: &CallContext,
     ) -> Result<Cleared, CallExit> {
         let started_us = self.stopwatch.elapsed_us();
-        let purse = (&*self.snapshot.allowances, &*context.requester.authority);
-        match budgets::clear(&self.core.budget_client, permit, purse, plan.deadline, &mut self.charge).await {
+        let budget_sources = (&*self.snapshot.allowances, &*context.requester.authority);
+        match budgets::clear(&self.core.budget_client, permit, budget_sources, plan.deadline, &mut self.charge).await {
             Ok(cleared) => {
                 // An amount that is due is reserved when the call is claimed; the verdict is noted then.
                 if !cleared.is_due() {

@@ -78,26 +78,26 @@ impl StatementCredentialSource {
     fn mint(
         &self,
         key: &StatementKey,
-        errand: &CredentialRequest,
+        credential_request: &CredentialRequest,
         call: &CredentialCall,
         under: &CallRequirements,
     ) -> Result<Secret, MissingCredential> {
-        let Some(authority) = &errand.authority else {
+        let Some(authority) = &credential_request.authority else {
             return Err(MissingCredential::not_permitted("there is no credential of the caller to state the call by"));
         };
         let now = SystemClock.now();
         // Upheld: the engine has checked the whole lineage for revocation just before it sent this.
         let caller = authority.recheck(now, |_| RevocationStatus::Good);
         let caller = caller.map_err(|over| MissingCredential::not_permitted(over.to_string()))?;
-        let left = errand.deadline.saturating_duration_since(tokio::time::Instant::now()).as_millis();
+        let left = credential_request.deadline.saturating_duration_since(tokio::time::Instant::now()).as_millis();
         let lifetime_ms = u64::try_from(left).unwrap_or(u64::MAX).saturating_add(SLACK_MS);
         // Gate 7 has judged the resources that the payload touches; statements do not contain them.
         let need =
             RequiredRights { scopes: &under.scopes, tool: &under.tool, resources: &[], class: under.class, at: now };
         let invocation = Invocation {
             issuer: &self.issuer,
-            audience: self.audience.as_deref().unwrap_or(errand.upstream.as_str()),
-            upstream: errand.upstream.as_str(),
+            audience: self.audience.as_deref().unwrap_or(credential_request.upstream.as_str()),
+            upstream: credential_request.upstream.as_str(),
             call_id: &call.call_id,
             payload: call.arguments,
             lifetime_ms: lifetime_ms.min(INVOCATION_LIFETIME_MS_MAX),
@@ -110,15 +110,15 @@ impl StatementCredentialSource {
 impl CredentialSource for StatementCredentialSource {
     fn present<'a>(
         &'a self,
-        errand: &'a CredentialRequest,
+        credential_request: &'a CredentialRequest,
     ) -> PortFuture<'a, Result<PresentedCredentials, MissingCredential>> {
         Box::pin(async {
-            let Some(call) = &errand.call else { return Ok(PresentedCredentials::default()) };
-            let Some(under) = call.requirements.as_deref().filter(|_| errand.authority.is_some()) else {
+            let Some(call) = &credential_request.call else { return Ok(PresentedCredentials::default()) };
+            let Some(under) = call.requirements.as_deref().filter(|_| credential_request.authority.is_some()) else {
                 return Ok(PresentedCredentials::default());
             };
             let key = self.key().await?;
-            let statement = self.mint(&key, errand, call, under)?;
+            let statement = self.mint(&key, credential_request, call, under)?;
             let stems = vec![Secret::from(key.stem())];
             Ok(PresentedCredentials { stems, ..PresentedCredentials::header(self.header.clone(), statement) })
         })

@@ -167,7 +167,7 @@ mod tests {
         SecretCredentialSource::new(Vault::new(folder, None), &serde_json::from_value(config).unwrap()).unwrap()
     }
 
-    fn errand() -> CredentialRequest {
+    fn credential_request() -> CredentialRequest {
         let deadline = Instant::now() + Duration::from_secs(30);
         CredentialRequest { upstream: "crm".into(), on_behalf_of: None, authority: None, call: None, deadline }
     }
@@ -180,17 +180,17 @@ mod tests {
     async fn every_request_with_the_old_secret_tries_the_new_one() {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), "secret-1");
-        let (source, errand) = (source(folder.path(), "Bearer {}"), errand());
-        source.present(&errand).await.unwrap();
-        let alone = source.rejected(&errand, &rejection(0)).await;
+        let (source, credential_request) = (source(folder.path(), "Bearer {}"), credential_request());
+        source.present(&credential_request).await.unwrap();
+        let alone = source.rejected(&credential_request, &rejection(0)).await;
         assert!(matches!(alone, Remedy::GiveUp(_)), "there is no other: {alone:?}");
         write(folder.path(), "secret-2");
         // Two requests used the first secret; the second is rejected when the new one is already known.
         for _ in 0..2 {
-            assert_eq!(source.rejected(&errand, &rejection(0)).await, Remedy::TryAgain);
+            assert_eq!(source.rejected(&credential_request, &rejection(0)).await, Remedy::TryAgain);
         }
-        assert_eq!(source.present(&errand).await.unwrap().headers[0].1.as_text(), Some("Bearer secret-2"));
-        let again = source.rejected(&errand, &rejection(1)).await;
+        assert_eq!(source.present(&credential_request).await.unwrap().headers[0].1.as_text(), Some("Bearer secret-2"));
+        let again = source.rejected(&credential_request, &rejection(1)).await;
         assert!(matches!(again, Remedy::GiveUp(_)), "{again:?}");
     }
 
@@ -205,7 +205,7 @@ mod tests {
         for (format, inside, expected) in table {
             let encoded = STANDARD.encode(inside);
             write(folder.path(), &encoded);
-            let presented = source(folder.path(), format).present(&errand()).await.unwrap();
+            let presented = source(folder.path(), format).present(&credential_request()).await.unwrap();
             let hidden: Vec<_> = presented.hidden.iter().filter_map(Secret::as_text).collect();
             let expected: Vec<_> = [encoded.as_str()].into_iter().chain(expected).collect();
             assert_eq!(hidden, expected, "{format}");

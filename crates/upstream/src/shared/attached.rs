@@ -16,15 +16,15 @@ pub(crate) struct AttachedSinks(Mutex<HashMap<Arc<str>, Arc<dyn ServerMessageSin
 
 impl AttachedSinks {
     /// Attaches a sink in place of a former one. Returns false if there is no room.
-    pub(crate) fn attach(&self, affinity: &str, bystander: Arc<dyn ServerMessageSink>) -> bool {
+    pub(crate) fn attach(&self, affinity: &str, session_sink: Arc<dyn ServerMessageSink>) -> bool {
         let mut bystanders = self.lock();
         if bystanders.len() >= ATTACHED_MAX {
-            bystanders.retain(|_, bystander| !bystander.is_gone());
+            bystanders.retain(|_, session_sink| !session_sink.is_gone());
         }
         if bystanders.len() >= ATTACHED_MAX && !bystanders.contains_key(affinity) {
             return false;
         }
-        bystanders.insert(Arc::from(affinity), bystander);
+        bystanders.insert(Arc::from(affinity), session_sink);
         true
     }
 
@@ -33,7 +33,7 @@ impl AttachedSinks {
     }
 
     pub(crate) fn get(&self, affinity: &str) -> Option<Arc<dyn ServerMessageSink>> {
-        self.lock().get(affinity).filter(|bystander| !bystander.is_gone()).cloned()
+        self.lock().get(affinity).filter(|session_sink| !session_sink.is_gone()).cloned()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<dyn ServerMessageSink>>> {

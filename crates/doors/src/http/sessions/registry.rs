@@ -122,7 +122,7 @@ impl<G: Gateway> HttpSessionRegistry<G> {
     fn spawn_session_events(&self, session: &Arc<HttpSession>, revived: bool) {
         let session_events = SessionEvents {
             news: self.gateway.change_events(),
-            remarks: self.gateway.subscribe_session(&session.id),
+            client_messages: self.gateway.subscribe_session(&session.id),
             gateway: Arc::clone(&self.gateway),
             sessions: Arc::clone(&self.sessions),
             session: Arc::clone(session),

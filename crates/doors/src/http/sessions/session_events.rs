@@ -33,7 +33,7 @@ pub(super) struct SessionEvents<G> {
     pub(super) session: Arc<HttpSession>,
     pub(super) notes: HttpSessionNotes,
     pub(super) news: broadcast::Receiver<ChangeEvent>,
-    pub(super) remarks: mpsc::Receiver<ClientMessage>,
+    pub(super) client_messages: mpsc::Receiver<ClientMessage>,
     /// Whether the session was restored after a restart, so that its subscriptions must be made again.
     pub(super) revived: bool,
     /// Cancelled when the door is gone; its sessions stay stored.
@@ -68,7 +68,7 @@ impl<G: Gateway> SessionEvents<G> {
                         self.send(message).await;
                     }
                 }
-                Some(remark) = self.remarks.recv() => self.pass_on(&mut relay, remark).await,
+                Some(client_message) = self.client_messages.recv() => self.pass_on(&mut relay, client_message).await,
                 () = self.session.note_due.notified() => self.notes.write(&self.session).await,
                 _ = look.tick() => self.expire(),
             }
@@ -76,9 +76,9 @@ impl<G: Gateway> SessionEvents<G> {
         self.gateway.end_session(&self.session.session.requester.affinity);
     }
 
-    async fn pass_on(&self, relay: &mut ClientMessageRelay, remark: ClientMessage) {
-        let ClientMessage::Ask(ask) = remark else {
-            if let Some(message) = relay.render(remark) {
+    async fn pass_on(&self, relay: &mut ClientMessageRelay, client_message: ClientMessage) {
+        let ClientMessage::Ask(ask) = client_message else {
+            if let Some(message) = relay.render(client_message) {
                 self.send(message).await;
             }
             return;

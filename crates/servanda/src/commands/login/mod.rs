@@ -139,16 +139,16 @@ async fn agree(
         Some(client) => login_store.issuer(&whose.upstream, client, now).await.map_err(failed)?,
         None => None,
     };
-    let courier = access.oauth_http().await.map_err(|error| CommandFailure::failed(error.to_string()))?;
+    let oauth_http = access.oauth_http().await.map_err(|error| CommandFailure::failed(error.to_string()))?;
     let known = DiscoveryInput {
-        trust: courier.trust().clone(),
+        trust: oauth_http.trust().clone(),
         challenged: heard.is_some(),
         resource_metadata: heard.as_ref().and_then(|heard| heard.resource_metadata.clone()),
         issuer: access.issuer.clone().or(bound),
     };
     let challenged = all_scopes([wanted.scopes.as_ref(), heard.as_ref().and_then(|heard| heard.scopes.as_ref())]);
     let plan = plan(args, &access, challenged, before.as_ref(), window.redirect())?;
-    let granted = grant::obtain(&courier, plan, known, &clock, &window).await;
+    let granted = grant::obtain(&oauth_http, plan, known, &clock, &window).await;
     let granted = granted.map_err(|error| not_granted(&whose.upstream, &error))?;
     let login = Login::from_grant(&granted, &access.client, Some(window.redirect()), clock.now());
     login_store.save(whose, &login).await.map_err(failed)?;

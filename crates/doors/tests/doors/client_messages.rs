@@ -86,11 +86,11 @@ async fn what_is_said_outside_any_request_comes_down_the_sessions_own_stream() {
     let get = legacy(Some(&session), json!({})).method(reqwest::Method::GET);
     let mut events = server.stream(&get).await;
     assert_eq!(server.send(&set_level(&session, "warning")).await.status, 200);
-    server.fixture.remark(&session, log_line("info")).await;
-    server.fixture.remark(&session, log_line("alert")).await;
+    server.fixture.client_message(&session, log_line("info")).await;
+    server.fixture.client_message(&session, log_line("alert")).await;
     let method = "notifications/elicitation/complete".to_owned();
     let params = json!({"elicitationId": "e"});
-    server.fixture.remark(&session, ClientMessage::Notification { method, params: Some(raw(&params)) }).await;
+    server.fixture.client_message(&session, ClientMessage::Notification { method, params: Some(raw(&params)) }).await;
     let heard: Vec<Value> = vec![events.next().await.unwrap(), events.next().await.unwrap()];
     assert_eq!(heard[0]["params"]["level"], "alert", "the other was not grave enough");
     assert_eq!(heard[1]["params"], params);
@@ -107,12 +107,13 @@ async fn a_call_goes_on_while_the_client_does_not_read_its_messages() {
     let mut deaf = TcpStream::connect(server.address).await.unwrap();
     deaf.write_all((head + &call.body).as_bytes()).await.unwrap();
     let started = server.started().await;
-    let (remarks, mut progress) = (started.remarks.unwrap(), 0);
+    let (client_messages, mut progress) = (started.client_messages.unwrap(), 0);
     // Until nothing more goes out.
     loop {
         progress += 1;
-        let remark = ClientMessage::Progress(raw(&json!({"progress": progress, "message": "x".repeat(256 << 10)})));
-        if tokio::time::timeout(Duration::from_millis(500), remarks.send(remark)).await.is_err() {
+        let client_message =
+            ClientMessage::Progress(raw(&json!({"progress": progress, "message": "x".repeat(256 << 10)})));
+        if tokio::time::timeout(Duration::from_millis(500), client_messages.send(client_message)).await.is_err() {
             break;
         }
     }
