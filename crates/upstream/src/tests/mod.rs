@@ -38,7 +38,7 @@ use crate::{
 };
 
 /// Long enough for a loaded machine; no test is expected to need it.
-const PAUSABLE_DEADLINE: Duration = Duration::from_mins(1);
+const ANSWER_WAIT_MAX: Duration = Duration::from_mins(1);
 /// Long enough for a connected server to answer; used where the server is known not to.
 const IMPATIENCE: Duration = Duration::from_millis(300);
 
@@ -212,7 +212,7 @@ fn json_text(called: DispatchOutcome) -> Value {
 
 /// The next server message, which must be a question.
 async fn next_ask(server_messages: &mut mpsc::Receiver<ServerMessage>) -> UpstreamQuestion {
-    match tokio::time::timeout(PAUSABLE_DEADLINE, server_messages.recv()).await.expect("a server message in time") {
+    match tokio::time::timeout(ANSWER_WAIT_MAX, server_messages.recv()).await.expect("a server message in time") {
         Some(ServerMessage::Ask(ask)) => ask,
         other => panic!("no question: {other:?}"),
     }

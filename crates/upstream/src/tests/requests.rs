@@ -180,8 +180,8 @@ async fn a_call_whose_lease_has_ended_is_not_sent() {
         let read = question("resources/read", Some("a://b"), &[("uri", r#""a://b""#)]);
         assert_eq!(ask(&upstream, read, late()).await["asked"]["uri"], "a://b");
         // The process's own lease covers the messages that follow the first bytes.
-        owner.extend(Instant::now() + PAUSABLE_DEADLINE);
-        let later = RequestOptions { lease: Some(ended.clone().extended()), ..options(PAUSABLE_DEADLINE) };
+        owner.extend(Instant::now() + ANSWER_WAIT_MAX);
+        let later = RequestOptions { lease: Some(ended.clone().extended()), ..options(ANSWER_WAIT_MAX) };
         assert!(call_with(&upstream, "received", "{}", later).await.sent);
         upstream.shutdown().await;
     }

@@ -104,7 +104,7 @@ async fn cancelled_before_it_is_written_nothing_is_sent() {
     let upstream = stdio("legacy");
     for _ in 0..2 {
         // The first time there is no connection yet; the second time there is one.
-        let options = options(PAUSABLE_DEADLINE);
+        let options = options(ANSWER_WAIT_MAX);
         options.cancel.cancel();
         let called = call_with(&upstream, "die", "{}", options).await;
         assert!(!called.sent);

@@ -160,7 +160,7 @@ async fn follow_on(long_running: &LongWorkContext, snapshot: &WorldSnapshot, eff
         Some(submitted) if !submitted.is_unfollowed(core) => return true,
         Some(_) => {}
     }
-    let Some(exposed) = exposed_name(snapshot, &effect) else { return true };
+    let Some(exposed) = exposed_name_of_effect(snapshot, &effect) else { return true };
     // Until its server is available, the effect stays as it is.
     let ready = internal_tool(snapshot, &exposed).await.filter(|ready| *ready.member.id == *effect.order.upstream);
     let Some(ready) = ready else { return true };
