@@ -142,14 +142,17 @@ syscalls-short:
 build-cost:
 	trials/build-cost
 
-# Instructions and allocations of a call at the gates, and what of them is gate 6: counted, so the machine may be busy. The table
-# goes to docs/behavioural-identity.md by hand.
+# Instructions and allocations of a call: at the gates, what of them is gate 6, and of the whole call from the door to the record. Counted,
+# so the machine may be busy. The table of the gates goes to docs/behavioural-identity.md by hand.
 gate-cost:
 	cargo build --release --manifest-path trials/gate-cost/Cargo.toml --target-dir target
 	target/release/gate-cost
 
-# What is said there about allocations, held against a debug build; it shares what the other targets have built.
+# What is said there about allocations, and the golden figures of a whole call (trials/gate-cost/src/whole_call/golden.rs), held against a
+# debug build; it shares what the other targets have built. A call that became slower fails here, and so does one that became faster until
+# the golden figures say so. The whole calls take 20 to 50 s in callgrind.
 gate-cost-check:
+	trials/need-valgrind
 	cargo test --quiet --manifest-path trials/gate-cost/Cargo.toml --target-dir target
 
 # Real processes killed, paused, starved of disk and time; PostgreSQL crashed; an upstream that counts its effects. The release

@@ -1,4 +1,4 @@
-//! The authenticator: checks a credential on the present terms and says who it is. What the client is told about it is [`crate::doorkeeper`]'s.
+//! The authenticator: checks a credential on the present terms and says who it is. What the client is told about it is [`crate::challenges`]'s.
 
 use std::{
     fmt,
@@ -267,7 +267,7 @@ impl RequiredAuthn {
 
 impl fmt::Debug for CredentialAuthenticator {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Porter").field("house", &self.mode()).finish_non_exhaustive()
+        formatter.debug_struct("CredentialAuthenticator").field("mode", &self.mode()).finish_non_exhaustive()
     }
 }
 

@@ -114,7 +114,7 @@ pub enum ApiKeyCreationError {
     Randomness(#[from] NoRandomness),
 }
 
-/// Why a key lets nobody in. What the caller is told is less: see [`crate::bearer::NotAuthenticated`].
+/// Why a key lets nobody in. What the caller is told is less: see [`crate::bearer::AuthenticationError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// Not of the form of a key.

@@ -8,7 +8,7 @@ use crate::{
     tool::{EffectDeclaration, ErrorContract, Execution, Idempotency, Observability, Runtime, Security, Transactional},
 };
 
-/// Distinct sections of one kind that a [`Pool`] compares. Further ones are kept separately for each contract.
+/// Distinct sections of one kind that a [`SectionPool`] compares. Further ones are kept separately for each contract.
 const PARTS_MAX: usize = 64;
 
 /// Sections seen so far, so that equal ones are kept once.

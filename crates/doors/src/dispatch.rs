@@ -319,7 +319,7 @@ impl DeferredResult {
 
 impl std::fmt::Debug for DeferredResult {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Soon").field("changes_session", &self.changes_session).finish_non_exhaustive()
+        formatter.debug_struct("DeferredResult").field("changes_session", &self.changes_session).finish_non_exhaustive()
     }
 }
 

@@ -29,9 +29,9 @@ use servanda_effects::{
 use servanda_gates::{Fenced, RegisteredContracts, admit};
 use servanda_mcp::{ClientCapabilities, Era, RpcError};
 use servanda_upstream::{
-    Announcement, Answer, ConnectionResourceWatch, PerformFailure, QuestionReply, RequestOptions,
-    ServerMessage as ServerRemark, ServerMessageSink, ToolList, UpstreamError, UpstreamInquiry, UpstreamListedTool,
-    UpstreamOffer, UpstreamOutcome, UpstreamQuestion, UpstreamRequester,
+    Announcement, Answer, ConnectionResourceWatch, PerformFailure, QuestionReply, RequestOptions, ServerMessage,
+    ServerMessageSink, ToolList, UpstreamError, UpstreamInquiry, UpstreamListedTool, UpstreamOffer, UpstreamOutcome,
+    UpstreamQuestion, UpstreamRequester,
 };
 use tokio::{
     sync::{broadcast, mpsc, oneshot},
@@ -470,7 +470,7 @@ pub(crate) fn ask(delivery: &RequestOptions, method: &str, params: &Value) -> on
         .server_messages
         .as_ref()
         .expect("a listener")
-        .try_send(ServerRemark::Ask(question))
+        .try_send(ServerMessage::Ask(question))
         .expect("there is room");
     replied
 }

@@ -15,9 +15,9 @@
 //! ```compile_fail,E0624
 //! use std::sync::Arc;
 //! use servanda_contract::Proposal;
-//! use servanda_gates::{CompiledContract, Resolved};
-//! fn pick(proposal: Proposal, contract: Arc<CompiledContract>) -> Resolved {
-//!     Resolved::new(proposal, contract)
+//! use servanda_gates::{CompiledContract, ResolvedCall};
+//! fn pick(proposal: Box<Proposal>, contract: Arc<CompiledContract>) -> ResolvedCall {
+//!     ResolvedCall::new(proposal, contract)
 //! }
 //! ```
 //! A permit is made neither from its parts,
@@ -32,27 +32,27 @@
 //! ```
 //! nor twice from one: it is used up by the last gate, what that cleared is used up by the fence, and neither can be copied.
 //! ```compile_fail,E0382
-//! use servanda_effects::effect::Effects;
-//! use servanda_gates::{Intent, budget::Cleared, fence};
-//! async fn twice(cleared: Cleared, one: Intent, other: Intent, effects: &dyn Effects) {
+//! use servanda_effects::effect::EffectStore;
+//! use servanda_gates::{FenceRequest, budget::Cleared, fence};
+//! async fn twice(cleared: Cleared, one: FenceRequest, other: FenceRequest, effects: &dyn EffectStore) {
 //!     let _ = fence(cleared, one, effects).await;
 //!     let _ = fence(cleared, other, effects).await;
 //! }
 //! ```
 //! What gate 11 has not cleared is not fenced,
 //! ```compile_fail,E0308
-//! use servanda_effects::effect::Effects;
-//! use servanda_gates::{Intent, Permit, fence};
-//! async fn unpaid(permit: Permit, intent: Intent, effects: &dyn Effects) {
+//! use servanda_effects::effect::EffectStore;
+//! use servanda_gates::{FenceRequest, Permit, fence};
+//! async fn unpaid(permit: Permit, intent: FenceRequest, effects: &dyn EffectStore) {
 //!     let _ = fence(permit, intent, effects).await;
 //! }
 //! ```
 //! and what is claimed is fenced only when it is paid for.
 //! ```compile_fail,E0308
 //! use servanda_contract::CallRecord;
-//! use servanda_effects::effect::Effects;
-//! use servanda_gates::{Current, fence_funded};
-//! async fn unpaid(current: Current, record: CallRecord, effects: &dyn Effects) {
+//! use servanda_effects::effect::EffectStore;
+//! use servanda_gates::{PreconditionsMet, fence_funded};
+//! async fn unpaid(current: PreconditionsMet, record: CallRecord, effects: &dyn EffectStore) {
 //!     let _ = fence_funded(current, record, effects).await;
 //! }
 //! ```

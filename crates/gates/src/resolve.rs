@@ -1,4 +1,4 @@
-//! Pairs a proposal with the contract that will judge it. [`resolve`] is the only way to a [`Resolved`] call.
+//! Pairs a proposal with the contract that will judge it. [`resolve`] is the only way to a [`ResolvedCall`] call.
 
 use std::sync::Arc;
 

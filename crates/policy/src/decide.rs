@@ -90,7 +90,7 @@ impl Policies {
         settled.fallback = settled.answer.clone().into_result();
         let settled = Arc::new(settled);
         if settled.open.len() <= OPEN_MAX {
-            principal.cache.partial_evaluations.keep(key, Arc::clone(&settled));
+            principal.cache.partial_evaluations.insert(key, Arc::clone(&settled));
         }
         Ok(settled)
     }

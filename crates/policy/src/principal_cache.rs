@@ -20,7 +20,7 @@ pub(crate) struct PrincipalCache {
     /// The principal's entities together with a tool, by the tool's number.
     pub entities: BoundedCache<u64, Entities>,
     /// The settled results for a tool, by the numbers of the policies and the tool.
-    pub partial_eBoundedCache: Remembered<(u64, u64), PartialEvaluation>,
+    pub partial_evaluations: BoundedCache<(u64, u64), PartialEvaluation>,
 }
 
 #[derive(Debug)]

@@ -1,5 +1,5 @@
 //! Policies that are tried out: what they would have said is worked out and recorded, and nothing can take it for a
-//! permission. There is deliberately no way from [`WouldHave`] to a [`Decision`].
+//! permission. There is deliberately no way from [`ShadowOutcome`] to a [`PolicyDecision`].
 
 use servanda_contract::record::{self, ShadowRecord, Texts};
 
@@ -15,8 +15,8 @@ pub struct ShadowPolicies {
 /// policies in force.
 ///
 /// ```compile_fail
-/// fn perform(_evidence: servanda_policy::Allowed) {}
-/// fn mistaken(would_have: servanda_policy::WouldHave) {
+/// fn perform(_evidence: servanda_policy::AllowedByPolicy) {}
+/// fn mistaken(would_have: servanda_policy::ShadowOutcome) {
 ///     perform(would_have);
 /// }
 /// ```

@@ -218,7 +218,7 @@ pub(crate) fn escaped_json(json: &str) -> String {
     let mut found = hidden_characters(json).into_iter().peekable();
     let mut escaped = String::with_capacity(json.len());
     for (position, character) in json.chars().enumerate() {
-        if found.next_if(|hidden| hidden_characters.position == position).is_none() {
+        if found.next_if(|hidden| hidden.position == position).is_none() {
             escaped.push(character);
             continue;
         }

@@ -24,7 +24,7 @@ pub const REJECTIONS_MAX: usize = 2;
 pub trait CredentialSource: Send + Sync + fmt::Debug {
     /// What is shown with this request. Asked just before it is sent, and again after [`Remedy::TryAgain`].
     ///
-    /// Must be cancel safe: whoever asks gives up at [`Errand::deadline`].
+    /// Must be cancel safe: whoever asks gives up at [`CredentialRequest::deadline`].
     fn present<'a>(
         &'a self,
         credential_request: &'a CredentialRequest,

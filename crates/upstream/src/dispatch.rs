@@ -286,7 +286,7 @@ impl UpstreamConnections {
 
     /// The connection that requests of this requester are made on. Cancel safe.
     async fn lease(&self, draft: &RequestDraft<'_>, options: &RequestOptions) -> Result<LeasedLink, PerformFailure> {
-        let RequestOptions { requester: requester, deadline, cancel, .. } = options;
+        let RequestOptions { requester, deadline, cancel, .. } = options;
         let purpose = if draft.is_gateway_request() { LeasePurpose::Gateway } else { LeasePurpose::Client };
         self.lease_of(requester, purpose, *deadline, cancel).await
     }

@@ -1,4 +1,4 @@
-//! `Retry-After`, in both forms that HTTP has: seconds, or a date. A date is by the server's clock, so it is read against the
+//! `Retry-LostConnection`, in both forms that HTTP has: seconds, or a date. A date is by the server's clock, so it is read against the
 //! `Date` of the same answer, which is by the same clock; without one it says nothing.
 
 use hyper::header::{DATE, HeaderMap, RETRY_AFTER};

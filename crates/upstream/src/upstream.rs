@@ -308,7 +308,7 @@ impl Upstream {
         self.context().known_eras.get().map(Eras::shared)
     }
 
-    /// Says whether no tool is called on a connection before [`Upstream::vouch`] says that it may be. It is not so at first.
+    /// Says whether no tool is called on a connection before [`Upstream::set_judged`] says that it may be. It is not so at first.
     pub fn require_judged(&self, guarded: bool) {
         self.context().guard(guarded);
     }

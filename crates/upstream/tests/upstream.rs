@@ -57,7 +57,7 @@ fn fenced(arguments: &'static str) -> Fenced {
     let key = ClientKey::Call(proposal.call_id.clone());
     let limits = GateLimits { arguments_bytes_max: 10_000, arguments_depth_max: 10 };
     let mut trail = Trail::new(&NoTime);
-    let resolved = resolve(proposal, &Only(contract), &mut trail).expect("a contract");
+    let resolved = resolve(Box::new(proposal), &Only(contract), &mut trail).expect("a contract");
     let cleared = pass_question(resolved, limits, &mut trail).expect("a question of the gateway's own");
     pass_read(cleared, &key, false).expect("a read")
 }

@@ -104,7 +104,7 @@ impl Case {
             keys: OperationKeys::default(),
             aims: Aims::default(),
         };
-        let resolved = resolve(proposal, self, &mut Trail::new(&NoTime)).expect("the only contract");
+        let resolved = resolve(Box::new(proposal), self, &mut Trail::new(&NoTime)).expect("the only contract");
         resolved.expecting(self.expected.clone())
     }
 }

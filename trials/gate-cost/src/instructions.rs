@@ -1,5 +1,5 @@
-//! Instructions of a part of a call, counted by callgrind: the same program is run in it, and everything between the marks of the
-//! last call is counted.
+//! Instructions of a part of a call, or of whole calls, counted by callgrind: the same program is run in it, and everything between two
+//! marks is counted, on all threads.
 
 use std::{path::Path, process::Command};
 
@@ -8,30 +8,52 @@ use crate::counted::Part;
 /// How often a call is made: the last is counted, when everything is there that is made once.
 pub(crate) const CALLS: usize = 3;
 
-/// Instructions of that part of the case of that number; none where there is no callgrind.
-pub(crate) fn of(case: usize, part: Part) -> Option<u64> {
-    let folder = std::env::temp_dir().join(format!("gate-cost-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).ok()?;
-    let counted = counted_in(&folder, case, part);
-    let _ = std::fs::remove_dir_all(&folder);
-    counted
+/// Functions that callgrind begins and ends at, and which of the times that the second is entered is the one.
+struct Marks {
+    begin: &'static str,
+    end: &'static str,
+    time: usize,
 }
 
-fn counted_in(folder: &Path, case: usize, part: Part) -> Option<u64> {
+/// Around a part of a call at the gates.
+const PART: Marks = Marks { begin: "*part_begins*", end: "*part_ends*", time: CALLS };
+/// Around all whole calls after those that warm up.
+const WHOLE_CALLS: Marks = Marks { begin: "*calls_begin*", end: "*calls_end*", time: 1 };
+
+/// Instructions of that part of the case of that number; none where there is no callgrind.
+pub(crate) fn of(case: usize, part: Part) -> Option<u64> {
+    counted(&PART, &[case.to_string(), word(part).to_owned()]).map_err(|error| eprintln!("{error}")).ok()
+}
+
+/// Instructions of the whole calls that the program makes with those arguments.
+pub(crate) fn of_whole_calls(arguments: &[String]) -> Result<u64, String> {
+    counted(&WHOLE_CALLS, arguments)
+}
+
+fn counted(marks: &Marks, arguments: &[String]) -> Result<u64, String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    counted_in(folder.path(), marks, arguments)
+}
+
+fn counted_in(folder: &Path, marks: &Marks, arguments: &[String]) -> Result<u64, String> {
     let dump = folder.join("dump");
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let ran = Command::new("valgrind")
-        .args(["--tool=callgrind", "--zero-before=*part_begins*", "--dump-before=*part_ends*"])
+        .arg("--tool=callgrind")
+        .arg(format!("--zero-before={}", marks.begin))
+        .arg(format!("--dump-before={}", marks.end))
         .arg(format!("--callgrind-out-file={}", dump.display()))
-        .arg(std::env::current_exe().ok()?)
-        .args([case.to_string().as_str(), word(part)])
+        .arg(program)
+        .args(arguments)
         .output()
-        .ok()?;
+        .map_err(|error| format!("valgrind cannot be run: {error}\nhint: apt-get install valgrind"))?;
     if !ran.status.success() {
-        eprintln!("callgrind: {}", String::from_utf8_lossy(&ran.stderr));
-        return None;
+        return Err(format!("callgrind: {}", String::from_utf8_lossy(&ran.stderr)));
     }
-    let text = std::fs::read_to_string(folder.join(format!("dump.{CALLS}"))).ok()?;
-    text.lines().find_map(|line| line.strip_prefix("totals:")?.trim().parse().ok())
+    let text =
+        std::fs::read_to_string(folder.join(format!("dump.{}", marks.time))).map_err(|error| error.to_string())?;
+    let totals = text.lines().find_map(|line| line.strip_prefix("totals:")?.trim().parse().ok());
+    totals.ok_or_else(|| "callgrind counted nothing".to_owned())
 }
 
 /// The part, as an argument.

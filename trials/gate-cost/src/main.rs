@@ -1,5 +1,6 @@
-//! What a call costs at the gates, and what of that are gates 6, 7 and 8: instructions and allocations, counted and not timed, so that a
-//! busy machine says the same as a quiet one. Without arguments it prints the tables; with a case's number and a part it makes that call.
+//! What a call costs: at the gates, and what of that are gates 6, 7 and 8; and as a whole, from the bytes at the door to the record.
+//! Instructions and allocations are counted and not timed, so that a busy machine says the same as a quiet one. Without arguments it prints
+//! the tables; `check` holds whole calls to the golden figures; with other arguments it makes the calls that are counted.
 
 mod cases;
 mod counted;
@@ -10,6 +11,7 @@ mod resident;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod whole_call;
 
 use std::process::ExitCode;
 
@@ -22,24 +24,64 @@ static ALLOCATOR: Counting = Counting;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (of_behaviour, of_rules) = (cases::all(), cases::ruled());
-    let Some(number) = arguments.first() else {
-        report(&of_behaviour);
-        println!();
-        report_rules(&of_rules, of_behaviour.len());
-        return ExitCode::SUCCESS;
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        [] => {
+            report_all();
+            Some(())
+        }
+        ["check"] => return whole_call::guard::check(),
+        ["call", era, calls] => make_whole_calls(era, calls),
+        [number, part] => make_call(number, part),
+        _ => None,
     };
-    let cases: Vec<Case> = of_behaviour.into_iter().chain(of_rules).collect();
-    let case = number.parse().ok().and_then(|number: usize| cases.get(number));
-    let part = arguments.get(1).and_then(|word| instructions::part(word));
-    let Some((case, part)) = case.zip(part) else {
-        eprintln!("usage: gate-cost [NUMBER all|behaviour|scope|policy|marks]");
+    if done.is_none() {
+        eprintln!("usage: gate-cost [check | call legacy|modern COUNT | NUMBER all|behaviour|scope|policy|marks]");
         return ExitCode::from(2);
-    };
+    }
+    ExitCode::SUCCESS
+}
+
+/// Makes whole calls, and says what they ask of the allocator: how often, and for how many bytes.
+fn make_whole_calls(era: &str, calls: &str) -> Option<()> {
+    let asked = whole_call::make(whole_call::Era::of(era)?, calls.parse().ok()?);
+    println!("{} {}", asked.allocations, asked.bytes);
+    Some(())
+}
+
+/// Makes the call of a case at the gates.
+fn make_call(number: &str, part: &str) -> Option<()> {
+    let cases: Vec<Case> = cases::all().into_iter().chain(cases::ruled()).collect();
+    let (case, part) = (cases.get(number.parse::<usize>().ok()?)?, instructions::part(part)?);
     for _ in 0..instructions::CALLS {
         counted::verdicts(case, part);
     }
-    ExitCode::SUCCESS
+    Some(())
+}
+
+/// Prints all tables.
+fn report_all() {
+    let (of_behaviour, of_rules) = (cases::all(), cases::ruled());
+    report(&of_behaviour);
+    println!();
+    report_rules(&of_rules, of_behaviour.len());
+    println!();
+    report_whole_calls();
+}
+
+/// Prints what a whole call takes, from the door to the record.
+fn report_whole_calls() {
+    match whole_call::measure::all() {
+        Ok(measured) => {
+            println!("| whole call of a read | instructions | allocations | bytes asked for |");
+            println!("|---|--:|--:|--:|");
+            for (era, figures) in measured {
+                let (instructions, bytes) = (grouped(figures.instructions), grouped(figures.bytes));
+                println!("| {} | {instructions} | {} | {bytes} |", era.revision(), figures.allocations);
+            }
+        }
+        Err(error) => eprintln!("whole calls are not counted: {error}"),
+    }
 }
 
 /// Prints the table.
@@ -52,8 +94,8 @@ fn report(cases: &[Case]) {
     println!("|---|--:|--:|--:|--:|");
     for (number, case) in cases.iter().enumerate() {
         let counted = |part| {
-            let counted = instructions::of(number, part).zip(marks);
-            counted.map_or_else(|| "-".to_owned(), |(counted, marks)| grouped(counted.saturating_sub(marks)))
+            let counted = marks.and_then(|marks| Some(instructions::of(number, part)?.saturating_sub(marks)));
+            counted.map_or_else(|| "-".to_owned(), grouped)
         };
         let allocations = counted::allocations_of(case);
         let (all, behaviour) = (counted(Part::All), counted(Part::Behaviour));
@@ -68,8 +110,8 @@ fn report_rules(cases: &[Case], first: usize) {
     println!("|---|--:|--:|--:|--:|");
     for (number, case) in cases.iter().enumerate() {
         let counted = |part| {
-            let counted = instructions::of(first + number, part).zip(marks);
-            counted.map_or_else(|| "-".to_owned(), |(counted, marks)| grouped(counted.saturating_sub(marks)))
+            let counted = marks.and_then(|marks| Some(instructions::of(first + number, part)?.saturating_sub(marks)));
+            counted.map_or_else(|| "-".to_owned(), grouped)
         };
         let allocations = counted::allocations_of(case);
         let (scope, policy) = (counted(Part::Scope), counted(Part::Policy));

@@ -193,14 +193,14 @@ fn settle(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation
         return Ok(());
     }
     let concluded = settlement_status(Some(&reply), bounds.rules);
-    let told = match (settlement_status, known) {
+    let told = match (concluded, known) {
         (SettlementStatus::Accepted, Known::Done(answer)) => Told::Done(answer),
         (SettlementStatus::Disagrees | SettlementStatus::NotYet, Known::Done(_)) => {
             let stored = effect.as_ref().filter(|effect| effect.state == EffectState::Completed);
             let answer = stored.and_then(|effect| effect.answer.as_ref()).and_then(run_of);
             answer.map_or(Told::Happened, Told::Done)
         }
-        (_, known) => not_done(&call, known, settlement_status, effect.as_ref(), bounds),
+        (_, known) => not_done(&call, known, concluded, effect.as_ref(), bounds),
     };
     tell(world, bounds, index, told)
 }
@@ -211,7 +211,7 @@ fn not_done(call: &Call, known: Known, concluded: SettlementStatus, effect: Opti
         Known::NotExecuted => knowledge_after_attempt(EffectKnowledge::None, call.was_sent_before, bounds.rules),
         Known::Unknown | Known::Done(_) => EffectKnowledge::Unknown,
     };
-    told_of(knowledge_to_report(attempt, settlement_status, effect, bounds.rules))
+    told_of(knowledge_to_report(attempt, concluded, effect, bounds.rules))
 }
 
 /// The ledger does not answer: what the upstream said is not told as done.

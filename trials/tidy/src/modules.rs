@@ -12,7 +12,7 @@ mod names;
 mod scan;
 mod test_code;
 mod tests;
-mod tokens;
+pub(crate) mod tokens;
 mod tree;
 
 use std::path::{Path, PathBuf};

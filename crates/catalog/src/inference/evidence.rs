@@ -232,7 +232,8 @@ fn change(found: &Classification, hints: Annotations) -> InferredBehaviour {
         reach,
         why,
         certain,
-        disagacts_only_through_programs_programs: found.acts_only_through_program,
+        disagreements,
+        acts_only_through_program: found.acts_only_through_program,
     }
 }
 

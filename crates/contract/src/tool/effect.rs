@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 /// Declared in the contract, never taken from an upstream's hint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Effect")]
 pub struct EffectDeclaration {
     /// What may follow an uncertain dispatch.
     pub class: EffectClass,

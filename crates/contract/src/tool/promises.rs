@@ -39,6 +39,7 @@ pub struct Precondition {
 /// What an answer must satisfy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Expectation")]
 pub struct PreconditionRule {
     /// A CEL expression over `args` and `result`.
     pub rule: String,

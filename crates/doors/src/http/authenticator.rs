@@ -54,7 +54,7 @@ pub struct TokenExchangeResponse {
 
 impl fmt::Debug for TokenExchangeResponse {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Exchanged").field("status", &self.status).finish_non_exhaustive()
+        formatter.debug_struct("TokenExchangeResponse").field("status", &self.status).finish_non_exhaustive()
     }
 }
 

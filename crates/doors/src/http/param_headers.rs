@@ -183,7 +183,7 @@ fn read(listing: &Listing) -> HeadersByTool {
 fn mirrored(schema: &Value) -> Option<Vec<MirroredArgument>> {
     let mirrored = |annotated: AnnotatedParam| {
         let header = format!("{}{}", fields::header::PARAM_PREFIX, annotated.name.to_ascii_lowercase());
-        MirroredArgument { header, path: annotated_params.path }
+        MirroredArgument { header, path: annotated.path }
     };
     Some(annotated_params(schema)?.into_iter().map(mirrored).collect())
 }

@@ -52,6 +52,6 @@ impl StreamReauth {
 
 impl fmt::Debug for StreamReauth {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Vigil").field("credential", self.authority.credential()).finish_non_exhaustive()
+        formatter.debug_struct("StreamReauth").field("credential", self.authority.credential()).finish_non_exhaustive()
     }
 }

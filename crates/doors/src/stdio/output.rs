@@ -29,7 +29,7 @@ impl StdioDoorOutput {
         Self { output, batch: None }
     }
 
-    /// One line for all answers, once [`Outlet::settle`] was called for each request and for the batch itself.
+    /// One line for all answers, once [`StdioDoorOutput::settle`] was called for each request and for the batch itself.
     pub(super) fn batch(output: mpsc::Sender<Vec<u8>>) -> Self {
         Self { output, batch: Some(Arc::new(Mutex::new(StdioBatchAnswers { open: 1, answers: Vec::new() }))) }
     }

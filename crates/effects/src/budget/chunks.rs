@@ -2,7 +2,7 @@
 //! chunks, given back when the window is over or the process ends. Pure; whoever holds it asks the store.
 //!
 //! The bound: what all processes together hand out is never over the limit, because every unit was leased first. Too little is
-//! possible: a process that dies takes at most one chunk of each account with it ([`chunk_of`]), so that up to (processes that died) x
+//! possible: a process that dies takes at most one chunk of each account with it ([`chunk_size`]), so that up to (processes that died) x
 //! (chunk) units are left unused until the window is over, and for good where an account never renews. A window is the one a unit was
 //! leased in, and lasts as long as the store said when it granted them: the last units of a window may be used after it by as much as
 //! the answer took.
@@ -119,7 +119,7 @@ impl Chunks {
         TakeOutcome::Taken(UnitTicket { units: taken.collect() })
     }
 
-    /// What an entry came to that was made for [`Take::First`]; none after an error: whoever comes next makes it again as it was.
+    /// What an entry came to that was made for [`TakeOutcome::First`]; none after an error: whoever comes next makes it again as it was.
     pub fn record_reply(&mut self, entry: &AccountEntry, booked: Option<&EntryReply>, now_ms: u64) {
         let AccountEntry::Lease(lease) = entry else { return };
         let key = (lease.account.digest(), lease.limit);

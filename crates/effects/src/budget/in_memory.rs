@@ -63,7 +63,7 @@ impl InMemoryBudgets {
 impl State {
     fn apply_entry(&mut self, entry: &AccountEntry, now_ms: u64) -> EntryReply {
         let before = BudgetSnapshot { hold: self.holds.get(entry.id()), balances: &self.balances };
-        let BudgetTransition { hold, balances: balances, reply } = step(before, entry, now_ms);
+        let BudgetTransition { hold, balances, reply } = step(before, entry, now_ms);
         self.balances.extend(balances.into_iter().map(|balance| (balance.account.digest(), balance)));
         self.holds.extend(hold.map(|hold| (hold.id.clone(), hold)));
         reply

@@ -72,7 +72,7 @@ pub trait EffectStore: Send + Sync + fmt::Debug {
 
     /// Effects that a process has to look after: claims whose lease is over, dispatches whose owner is gone or that wait past
     /// their time, and those of the owner itself whose lease has ended, which it may hold still. At most so many of every upstream
-    /// that their recovery needs ([`Effect::recovers_at`]), and as many that need none; the oldest first within each, and the owner's
+    /// that their recovery needs ([`Effect::recovery_upstream`]), and as many that need none; the oldest first within each, and the owner's
     /// own counted apart. So an upstream with any number of orphans never hides those of another.
     fn orphans(&self, query: OrphanQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>>;
 

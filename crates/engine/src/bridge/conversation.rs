@@ -16,9 +16,7 @@ use servanda_mcp::{
     fields::{member, result_type},
     shape,
 };
-use servanda_upstream::{
-    Answer, Continuation, PerformFailure, QuestionReply, ServerMessage as ServerRemark, UpstreamQuestion as ServerAsk,
-};
+use servanda_upstream::{Answer, Continuation, PerformFailure, QuestionReply, ServerMessage, UpstreamQuestion};
 use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
@@ -220,7 +218,7 @@ impl ConversationDriver<'_> {
     async fn wait_for_answer(
         &mut self,
         mut sent: Pin<&mut impl Future<Output = Result<Answer, PerformFailure>>>,
-        mut messages: Option<&mut mpsc::Receiver<ServerRemark>>,
+        mut messages: Option<&mut mpsc::Receiver<ServerMessage>>,
         mut arrivals: Option<&mut mpsc::Receiver<ReturningRequest>>,
     ) -> Result<Answer, PerformFailure> {
         // Boxed, because most calls are asked nothing, and the state of a call has to have room for the largest of these.
@@ -240,7 +238,7 @@ impl ConversationDriver<'_> {
         };
         while let Some(message) = messages.as_mut().and_then(|messages| messages.try_recv().ok()) {
             // A question whose request is over needs no answer.
-            if !matches!(message, ServerRemark::Ask(_)) {
+            if !matches!(message, ServerMessage::Ask(_)) {
                 self.forward(message);
             }
         }
@@ -293,8 +291,8 @@ impl ConversationDriver<'_> {
         put.collect()
     }
 
-    fn handle_message(&mut self, message: ServerRemark) {
-        let ServerRemark::Ask(ServerAsk { method, params, reply }) = message else {
+    fn handle_message(&mut self, message: ServerMessage) {
+        let ServerMessage::Ask(UpstreamQuestion { method, params, reply }) = message else {
             return self.forward(message);
         };
         self.asked = true;
@@ -407,7 +405,7 @@ impl ConversationDriver<'_> {
         actions
     }
 
-    fn forward(&self, message: ServerRemark) {
+    fn forward(&self, message: ServerMessage) {
         let Some(message) = self.message_translator.translate(message) else { return };
         self.message_translator.keep_progress(&message);
         match &self.parked_request {

@@ -11,7 +11,7 @@ use servanda_mcp::{
     fields::{member, meta, method},
     shape,
 };
-use servanda_upstream::ServerMessage as ServerRemark;
+use servanda_upstream::ServerMessage;
 
 use super::{Bridge, log_level};
 use crate::{
@@ -74,7 +74,7 @@ impl MessageTranslator {
         wants && sink.try_send(message).is_ok()
     }
 
-    /// Writes the progress of long work down, so that a client can ask for it later. The client that waits is told by [`Outlet::pass`].
+    /// Writes the progress of long work down, so that a client can ask for it later. The client that waits is told by [`MessageTranslator::pass`].
     pub(crate) fn keep_progress(&self, message: &ClientMessage) {
         if let (Some(progress_recorder), ClientMessage::Progress(params)) = (&self.progress_recorder, message) {
             progress_recorder.record_notification(params);
@@ -88,12 +88,12 @@ impl MessageTranslator {
     }
 
     /// A message as the requester may get it; none if it may not. A question is none too: it has to go through the rules of questions first.
-    pub(crate) fn translate(&self, message: ServerRemark) -> Option<ClientMessage> {
+    pub(crate) fn translate(&self, message: ServerMessage) -> Option<ClientMessage> {
         match message {
-            ServerRemark::Progress(params) => legible_json(&params).map(ClientMessage::Progress),
-            ServerRemark::LogMessage(line) => self.log_line(&line).map(ClientMessage::LogMessage),
-            ServerRemark::Notification { method, params } => self.notification(method, &params?),
-            ServerRemark::Ask(_) => None,
+            ServerMessage::Progress(params) => legible_json(&params).map(ClientMessage::Progress),
+            ServerMessage::LogMessage(line) => self.log_line(&line).map(ClientMessage::LogMessage),
+            ServerMessage::Notification { method, params } => self.notification(method, &params?),
+            ServerMessage::Ask(_) => None,
         }
     }
 
@@ -179,7 +179,7 @@ mod tests {
 
     use serde_json::{json, value::RawValue};
     use servanda_mcp::{Era, LogLevel};
-    use servanda_upstream::ServerMessage as ServerRemark;
+    use servanda_upstream::ServerMessage;
     use tokio::sync::mpsc;
 
     use super::{MessageSubscriber, MessageTranslator};
@@ -199,7 +199,7 @@ mod tests {
     }
 
     /// What a requester of that era hears of a message.
-    fn heard(requester_era: Era, level: Option<LogLevel>, message: ServerRemark) -> Option<String> {
+    fn heard(requester_era: Era, level: Option<LogLevel>, message: ServerMessage) -> Option<String> {
         let (sink, mut messages) = mpsc::channel(1);
         let message_translator = message_translator(requester_era);
         message_translator.send(&MessageSubscriber { sink: Some(sink), level }, message_translator.translate(message)?);
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_modern_requester_hears_of_the_log_what_it_asked_for() {
-        let line = |level: &str| ServerRemark::LogMessage(raw(&format!(r#"{{"level":"{level}","data":1}}"#)));
+        let line = |level: &str| ServerMessage::LogMessage(raw(&format!(r#"{{"level":"{level}","data":1}}"#)));
         let table = [
             (Era::Legacy, None, "debug", true),
             (Era::Legacy, Some(LogLevel::Error), "debug", false),
@@ -243,14 +243,14 @@ mod tests {
             ),
         ];
         for (said, expected) in table {
-            let line = ServerRemark::LogMessage(raw(said));
+            let line = ServerMessage::LogMessage(raw(said));
             assert_eq!(heard(Era::Legacy, None, line).as_deref(), Some(expected));
         }
         assert_eq!(
-            heard(Era::Legacy, None, ServerRemark::LogMessage(raw(r#"{"level":"info","data":"\ud800"}"#))),
+            heard(Era::Legacy, None, ServerMessage::LogMessage(raw(r#"{"level":"info","data":"\ud800"}"#))),
             None
         );
-        let progress = ServerRemark::Progress(raw(r#"{"progress":1.0,"message":"a\u200bb"}"#));
+        let progress = ServerMessage::Progress(raw(r#"{"progress":1.0,"message":"a\u200bb"}"#));
         assert_eq!(heard(Era::Legacy, None, progress).as_deref(), Some(r#"{"progress":1.0,"message":"a<U+200B>b"}"#));
     }
 
@@ -273,7 +273,7 @@ mod tests {
             ("acme/said", given.to_owned(), None),
         ];
         for (method, params, expected) in table {
-            let message = ServerRemark::Notification { method: method.to_owned(), params: Some(raw(&params)) };
+            let message = ServerMessage::Notification { method: method.to_owned(), params: Some(raw(&params)) };
             assert_eq!(heard(Era::Legacy, None, message), expected, "{method} {params}");
         }
     }

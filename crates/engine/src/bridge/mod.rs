@@ -1,7 +1,7 @@
 //! The bridge between the eras: a request of a requester of either, made of a server of either, with questions in both
 //! directions' forms.
 //!
-//! [`dialogue`] decides, [`conversation`] performs, [`reception`] is where requests wait for requesters that have gone to find
+//! [`conversation_state`] decides, [`conversation`] performs, [`parked_request`] is where requests wait for requesters that have gone to find
 //! answers, [`message_translator`] puts what servers say on the way into the requester's terms, [`session_forwarder`] does so for what belongs to no request.
 //! [`sessions`] keeps what outlasts a request. It is about requests, not about tool calls: prompts and resources cross it the same
 //! way. Deliberately not here: whether a question may be asked, and in which words, which is in `crate::questions`.

@@ -1,7 +1,7 @@
 //! What a server says to a session outside of any one request: between calls, during the handshake, or while several calls are under way
 //! and it does not say which it means. The rules of questions hold here too, and the strictest contract of the server decides.
 
-use servanda_upstream::{ServerMessage as ServerRemark, ServerMessageSink, UpstreamQuestion as ServerAsk};
+use servanda_upstream::{ServerMessage, ServerMessageSink, UpstreamQuestion};
 
 use super::message_translator::{MessageSubscriber, MessageTranslator};
 use crate::{
@@ -20,8 +20,8 @@ pub(crate) struct SessionForwarder {
 
 impl SessionForwarder {
     /// Asks the client, or tells the server why not. No call is under way whose record could name the question, so only the log does.
-    fn ask(&self, ask: ServerAsk) -> bool {
-        let ServerAsk { method, params, reply } = ask;
+    fn ask(&self, ask: UpstreamQuestion) -> bool {
+        let UpstreamQuestion { method, params, reply } = ask;
         let params = self.message_translator.translate_params(params);
         match self.rules.check(ServerQuestion { method, params }, &mut Vec::new()) {
             Ok(question) => {
@@ -37,9 +37,9 @@ impl SessionForwarder {
 }
 
 impl ServerMessageSink for SessionForwarder {
-    fn receive(&self, message: ServerRemark) -> bool {
+    fn receive(&self, message: ServerMessage) -> bool {
         match message {
-            ServerRemark::Ask(ask) => self.ask(ask),
+            ServerMessage::Ask(ask) => self.ask(ask),
             other => self
                 .message_translator
                 .translate(other)

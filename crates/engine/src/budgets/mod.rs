@@ -2,7 +2,7 @@
 //! there is enough is `gates::budget`'s to say; here the store is asked, once for everybody who waits for the same answer.
 //!
 //! What is in memory is only what was leased: a process that dies takes at most a chunk of each account with it. What a call
-//! reserved is closed when it ends ([`Bill`]), and by the sweep where nobody did.
+//! reserved is closed when it ends ([`CallCharge`]), and by the sweep where nobody did.
 
 mod call_charge;
 mod refusals;

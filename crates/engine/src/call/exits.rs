@@ -1,6 +1,6 @@
 //! How a call ends with nothing sent: refused, answered from the cache, or answered by what its effect already is.
 //!
-//! Every stage before the upstream ends a call by returning an [`Exit`]. A call that was sent ends in `ending`.
+//! Every stage before the upstream ends a call by returning an [`CallExit`]. A call that was sent ends in `ending`.
 
 use servanda_contract::refusal::EffectKnowledge;
 use servanda_gates::CompiledContract;

@@ -1,6 +1,6 @@
 //! The life of one call, top to bottom: [`CallPipeline::run`] and [`CallPipeline::send`] list its stages in order.
 //!
-//! Each stage takes the evidence of the one before it. A stage that ends the call before anything is sent returns an [`Exit`], which
+//! Each stage takes the evidence of the one before it. A stage that ends the call before anything is sent returns an [`CallExit`], which
 //! `exits` answers; `ending` answers a call that was sent. Both refuse by way of `refusing`. Deliberately not here: what surrounds a call
 //! (questions to the client, long work), which is in `call`, and what a stage does, which is in the stage's file.
 

@@ -1,7 +1,7 @@
 //! Callbacks: telling somebody outside how long work ended, signed, at least once, whatever happens to this process.
 //!
 //! The intent to tell is a note that is written with the end itself (`outbox`); a pure `step` says what follows on an attempt
-//! (`delivery`). Deliberately not here: the shell that makes the attempts (`deferred::callback_rounds`), sockets, and what a receiver
+//! (`delivery`). Deliberately not here: the shell that makes the attempts (`deferred::callback_delivery`), sockets, and what a receiver
 //! does with an event that it gets twice, which has the same id both times.
 
 mod delivery;

@@ -1,6 +1,6 @@
 //! What a client is told while its request is under way, and between its requests.
 //!
-//! A server's own words are [`servanda_upstream::Remark`]. A client's sink does not take those: a question has to pass the rules of
+//! A server's own words are [`servanda_upstream::ClientMessage`]. A client's sink does not take those: a question has to pass the rules of
 //! questions first, and the rest has to be translated into the client's names and ids.
 
 use serde_json::value::RawValue;

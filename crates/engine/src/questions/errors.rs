@@ -18,7 +18,7 @@ use super::{QUESTIONS_MAX, QuestionRules, RefusedQuestion, ServerQuestion, wordi
 /// The member of an error's data that has the elicitations.
 const ELICITATIONS: &str = "elicitations";
 
-/// A failure as a caller may be told it. Only [`QuestionRules::put_failure`] makes one.
+/// A failure as a caller may be told it. Only [`QuestionRules::failure_for_client`] makes one.
 #[derive(Debug, Clone)]
 pub(crate) struct ClientFailure(PerformFailure);
 

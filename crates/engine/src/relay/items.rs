@@ -46,7 +46,7 @@ struct ItemInquiry {
 
 /// Reads a resource or gets a prompt.
 pub(super) async fn read(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Result<InquiryAnswer, RpcError> {
-    let Inquiry { requester: requester, subject, params, mut terms } = inquiry;
+    let Inquiry { requester, subject, params, mut terms } = inquiry;
     let brought =
         ClientContinuation { input_responses: terms.input_responses.take(), request_state: terms.request_state.take() };
     let gives_up = terms.cancel.clone();
@@ -84,7 +84,7 @@ pub(super) async fn read(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Result<
 
 /// Completes an argument of a prompt or of a template.
 pub(super) async fn complete(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Result<String, RpcError> {
-    let Inquiry { requester: requester, params, terms, .. } = inquiry;
+    let Inquiry { requester, params, terms, .. } = inquiry;
     let (snapshot, era) = (relay.core.snapshot(), requester.era);
     let context = InquiryContext::new(relay, requester, terms, INQUIRY_MS_MAX).await;
     let raw = params.iter().find(|(name, _)| name == "ref").map(|(_, raw)| raw);

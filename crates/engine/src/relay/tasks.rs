@@ -49,7 +49,7 @@ struct TaskInquiry {
 
 /// Answers an inquiry about tasks.
 pub(crate) async fn inquire(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Result<String, RpcError> {
-    let Inquiry { requester: requester, subject, mut params, mut terms } = inquiry;
+    let Inquiry { requester, subject, mut params, mut terms } = inquiry;
     allowed(&requester, subject)?;
     // To a task these are parameters like any other; a door keeps them apart for requests that are made again.
     if let Some(responses) = terms.input_responses.take() {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value, json, value::RawValue};
 use servanda_catalog::names::ExposedNaming;
 use servanda_mcp::{Era, RpcError};
-use servanda_upstream::{Answer, PerformFailure, ServerMessage as ServerRemark};
+use servanda_upstream::{Answer, PerformFailure, ServerMessage};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -166,7 +166,7 @@ async fn what_is_said_while_the_requester_is_away_is_told_when_it_comes_again() 
         let server = ScriptedServer::new(Era::Legacy, &json!({}), move |heard| async move {
             let say = |count: u8| {
                 let progress = RawValue::from_string(format!(r#"{{"progress":{count}}}"#)).unwrap();
-                heard.delivery.server_messages.as_ref().unwrap().try_send(ServerRemark::Progress(progress)).unwrap();
+                heard.delivery.server_messages.as_ref().unwrap().try_send(ServerMessage::Progress(progress)).unwrap();
             };
             say(1);
             let reply = ask(&heard.delivery, "roots/list", &json!({}));

@@ -6,7 +6,7 @@ use serde_json::{Value, json, value::RawValue};
 use servanda_catalog::names::ExposedNaming;
 use servanda_contract::{time::Clock as _, tool::QuestionKind};
 use servanda_mcp::Era;
-use servanda_upstream::{Answer, QuestionReply, ServerMessage as ServerRemark, UpstreamQuestion as ServerAsk};
+use servanda_upstream::{Answer, QuestionReply, ServerMessage, UpstreamQuestion};
 use tokio::sync::oneshot;
 
 use super::questions::{by_contract, by_policy, harness};
@@ -39,7 +39,11 @@ fn ask_outside(server: &ScriptedServer, method: &str, params: &Value) -> oneshot
     let (reply, replied) = oneshot::channel();
     let params = Some(serde_json::value::to_raw_value(params).unwrap());
     let session_forwarder = server.attached.lock().unwrap()["s"].clone();
-    assert!(session_forwarder.receive(ServerRemark::Ask(ServerAsk { method: method.to_owned(), params, reply })));
+    assert!(session_forwarder.receive(ServerMessage::Ask(UpstreamQuestion {
+        method: method.to_owned(),
+        params,
+        reply
+    })));
     replied
 }
 
@@ -102,7 +106,7 @@ async fn a_client_hears_the_end_of_elicitations_that_it_was_given_only() {
         let params = serde_json::value::to_raw_value(&json!({"elicitationId": id})).unwrap();
         let method = "notifications/elicitation/complete".to_owned();
         let session_forwarder = server.attached.lock().unwrap()["s"].clone();
-        session_forwarder.receive(ServerRemark::Notification { method, params: Some(params) })
+        session_forwarder.receive(ServerMessage::Notification { method, params: Some(params) })
     };
     assert!(!complete("e"));
     let _waiting = ask_outside(&server, "elicitation/create", &url("https://example.com/"));

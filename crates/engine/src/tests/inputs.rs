@@ -7,7 +7,7 @@ use serde_json::{Value, json, value::RawValue};
 use servanda_catalog::names::ExposedNaming;
 use servanda_contract::refusal::EffectKnowledge;
 use servanda_mcp::{Era, RpcError};
-use servanda_upstream::{Answer, PerformFailure, ServerMessage as ServerRemark};
+use servanda_upstream::{Answer, PerformFailure, ServerMessage};
 use tokio::sync::mpsc;
 
 use super::conversations::{failed, input, result, told};
@@ -390,7 +390,7 @@ async fn legacy_to_modern_a_requester_that_goes_away_ends_it_too() {
 async fn legacy_to_legacy_questions_and_progress_pass() {
     let server = ScriptedServer::new(Era::Legacy, &json!({}), |heard| async move {
         let progress = serde_json::value::to_raw_value(&json!({"progress": 1})).unwrap();
-        heard.delivery.server_messages.as_ref().unwrap().try_send(ServerRemark::Progress(progress)).unwrap();
+        heard.delivery.server_messages.as_ref().unwrap().try_send(ServerMessage::Progress(progress)).unwrap();
         let reply = ask(&heard.delivery, "sampling/createMessage", &json!({"messages": []})).await.unwrap().unwrap();
         Ok(text(Era::Legacy, reply.get()))
     });

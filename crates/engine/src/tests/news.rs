@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{json, value::RawValue};
 use servanda_catalog::names::ExposedNaming;
 use servanda_mcp::Era;
-use servanda_upstream::{Announcement, ServerMessage as ServerRemark};
+use servanda_upstream::{Announcement, ServerMessage};
 
 use crate::{
     ChangeEvent, ClientMessage, Gateway as _, Requester,
@@ -60,7 +60,7 @@ async fn a_session_hears_every_upstream_until_it_leaves() {
     let mut messages = harness.engine.subscribe_session("s");
     for server in [&one, &other] {
         let session_forwarder = server.attached.lock().unwrap()["s"].clone();
-        assert!(session_forwarder.receive(ServerRemark::LogMessage(RawValue::from_string("{}".to_owned()).unwrap())));
+        assert!(session_forwarder.receive(ServerMessage::LogMessage(RawValue::from_string("{}".to_owned()).unwrap())));
         assert!(matches!(messages.recv().await, Some(ClientMessage::LogMessage(_))));
     }
     harness.engine.roots_changed(&of_session("s"));

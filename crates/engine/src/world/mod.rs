@@ -1,6 +1,6 @@
 //! The world the engine works in: which tools exist, who performs them, how they have been doing, and what the operator lets whom do.
 //!
-//! [`Scene`] is one world; [`PresentWorld`] has the one that is in force. Deliberately not here: calls, and what is kept about clients.
+//! [`WorldSnapshot`] is one world; [`PresentWorld`] has the one that is in force. Deliberately not here: calls, and what is kept about clients.
 
 pub(crate) mod authorities;
 pub(crate) mod discovery;

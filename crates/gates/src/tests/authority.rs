@@ -65,7 +65,7 @@ fn judged_with(
     proposal.received_at = at;
     let ticks = Ticks(AtomicU64::new(0));
     let mandate = Mandate { authenticated, policy };
-    pass_all(ResolvedCall::new(proposal, contract.clone()), &mandate, LIMITS, &mut Trail::new(&ticks))
+    pass_all(ResolvedCall::new(Box::new(proposal), contract.clone()), &mandate, LIMITS, &mut Trail::new(&ticks))
 }
 
 fn refused(authenticated: &AuthenticatedCaller, policies: &str, at: Timestamp) -> Refusal {
@@ -179,8 +179,8 @@ fn a_call_in_another_tenants_name_is_refused() {
     let mut elsewhere = proposal(booking(&json!({})).to_string());
     elsewhere.caller.tenant = "globex".to_owned();
     let mandate = Mandate { authenticated: &authenticated, policy };
-    let refusal =
-        pass_all(ResolvedCall::new(elsewhere, contract), &mandate, LIMITS, &mut Trail::new(&ticks)).unwrap_err();
+    let refusal = pass_all(ResolvedCall::new(Box::new(elsewhere), contract), &mandate, LIMITS, &mut Trail::new(&ticks))
+        .unwrap_err();
     assert_eq!(refusal.gate, GateName::Policy);
 }
 
@@ -210,7 +210,7 @@ fn policies_that_are_tried_out_are_heard_by_the_record_alone() {
         let policy =
             PoliciesInForce { policies: &policies, shadow: Some(&shadow), principal: &principal, environment: "test" };
         let mandate = Mandate { authenticated: &authenticated, policy };
-        let judged = pass_all(ResolvedCall::new(proposal, contract.clone()), &mandate, LIMITS, &mut trail);
+        let judged = pass_all(ResolvedCall::new(Box::new(proposal), contract.clone()), &mandate, LIMITS, &mut trail);
         assert_eq!(judged.is_ok(), passes);
         let told = trail.take_policy().unwrap();
         assert_eq!(told.by.as_slice(), [if passes { "default.writes" } else { "no-rooms" }]);

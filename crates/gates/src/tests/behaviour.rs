@@ -62,7 +62,7 @@ fn judged(
     expected: Vec<ToolExpectation>,
 ) -> Result<Permit, Box<Refusal>> {
     let ticks = Ticks(AtomicU64::new(0));
-    let resolved = ResolvedCall::new(proposal(arguments.to_string()), contract.clone()).expecting(expected);
+    let resolved = ResolvedCall::new(Box::new(proposal(arguments.to_string())), contract.clone()).expecting(expected);
     pass(resolved, &CallOrigin::Gateway, LIMITS, &mut Trail::new(&ticks))
 }
 

@@ -163,8 +163,10 @@ fn what_changes_nothing_is_kept_back_alone_and_then_fenced_in_one() {
 fn the_gateways_own_questions_are_free_and_change_nothing() {
     let ask = |changes: &[(&str, Value)]| {
         let ticks = super::Ticks(std::sync::atomic::AtomicU64::new(0));
-        let resolved =
-            crate::ResolvedCall::new(super::proposal(super::booking(&json!({})).to_string()), admitted(changes));
+        let resolved = crate::ResolvedCall::new(
+            Box::new(super::proposal(super::booking(&json!({})).to_string())),
+            admitted(changes),
+        );
         crate::pass_question(resolved, super::LIMITS, &mut crate::Trail::new(&ticks))
     };
     let refusal = ask(&[]).unwrap_err();

@@ -185,8 +185,13 @@ fn limits_are_those_handed_in() {
     let outcome = |limits: GateLimits| {
         let ticks = Still;
         let mut trail = Trail::new(&ticks);
-        pass(ResolvedCall::new(proposal(arguments.clone()), contract.clone()), &CallOrigin::Gateway, limits, &mut trail)
-            .map_err(|refusal| refusal.gate)
+        pass(
+            ResolvedCall::new(Box::new(proposal(arguments.clone())), contract.clone()),
+            &CallOrigin::Gateway,
+            limits,
+            &mut trail,
+        )
+        .map_err(|refusal| refusal.gate)
     };
     let exactly = GateLimits { arguments_bytes_max: arguments.len(), arguments_depth_max: 3 };
     assert!(outcome(exactly).is_ok());
@@ -223,7 +228,8 @@ fn the_proposal_digest_binds_tenant_contract_and_meaning() {
     let ticks = Still;
     let mut trail = Trail::new(&ticks);
     let permit =
-        pass(ResolvedCall::new(elsewhere, contract.clone()), &CallOrigin::Gateway, super::LIMITS, &mut trail).unwrap();
+        pass(ResolvedCall::new(Box::new(elsewhere), contract.clone()), &CallOrigin::Gateway, super::LIMITS, &mut trail)
+            .unwrap();
     assert_ne!(digest(&contract, plain), permit.proposal_digest());
 }
 
@@ -269,7 +275,7 @@ fn structure_refuses_what_would_take_exponentially_long() {
     let ticks = super::Ticks(std::sync::atomic::AtomicU64::new(0));
     let mut trail = crate::Trail::new(&ticks);
     let arguments = booking(&json!({ "tree": nested(40) })).to_string();
-    let resolved = crate::ResolvedCall::new(super::proposal(arguments), contract.clone());
+    let resolved = crate::ResolvedCall::new(Box::new(super::proposal(arguments)), contract.clone());
     let refusal = crate::sequence::pass(resolved, &CallOrigin::Gateway, limits, &mut trail).unwrap_err();
     assert_eq!(refusal.gate, GateName::Structure);
     assert!(refusal.message.starts_with("nested deeper than "), "{}", refusal.message);

@@ -83,7 +83,8 @@ fn call(contract: &Arc<CompiledContract>, arguments: impl Into<Bytes>) -> (Resul
 fn propose(contract: &Arc<CompiledContract>, proposal: Proposal) -> (Result<Permit, Box<Refusal>>, Vec<Verdict>) {
     let ticks = Ticks(AtomicU64::new(0));
     let mut trail = Trail::new(&ticks);
-    let result = pass(ResolvedCall::new(proposal, contract.clone()), &CallOrigin::Gateway, LIMITS, &mut trail);
+    let result =
+        pass(ResolvedCall::new(Box::new(proposal), contract.clone()), &CallOrigin::Gateway, LIMITS, &mut trail);
     (result, trail.verdicts().to_vec())
 }
 

@@ -22,7 +22,7 @@ pub(super) fn named<T: StoredAsNumber>(from: &mut Decoder<'_>) -> Result<T, Malf
 
 macro_rules! numbered {
     ($type:ident { $($name:ident = $number:literal,)+ }) => {
-        impl Numbered for $type {
+        impl StoredAsNumber for $type {
             fn stored_number(self) -> u8 {
                 match self { $(Self::$name => $number,)+ }
             }

@@ -42,11 +42,13 @@ pub(crate) struct CallbackConfig {
 /// Where a secret comes from. Should somebody write the secret itself, it is not shown either.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
+#[schemars(rename = "SecretReference")]
 pub(crate) struct SigningSecretReference(String);
 
 /// How a call ended, to whoever waits for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "End")]
 pub(crate) enum CallbackTrigger {
     /// It is done.
     Completed,

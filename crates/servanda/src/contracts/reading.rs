@@ -247,7 +247,7 @@ fn compose_tool(
         configuration: &loaded.config.defaults,
         server_defaults: &server.defaults,
         entry,
-        offered: definition_layer.as_ref(),
+        offered: offered.as_ref(),
     };
     match layers.compose() {
         Ok(EffectiveContract { contract, origins }) => {

@@ -14,7 +14,7 @@ pub(crate) fn quoted(word: &str) -> String {
         return format!("'{}'", word.replace('\'', "'\\''"));
     }
     let mut text = String::from("$'");
-    let found: BTreeSet<usize> = hidden_characters(word).iter().map(|hidden| hidden_characters.position).collect();
+    let found: BTreeSet<usize> = hidden_characters(word).iter().map(|hidden| hidden.position).collect();
     for (position, character) in word.chars().enumerate() {
         match character {
             '\n' => text.push_str("\\n"),

@@ -331,12 +331,16 @@ async fn end_when_idle(
 impl fmt::Debug for ConnectionPool {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.lock();
-        formatter.debug_struct("Pool").field("own", &state.connections.len()).field("ending", &state.ending).finish()
+        formatter
+            .debug_struct("ConnectionPool")
+            .field("own", &state.connections.len())
+            .field("ending", &state.ending)
+            .finish()
     }
 }
 
 impl fmt::Debug for ConnectionLease {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Lease").finish_non_exhaustive()
+        formatter.debug_struct("ConnectionLease").finish_non_exhaustive()
     }
 }

@@ -37,11 +37,11 @@ const PIPE_BYTES: usize = 64 * 1024;
 pub type InProcessListener = mpsc::Sender<DuplexStream>;
 
 /// Makes a connection to a server in this process.
-pub(super) async fn dial_in_process(listener: &InProcessListener) -> Result<Carrier, HttpError> {
+pub(super) async fn dial_in_process(listener: &InProcessListener) -> Result<OriginConnection, HttpError> {
     let (ours, servers) = duplex(PIPE_BYTES);
     let refused = |_| HttpError::NotConnected("the server in this process takes no connection".to_owned());
     listener.try_send(servers).map_err(refused)?;
-    inline(Transport::InProcess(ours)).await
+    inline(OriginStream::InProcess(ours)).await
 }
 
 /// Makes a connection. Cancel safe: nothing but the connection is lost.

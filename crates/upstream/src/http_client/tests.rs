@@ -23,7 +23,7 @@ use url::Url;
 use super::*;
 use crate::request::parcel::Parcel;
 
-const PAUSABLE_DEADLINE: Duration = Duration::from_mins(1);
+const ANSWER_WAIT_MAX: Duration = Duration::from_mins(1);
 
 /// What a server does with a request.
 #[derive(Debug, Clone)]
@@ -72,7 +72,7 @@ impl Server {
 
     async fn post(&self, body: HttpRequestBody) -> Result<UpstreamResponse, HttpError> {
         let sending = self.client.send(Method::POST, &self.target, HeaderMap::new(), body);
-        tokio::time::timeout(PAUSABLE_DEADLINE, sending).await.expect("an end in time")
+        tokio::time::timeout(ANSWER_WAIT_MAX, sending).await.expect("an end in time")
     }
 
     async fn ask(&self, text: &'static str) -> Result<Bytes, HttpError> {
@@ -89,7 +89,7 @@ impl Server {
 
     /// Waits until the server has seen a connection end.
     async fn until_closed(&self) {
-        tokio::time::timeout(PAUSABLE_DEADLINE, self.closed.notified()).await.expect("a closed connection in time");
+        tokio::time::timeout(ANSWER_WAIT_MAX, self.closed.notified()).await.expect("a closed connection in time");
     }
 }
 
@@ -290,7 +290,7 @@ async fn an_answer_that_is_read_keeps_its_connection_if_the_server_ends_it_soon(
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    tokio::time::timeout(PAUSABLE_DEADLINE, ended).await.expect("the end in time");
+    tokio::time::timeout(ANSWER_WAIT_MAX, ended).await.expect("the end in time");
     assert_eq!(server.ask("y").await.unwrap(), "a");
     assert_eq!(server.accepted(), 1);
 }
@@ -357,7 +357,7 @@ async fn unused_connections_are_few_and_closed_after_a_while() {
 async fn a_server_in_this_process_is_reached_without_a_socket() {
     let (listener, mut connections) = mpsc::channel(1);
     let url = Url::parse("http://nowhere.test/mcp").unwrap();
-    let (origin, target) = (Origin::of(&url).unwrap(), Target::of(&url).unwrap());
+    let (origin, target) = (Origin::from_url(&url).unwrap(), RequestTarget::from_url(&url).unwrap());
     let client = HttpClient::reaching(origin, limits(), Some(listener)).unwrap();
     let served = tokio::spawn(async move {
         let mut pipe = connections.recv().await.unwrap();
@@ -370,8 +370,8 @@ async fn a_server_in_this_process_is_reached_without_a_socket() {
         connections
     });
     let ask = || async {
-        let sending = client.send(Method::POST, &target, HeaderMap::new(), RequestBody::bytes("x"));
-        read(tokio::time::timeout(PATIENCE, sending).await.expect("an end in time")?).await
+        let sending = client.send(Method::POST, &target, HeaderMap::new(), HttpRequestBody::bytes("x"));
+        read(tokio::time::timeout(ANSWER_WAIT_MAX, sending).await.expect("an end in time")?).await
     };
     assert_eq!((ask().await.unwrap(), ask().await.unwrap()), ("a".into(), "b".into()), "on one connection");
     drop(served.await.unwrap());
@@ -433,9 +433,9 @@ async fn requests_share_an_http2_connection_and_one_that_ended_is_replaced() {
         let sent = client.send(Method::POST, &target, HeaderMap::new(), HttpRequestBody::bytes("x")).await;
         String::from_utf8(read(sent.unwrap()).await.unwrap().to_vec()).unwrap()
     };
-    let answers = tokio::time::timeout(PAUSABLE_DEADLINE, async { tokio::join!(ask(), ask()) }).await.unwrap();
+    let answers = tokio::time::timeout(ANSWER_WAIT_MAX, async { tokio::join!(ask(), ask()) }).await.unwrap();
     assert_eq!(answers, (format!("{url} None"), format!("{url} None")));
     stop.notify_one();
     let _ = connection.await;
-    assert_eq!(tokio::time::timeout(PAUSABLE_DEADLINE, ask()).await.unwrap(), "anew");
+    assert_eq!(tokio::time::timeout(ANSWER_WAIT_MAX, ask()).await.unwrap(), "anew");
 }

@@ -135,9 +135,8 @@ async fn a_source_is_asked_a_bounded_number_of_times() {
     let server = serve("modern,token=never").await;
     let source = Arc::new(Tokens { all: vec!["bad-token"; 100], ..Tokens::default() });
     let upstream = showing(&server.url, &source);
-    let failure = failure(
-        upstream.call_tool("echo", &Bytes::from_static(b"{}"), EffectClass::N, options(PAUSABLE_DEADLINE)).await,
-    );
+    let failure =
+        failure(upstream.call_tool("echo", &Bytes::from_static(b"{}"), EffectClass::N, options(ANSWER_WAIT_MAX)).await);
     assert!(matches!(&failure, PerformFailure::HttpStatus { status: 401, .. }), "{failure}");
     assert!(!failure.to_string().contains("bad-token"), "{failure}");
     assert_eq!(source.rejections.lock().unwrap().len(), REJECTIONS_MAX);
@@ -198,7 +197,7 @@ async fn t13_nobody_hears_of_changes_by_the_gateways_own_credential() {
     let source = Arc::new(Tokens { all: vec!["good-token"], personal: true, ..Tokens::default() });
     let upstream = showing(&server.url, &source);
     let ada = user("acme", "ada");
-    let deadline = Instant::now() + PAUSABLE_DEADLINE;
+    let deadline = Instant::now() + ANSWER_WAIT_MAX;
     assert!(upstream.watch_on_own_connection(&ada, "a://1", deadline).await.unwrap().is_none());
     for refused in [upstream.watch("a://1", deadline).await, upstream.watch_task("task", deadline).await] {
         assert!(matches!(&refused, Err(PerformFailure::Rejected { code: -32601, .. })), "{refused:?}");

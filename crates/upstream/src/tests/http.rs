@@ -7,7 +7,7 @@ use super::*;
 use crate::UpstreamStatus;
 
 async fn call_as(upstream: &Upstream, tool: &str, class: EffectClass) -> DispatchOutcome {
-    upstream.call_tool(tool, &Bytes::from_static(b"{}"), class, options(PAUSABLE_DEADLINE)).await
+    upstream.call_tool(tool, &Bytes::from_static(b"{}"), class, options(ANSWER_WAIT_MAX)).await
 }
 
 async fn change(upstream: &Upstream, tool: &str) -> DispatchOutcome {
@@ -156,7 +156,7 @@ async fn announcements_are_followed_in_both_eras() {
         let upstream = client(&server.url);
         let mut changes = upstream.changes();
         echoes(&upstream).await;
-        tokio::time::timeout(PAUSABLE_DEADLINE, changes.changed()).await.unwrap().unwrap();
+        tokio::time::timeout(ANSWER_WAIT_MAX, changes.changed()).await.unwrap().unwrap();
         upstream.shutdown().await;
     }
 }
@@ -200,7 +200,7 @@ async fn progress_comes_before_the_answer_and_reading_stops_there() {
     let server = serve("modern,sse").await;
     let upstream = client(&server.url);
     let (sink, mut progress) = tokio::sync::mpsc::channel(8);
-    let options = RequestOptions { server_messages: Some(sink), wants_progress: true, ..options(PAUSABLE_DEADLINE) };
+    let options = RequestOptions { server_messages: Some(sink), wants_progress: true, ..options(ANSWER_WAIT_MAX) };
     // The server keeps the stream open after the answer.
     assert!(call_with(&upstream, "progress", "{}", options).await.outcome.is_ok());
     let mut steps = 0;
@@ -217,7 +217,7 @@ async fn a_cancelled_mutation_is_told_and_read_to_its_end() {
     echoes(&upstream).await;
     let cancel = CancellationToken::new();
     let arguments = Bytes::from_static(b"{}");
-    let terms = RequestOptions { cancel: cancel.clone(), ..options(PAUSABLE_DEADLINE) };
+    let terms = RequestOptions { cancel: cancel.clone(), ..options(ANSWER_WAIT_MAX) };
     let calling = upstream.call_tool("until-cancelled", &arguments, EffectClass::N, terms);
     let cancelling = async {
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -226,7 +226,7 @@ async fn a_cancelled_mutation_is_told_and_read_to_its_end() {
     let (called, ()) = tokio::join!(calling, cancelling);
     assert_eq!(text(called), "done although cancelled");
 
-    let terms = options(PAUSABLE_DEADLINE);
+    let terms = options(ANSWER_WAIT_MAX);
     terms.cancel.cancel();
     let called = call_with(&upstream, "echo", "{}", terms).await;
     assert!(!called.sent);

@@ -26,7 +26,7 @@ async fn a_late_answer_comes_after_its_caller_was_told() {
     for upstream in [stdio("legacy"), stdio("modern"), client(&server.url)] {
         let (sink, late) = oneshot::channel();
         assert!(matches!(overdue(&upstream, sink).await, PerformFailure::TimedOut { .. }));
-        let answer = tokio::time::timeout(PAUSABLE_DEADLINE, late).await.expect("in time").expect("it is waited for");
+        let answer = tokio::time::timeout(ANSWER_WAIT_MAX, late).await.expect("in time").expect("it is waited for");
         assert_eq!(told(answer), "done although cancelled");
         echoes(&upstream).await;
         upstream.shutdown().await;
@@ -65,6 +65,6 @@ async fn a_late_answer_is_not_waited_for_for_ever() {
     let hanging = RequestOptions { late: Some(sink), ..options(IMPATIENCE) };
     let called = upstream.call_tool("hang", &Bytes::from_static(b"{}"), EffectClass::N, hanging).await;
     assert!(matches!(failure(called), PerformFailure::TimedOut { .. }));
-    let answer = tokio::time::timeout(PAUSABLE_DEADLINE, late).await.expect("in time");
+    let answer = tokio::time::timeout(ANSWER_WAIT_MAX, late).await.expect("in time");
     assert!(matches!(answer, Ok(Err(PerformFailure::TimedOut { .. }))), "{answer:?}");
 }

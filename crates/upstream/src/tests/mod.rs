@@ -38,7 +38,7 @@ use crate::{
 };
 
 /// Long enough for a loaded machine; nothing is expected to take it.
-const PAUSABLE_DEADLINE: Duration = Duration::from_mins(1);
+const ANSWER_WAIT_MAX: Duration = Duration::from_mins(1);
 /// Long enough that a connected server would have answered; used where it is known not to.
 const IMPATIENCE: Duration = Duration::from_millis(300);
 
@@ -94,7 +94,7 @@ async fn call_with(
 }
 
 async fn call(upstream: &Upstream, tool: &str) -> DispatchOutcome {
-    call_with(upstream, tool, "{}", options(PAUSABLE_DEADLINE)).await
+    call_with(upstream, tool, "{}", options(ANSWER_WAIT_MAX)).await
 }
 
 /// The text of the answer.
@@ -112,7 +112,7 @@ fn failure(called: DispatchOutcome) -> PerformFailure {
 }
 
 async fn echoes(upstream: &Upstream) {
-    let called = call_with(upstream, "echo", r#"{"x":1}"#, options(PAUSABLE_DEADLINE)).await;
+    let called = call_with(upstream, "echo", r#"{"x":1}"#, options(ANSWER_WAIT_MAX)).await;
     assert_eq!(text(called), r#"{"x":1}"#);
 }
 
@@ -134,7 +134,7 @@ async fn serve(traits: &str) -> Server {
         ServerProgram { command: "python3", args: &args, env: &env, env_pass: &[], credentials: &[], cwd: None };
     let (process, ChildPipes { input, output, .. }) = ServerProcess::start(program).unwrap();
     let mut port = String::new();
-    tokio::time::timeout(PAUSABLE_DEADLINE, BufReader::new(output).read_line(&mut port)).await.unwrap().unwrap();
+    tokio::time::timeout(ANSWER_WAIT_MAX, BufReader::new(output).read_line(&mut port)).await.unwrap().unwrap();
     Server { url: format!("http://127.0.0.1:{}/mcp", port.trim()), _process: process, _input: input }
 }
 
@@ -155,7 +155,7 @@ fn runs(pid: &str) -> bool {
 }
 
 async fn until_gone(pid: &str) {
-    tokio::time::timeout(PAUSABLE_DEADLINE, async {
+    tokio::time::timeout(ANSWER_WAIT_MAX, async {
         while runs(pid) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -171,7 +171,7 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    assert!(tokio::time::timeout(PAUSABLE_DEADLINE, waiting).await.is_ok(), "not in time: {what}");
+    assert!(tokio::time::timeout(ANSWER_WAIT_MAX, waiting).await.is_ok(), "not in time: {what}");
 }
 
 fn raw(json: &str) -> Box<RawValue> {
@@ -191,7 +191,7 @@ fn client_of(tenant: &str, principal: &str, affinity: &str, capabilities: &str) 
 
 /// The terms of a request that is made for a requester.
 fn options_for(requester: &UpstreamRequester) -> RequestOptions {
-    RequestOptions { requester: requester.clone(), ..options(PAUSABLE_DEADLINE) }
+    RequestOptions { requester: requester.clone(), ..options(ANSWER_WAIT_MAX) }
 }
 
 /// The same, heard by whoever has the other end.
@@ -212,7 +212,7 @@ fn json_text(called: DispatchOutcome) -> Value {
 
 /// The next server message, which must be a question.
 async fn next_ask(server_messages: &mut mpsc::Receiver<ServerMessage>) -> UpstreamQuestion {
-    match tokio::time::timeout(PAUSABLE_DEADLINE, server_messages.recv()).await.expect("a remark in time") {
+    match tokio::time::timeout(ANSWER_WAIT_MAX, server_messages.recv()).await.expect("a remark in time") {
         Some(ServerMessage::Ask(ask)) => ask,
         other => panic!("no question: {other:?}"),
     }

@@ -22,7 +22,7 @@ fn everything(requester: UpstreamRequester) -> RequestOptions {
         },
         param_headers: vec![("Region".to_owned(), "us-west1".to_owned()), ("Greeting".to_owned(), "世界".to_owned())],
         task: Some(raw(r#"{"ttl":60000}"#)),
-        ..options(PAUSABLE_DEADLINE)
+        ..options(ANSWER_WAIT_MAX)
     }
 }
 
@@ -121,7 +121,7 @@ async fn no_error_of_a_server_proves_that_nothing_was_begun() {
         let server = serve(traits).await;
         let upstream = client(&server.url);
         let arguments = Bytes::from(json!({"code": code, "status": status}).to_string());
-        let called = upstream.call_tool("modern-error", &arguments, EffectClass::N, options(PAUSABLE_DEADLINE)).await;
+        let called = upstream.call_tool("modern-error", &arguments, EffectClass::N, options(ANSWER_WAIT_MAX)).await;
         assert!(called.sent);
         let failure = called.outcome.unwrap_err();
         assert!(!failure.provably_not_executed(), "{traits} {code} {status}");
@@ -136,12 +136,12 @@ async fn no_error_of_a_server_proves_that_nothing_was_begun() {
 #[tokio::test]
 async fn an_offer_says_what_the_server_is() {
     for (mode, era) in [("modern", Era::Modern), ("legacy", Era::Legacy)] {
-        let offer = stdio(mode).offer(Instant::now() + PAUSABLE_DEADLINE).await.unwrap();
+        let offer = stdio(mode).offer(Instant::now() + ANSWER_WAIT_MAX).await.unwrap();
         assert_eq!(offer.era, era);
         let capabilities: Value = serde_json::from_str(&offer.capabilities).unwrap();
         assert_eq!(capabilities["resources"], json!({"subscribe": true}));
     }
-    let failure = stdio("dies-at-start").offer(Instant::now() + PAUSABLE_DEADLINE).await.unwrap_err();
+    let failure = stdio("dies-at-start").offer(Instant::now() + ANSWER_WAIT_MAX).await.unwrap_err();
     assert!(matches!(failure, PerformFailure::Unavailable { .. }), "{failure}");
 }
 
@@ -149,7 +149,7 @@ async fn an_offer_says_what_the_server_is() {
 async fn a_key_in_a_header_arrives_or_nothing_is_sent() {
     let keyed = || RequestOptions {
         key_header: Some(("Idempotency-Key".to_owned(), "k-1".to_owned())),
-        ..options(PAUSABLE_DEADLINE)
+        ..options(ANSWER_WAIT_MAX)
     };
     for era in ["modern", "legacy"] {
         let server = serve(era).await;
@@ -173,15 +173,15 @@ async fn a_call_whose_lease_has_ended_is_not_sent() {
     for upstream in [stdio("modern"), client(&server.url)] {
         let owner = Arc::new(OwnerLease::default());
         let ended = DispatchLease::new(Instant::now(), Arc::clone(&owner));
-        let late = || RequestOptions { lease: Some(ended.clone()), ..options(PAUSABLE_DEADLINE) };
+        let late = || RequestOptions { lease: Some(ended.clone()), ..options(ANSWER_WAIT_MAX) };
         let called = call_with(&upstream, "received", "{}", late()).await;
         assert!(!called.sent);
         assert!(failure(called).provably_not_executed());
         let read = question("resources/read", Some("a://b"), &[("uri", r#""a://b""#)]);
         assert_eq!(ask(&upstream, read, late()).await["asked"]["uri"], "a://b");
         // The process's own lease carries what follows on the first bytes.
-        owner.extend(Instant::now() + PAUSABLE_DEADLINE);
-        let later = RequestOptions { lease: Some(ended.clone().extended()), ..options(PAUSABLE_DEADLINE) };
+        owner.extend(Instant::now() + ANSWER_WAIT_MAX);
+        let later = RequestOptions { lease: Some(ended.clone().extended()), ..options(ANSWER_WAIT_MAX) };
         assert!(call_with(&upstream, "received", "{}", later).await.sent);
         upstream.shutdown().await;
     }

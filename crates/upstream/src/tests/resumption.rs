@@ -23,7 +23,7 @@ async fn an_answer_is_fetched_where_the_stream_ended() {
         let server = serve("legacy").await;
         let upstream = client(&server.url);
         let arguments_bytes = Bytes::from(arguments.to_string());
-        let called = upstream.call_tool(tool, &arguments_bytes, EffectClass::N, options(PAUSABLE_DEADLINE)).await;
+        let called = upstream.call_tool(tool, &arguments_bytes, EffectClass::N, options(ANSWER_WAIT_MAX)).await;
         assert_eq!(text(called), "resumed", "{tool} {arguments}");
         assert_eq!(calls_seen(&upstream).await, 2, "it was sent once, and the other one asked for this");
         let places = last_event_ids(&upstream).await;
@@ -45,7 +45,7 @@ async fn what_cannot_be_resumed_is_lost() {
     for (traits, tool, arguments, expected) in table {
         let server = serve(traits).await;
         let upstream = client(&server.url);
-        let lost = failure(call_json(&upstream, tool, &arguments, options(PAUSABLE_DEADLINE)).await);
+        let lost = failure(call_json(&upstream, tool, &arguments, options(ANSWER_WAIT_MAX)).await);
         assert!(matches!(&lost, PerformFailure::Died { why } if why.contains(expected)), "{traits} {tool}: {lost}");
         assert_eq!(calls_seen(&upstream).await, 2);
         echoes(&upstream).await;
@@ -61,7 +61,7 @@ async fn resuming_ends_with_the_deadline_and_with_a_cancellation() {
     let hurried = upstream.call_tool("poll", &never, EffectClass::N, options(IMPATIENCE)).await;
     assert!(matches!(failure(hurried), PerformFailure::TimedOut { .. }));
 
-    let options = options(PAUSABLE_DEADLINE);
+    let options = options(ANSWER_WAIT_MAX);
     let cancel = options.cancel.clone();
     let cancelling = async {
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -79,8 +79,8 @@ async fn the_standing_stream_is_resumed_and_nothing_counts_as_missed() {
     let mut announcements = upstream.announcements();
     let mut say = async || {
         let messages = json!({"messages": [{"method": "notifications/prompts/list_changed"}]});
-        assert_eq!(text(call_json(&upstream, "say-on-stream", &messages, options(PAUSABLE_DEADLINE)).await), "said");
-        let announcement = tokio::time::timeout(PAUSABLE_DEADLINE, announcements.recv()).await.unwrap().unwrap();
+        assert_eq!(text(call_json(&upstream, "say-on-stream", &messages, options(ANSWER_WAIT_MAX)).await), "said");
+        let announcement = tokio::time::timeout(ANSWER_WAIT_MAX, announcements.recv()).await.unwrap().unwrap();
         assert!(matches!(announcement, Announcement::PromptsChanged), "{announcement:?}");
     };
     say().await;
@@ -99,5 +99,5 @@ async fn a_standing_stream_without_ids_may_have_cost_something() {
     until("the stream is open", async || !last_event_ids(&upstream).await.is_empty()).await;
     assert!(!changes.has_changed().unwrap());
     assert_eq!(text(call(&upstream, "end-streams").await), "ended");
-    tokio::time::timeout(PAUSABLE_DEADLINE, changes.changed()).await.unwrap().unwrap();
+    tokio::time::timeout(ANSWER_WAIT_MAX, changes.changed()).await.unwrap().unwrap();
 }

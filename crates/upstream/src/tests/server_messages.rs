@@ -80,7 +80,7 @@ async fn a_log_line_about_a_request_without_a_listener_is_not_taken_for_another_
     let hanging = call_with(&upstream, "hang", "{}", RequestOptions { cancel: cancel.clone(), ..listening });
     let logging = async {
         let messages = json!({"messages": [log_line()]});
-        assert_eq!(text(call_json(&upstream, "say", &messages, options(PAUSABLE_DEADLINE)).await), "said");
+        assert_eq!(text(call_json(&upstream, "say", &messages, options(ANSWER_WAIT_MAX)).await), "said");
         cancel.cancel();
     };
     tokio::join!(hanging, logging);

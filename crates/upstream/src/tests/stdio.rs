@@ -104,7 +104,7 @@ async fn cancelled_before_it_is_written_nothing_is_sent() {
     let upstream = stdio("legacy");
     for _ in 0..2 {
         // The first time there is no connection yet, the second time there is one.
-        let options = options(PAUSABLE_DEADLINE);
+        let options = options(ANSWER_WAIT_MAX);
         options.cancel.cancel();
         let called = call_with(&upstream, "die", "{}", options).await;
         assert!(!called.sent);
@@ -134,7 +134,7 @@ async fn a_cancelled_read_is_given_up_and_a_cancelled_mutation_is_read_to_its_en
             cancel: cancel.clone(),
             server_messages: Some(sink),
             wants_progress: true,
-            ..options(PAUSABLE_DEADLINE)
+            ..options(ANSWER_WAIT_MAX)
         };
         let arguments = Bytes::from_static(b"{}");
         let calling = upstream.call_tool("until-cancelled", &arguments, effect, options);
@@ -168,8 +168,7 @@ async fn progress_is_passed_on_with_our_token_and_a_full_channel_blocks_nothing(
     let upstream = stdio("modern");
     for (capacity, expected) in [(8, 3), (1, 1)] {
         let (sink, mut progress) = tokio::sync::mpsc::channel(capacity);
-        let options =
-            RequestOptions { server_messages: Some(sink), wants_progress: true, ..options(PAUSABLE_DEADLINE) };
+        let options = RequestOptions { server_messages: Some(sink), wants_progress: true, ..options(ANSWER_WAIT_MAX) };
         assert_eq!(text(call_with(&upstream, "progress", "{}", options).await), "done");
         let mut steps = Vec::new();
         while let Ok(ServerMessage::Progress(params)) = progress.try_recv() {
@@ -184,7 +183,7 @@ async fn progress_is_passed_on_with_our_token_and_a_full_channel_blocks_nothing(
 async fn requests_say_what_their_era_asks_for() {
     for (mode, modern) in [("modern", true), ("legacy", false)] {
         let upstream = stdio(mode);
-        let options = RequestOptions { trace_parent: Some("00-1-2-01".to_owned()), ..options(PAUSABLE_DEADLINE) };
+        let options = RequestOptions { trace_parent: Some("00-1-2-01".to_owned()), ..options(ANSWER_WAIT_MAX) };
         let called = text(call_with(&upstream, "params", "{}", options).await);
         let params: serde_json::Value = serde_json::from_str(&called).unwrap();
         assert_eq!(params["meta"]["traceparent"], "00-1-2-01");
@@ -224,7 +223,7 @@ async fn too_many_calls_in_flight_are_refused_unsent() {
     echoes(&upstream).await;
     let cancel = CancellationToken::new();
     let hanging =
-        || call_with(&upstream, "hang", "{}", RequestOptions { cancel: cancel.clone(), ..options(PAUSABLE_DEADLINE) });
+        || call_with(&upstream, "hang", "{}", RequestOptions { cancel: cancel.clone(), ..options(ANSWER_WAIT_MAX) });
     let third = async {
         let called = call(&upstream, "echo").await;
         cancel.cancel();

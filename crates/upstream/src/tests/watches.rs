@@ -16,16 +16,16 @@ async fn next_update(announcements: &mut Receiver<Announcement>) -> String {
             }
         }
     };
-    tokio::time::timeout(PAUSABLE_DEADLINE, waiting).await.expect("an update in time")
+    tokio::time::timeout(ANSWER_WAIT_MAX, waiting).await.expect("an update in time")
 }
 
 async fn touch(upstream: &Upstream, uri: &str) {
-    let called = call_json(upstream, "touch", &json!({ "uri": uri }), options(PAUSABLE_DEADLINE)).await;
+    let called = call_json(upstream, "touch", &json!({ "uri": uri }), options(ANSWER_WAIT_MAX)).await;
     assert_eq!(text(called), "touched");
 }
 
 async fn watch(upstream: &Upstream, uri: &str) -> Result<(), PerformFailure> {
-    upstream.watch(uri, Instant::now() + PAUSABLE_DEADLINE).await
+    upstream.watch(uri, Instant::now() + ANSWER_WAIT_MAX).await
 }
 
 async fn listens(upstream: &Upstream) -> serde_json::Map<String, Value> {
@@ -158,7 +158,7 @@ async fn a_subscription_that_the_server_ends_is_made_again() {
     for (upstream, tool, by) in table {
         watch(&upstream, "a://1").await.unwrap();
         let mut announcements = upstream.announcements();
-        assert_eq!(text(call_json(&upstream, tool, &json!({ "by": by }), options(PAUSABLE_DEADLINE)).await), "ended");
+        assert_eq!(text(call_json(&upstream, tool, &json!({ "by": by }), options(ANSWER_WAIT_MAX)).await), "ended");
         assert_eq!(next_update(&mut announcements).await, "a://1", "{by}: it may have been missed");
         touch(&upstream, "a://1").await;
         assert_eq!(next_update(&mut announcements).await, "a://1", "{by}");
@@ -184,8 +184,7 @@ async fn everything_a_server_announces_is_passed_on() {
             assert_eq!(text(said), "said");
             let mut heard = Vec::new();
             for _ in 0..5 {
-                let announcement =
-                    tokio::time::timeout(PAUSABLE_DEADLINE, announcements.recv()).await.unwrap().unwrap();
+                let announcement = tokio::time::timeout(ANSWER_WAIT_MAX, announcements.recv()).await.unwrap().unwrap();
                 heard.push(match announcement {
                     Announcement::ToolsChanged => "tools".to_owned(),
                     Announcement::PromptsChanged => "prompts".to_owned(),
@@ -203,7 +202,7 @@ async fn everything_a_server_announces_is_passed_on() {
 #[tokio::test]
 async fn tasks_are_watched_where_the_server_knows_them() {
     let upstream = stdio("tasks");
-    let soon = || Instant::now() + PAUSABLE_DEADLINE;
+    let soon = || Instant::now() + ANSWER_WAIT_MAX;
     upstream.watch_task("t-1", soon()).await.unwrap();
     let (_, filter) = listens(&upstream).await.into_iter().next().unwrap();
     assert_eq!(filter["taskIds"], json!(["t-1"]));
@@ -233,7 +232,7 @@ async fn a_client_with_its_own_connection_hears_what_changes_there() {
     let ada = requester("ada", r#"{"roots":{}}"#);
     let upstream = stdio("legacy");
     let mut announcements = upstream.announcements();
-    let alone = upstream.watch_on_own_connection(&ada, "a://1", Instant::now() + PAUSABLE_DEADLINE).await.unwrap();
+    let alone = upstream.watch_on_own_connection(&ada, "a://1", Instant::now() + ANSWER_WAIT_MAX).await.unwrap();
     let alone = alone.expect("she has a connection of her own");
     let touch = async || {
         let touched = call_json(&upstream, "touch", &json!({ "uri": "a://1" }), options_for(&ada)).await;
@@ -256,10 +255,10 @@ async fn a_client_with_its_own_connection_hears_what_changes_there() {
     .await;
     upstream.shutdown().await;
     let modern = stdio("modern");
-    assert!(modern.watch_on_own_connection(&ada, "a://1", Instant::now() + PAUSABLE_DEADLINE).await.unwrap().is_none());
+    assert!(modern.watch_on_own_connection(&ada, "a://1", Instant::now() + ANSWER_WAIT_MAX).await.unwrap().is_none());
     let nobody = UpstreamRequester::gateway();
     let legacy = stdio("legacy");
     assert!(
-        legacy.watch_on_own_connection(&nobody, "a://1", Instant::now() + PAUSABLE_DEADLINE).await.unwrap().is_none()
+        legacy.watch_on_own_connection(&nobody, "a://1", Instant::now() + ANSWER_WAIT_MAX).await.unwrap().is_none()
     );
 }

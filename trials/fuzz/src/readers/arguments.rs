@@ -57,7 +57,7 @@ pub(super) fn readers() -> Result<Vec<Reader>, NotReady> {
             let mut trail = Trail::new(&NoTime);
             let limits = GateLimits { arguments_bytes_max: LIMITS.bytes_max, arguments_depth_max: LIMITS.depth_max };
             let proposal = proposal(Bytes::copy_from_slice(bytes));
-            let resolved = resolve(proposal, &compiled, &mut trail);
+            let resolved = resolve(Box::new(proposal), &compiled, &mut trail);
             drop(resolved.and_then(|resolved| pass_question(resolved, limits, &mut trail)));
         }),
     ])

@@ -4,7 +4,7 @@
 //! This is a tokenizer and not a parser: it does not know items or expressions.
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// An identifier or a keyword; a raw identifier without its `r#`.
     Word(String),
     /// A string literal of any form, without its quotes.
@@ -18,26 +18,26 @@ pub(super) enum Kind {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Token {
-    pub(super) kind: Kind,
-    pub(super) line: usize,
+pub(crate) struct Token {
+    pub(crate) kind: Kind,
+    pub(crate) line: usize,
 }
 
 impl Token {
-    pub(super) fn word(&self) -> Option<&str> {
+    pub(crate) fn word(&self) -> Option<&str> {
         match &self.kind {
             Kind::Word(word) => Some(word),
             _ => None,
         }
     }
 
-    pub(super) fn is(&self, sign: char) -> bool {
+    pub(crate) fn is(&self, sign: char) -> bool {
         self.kind == Kind::Sign(sign)
     }
 }
 
 /// The tokens of a source text.
-pub(super) fn tokens(source: &str) -> Vec<Token> {
+pub(crate) fn tokens(source: &str) -> Vec<Token> {
     let mut reader = Reader { characters: source.chars().collect(), position: 0, line: 1 };
     let mut found = Vec::new();
     while let Some(character) = reader.peek(0) {
@@ -50,7 +50,7 @@ pub(super) fn tokens(source: &str) -> Vec<Token> {
 }
 
 /// The position behind the group that opens at `start`, which is one of `(`, `[` and `{`.
-pub(super) fn end_of_group(tokens: &[Token], start: usize) -> usize {
+pub(crate) fn end_of_group(tokens: &[Token], start: usize) -> usize {
     let mut depth = 0_usize;
     for (position, token) in tokens.iter().enumerate().skip(start) {
         match token.kind {

@@ -44,7 +44,7 @@ struct OpenConnections {
     by_number: BTreeMap<u64, Arc<HttpConnection>>,
 }
 
-/// One connection. It is forgotten when its [`Seat`] is dropped.
+/// One connection. It is forgotten when its [`ConnectionGuard`] is dropped.
 #[derive(Debug)]
 pub(super) struct HttpConnection {
     pub(super) peer: IpAddr,

@@ -353,11 +353,15 @@ impl<G: Gateway> ConnectionServer<G> {
         if let Err(error) = connection.set_nodelay(true) {
             tracing::debug!(%error, "a connection goes without TCP_NODELAY");
         }
-        self.talk(connection, seat).await;
+        self.talk(connection, connection_guard).await;
     }
 
     /// The same, whatever carries the bytes.
-    async fn talk(self: &Arc<Self>, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, seat: &Seat) {
+    async fn talk(
+        self: &Arc<Self>,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        connection_guard: &ConnectionGuard,
+    ) {
         let asked = CancellationToken::new();
         let service = service_fn(|request: hyper::Request<Incoming>| {
             if !asked.is_cancelled() {

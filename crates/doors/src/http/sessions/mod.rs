@@ -1,4 +1,4 @@
-//! Legacy sessions: which there are (`table`), where they begin and are found again (`reception`), what is written down of them
+//! Legacy sessions: which there are (`table`), where they begin and are found again (`registry`), what is written down of them
 //! (`note`), what their clients can still be sent (`replay_buffer`), and the task of each (`session_events`). What a session's
 //! requests are answered is not known here.
 

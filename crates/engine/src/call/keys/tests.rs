@@ -42,7 +42,7 @@ fn permit(change: Change) -> Permit {
     let limits = GateLimits { arguments_bytes_max: 1_000, arguments_depth_max: 8 };
     let stopwatch = CallStopwatch::start();
     let mut trail = Trail::new(&stopwatch);
-    let resolved = resolve(proposal, &NamedContract(contract), &mut trail).unwrap();
+    let resolved = resolve(Box::new(proposal), &NamedContract(contract), &mut trail).unwrap();
     pass_all(resolved, &authorities.mandate(&authority, &principal), limits, &mut trail).unwrap()
 }
 

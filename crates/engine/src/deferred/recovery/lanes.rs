@@ -14,7 +14,7 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 
-use super::{exposed_name, follow_on, needs_its_tool, recover_orphan, takes_long};
+use super::{exposed_name_of_effect, follow_on, needs_its_tool, recover_orphan, takes_long};
 use crate::{
     clock::within_ms,
     long_running::{LongWorkContext, unfollowed},
@@ -130,7 +130,7 @@ impl RecoveryLanes {
                     if core.in_flight_effects.has(&orphan.id) {
                         continue;
                     }
-                    if needs_its_tool(&orphan) && exposed_name(snapshot, &orphan).is_none() {
+                    if needs_its_tool(&orphan) && exposed_name_of_effect(snapshot, &orphan).is_none() {
                         self.log_once(&orphan);
                     } else {
                         load.orphans.push(orphan);

@@ -134,7 +134,7 @@ pub(crate) async fn run_once(long_running: &Arc<LongWorkContext>, told: &mut std
 }
 
 /// The exposed name of an effect's tool.
-fn exposed_name(snapshot: &WorldSnapshot, effect: &Effect) -> Option<String> {
+fn exposed_name_of_effect(snapshot: &WorldSnapshot, effect: &Effect) -> Option<String> {
     let key = &effect.key;
     exposed_name(snapshot, |identity| identity.name == key.tool && identity.major() == key.contract_major)
 }
@@ -146,7 +146,7 @@ fn needs_its_tool(effect: &Effect) -> bool {
 
 /// Whether what is done about it may take as long as long work does.
 fn takes_long(snapshot: &WorldSnapshot, effect: &Effect) -> bool {
-    let entry = exposed_name(snapshot, effect).and_then(|name| snapshot.catalog.entry(&name));
+    let entry = exposed_name_of_effect(snapshot, effect).and_then(|name| snapshot.catalog.entry(&name));
     entry.is_some_and(|entry| entry.contract.contract().is_long())
 }
 
@@ -159,7 +159,7 @@ async fn follow_on(long_running: &LongWorkContext, snapshot: &WorldSnapshot, eff
         Some(submitted) if !submitted.is_unfollowed(core) => return true,
         Some(_) => {}
     }
-    let Some(exposed) = exposed_name(snapshot, &effect) else { return true };
+    let Some(exposed) = exposed_name_of_effect(snapshot, &effect) else { return true };
     // Until its server is there, it is left as it is.
     let ready = internal_tool(snapshot, &exposed).await.filter(|ready| *ready.member.id == *effect.order.upstream);
     let Some(ready) = ready else { return true };
@@ -203,7 +203,7 @@ async fn recover_orphan(long_running: &LongWorkContext, snapshot: &WorldSnapshot
     }
     let mut sends = None;
     if needs_its_tool(&orphan) && orphan.class == EffectClass::K {
-        let Some(exposed) = exposed_name(snapshot, &orphan) else { return };
+        let Some(exposed) = exposed_name_of_effect(snapshot, &orphan) else { return };
         let ready = internal_tool(snapshot, &exposed).await;
         // Taken before it can be sent, it would only become unknown.
         let Some(ready) = ready.filter(|ready| *ready.member.id == *orphan.order.upstream) else { return };

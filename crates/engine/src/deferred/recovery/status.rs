@@ -11,7 +11,7 @@ use servanda_effects::effect::{
 use servanda_gates::CompiledContract;
 use tokio::time::Instant;
 
-use super::exposed_name;
+use super::exposed_name_of_effect;
 use crate::{
     core::Core,
     internal_call::{self, InternalCall, InternalCallError},
@@ -62,7 +62,7 @@ pub(crate) async fn ask_and_settle(
 }
 
 async fn ask(core: &Core, snapshot: &WorldSnapshot, effect: &Effect, deadline: Instant) -> Result<DispatchEnd, String> {
-    let entry = exposed_name(snapshot, effect).and_then(|name| snapshot.catalog.entry(&name));
+    let entry = exposed_name_of_effect(snapshot, effect).and_then(|name| snapshot.catalog.entry(&name));
     let contract = entry.map(|entry| Arc::clone(&entry.contract)).ok_or("its contract is gone")?;
     let query = contract.contract().effect.as_ref().and_then(|declared| declared.status.as_ref());
     let query = query.ok_or("its contract names no status tool any more")?;

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use serde_json::{Value, json, value::RawValue};
 use servanda_contract::{OperationKeys, ToolContract};
 use servanda_mcp::{Era, RpcError};
-use servanda_upstream::{Answer, PerformFailure, ServerMessage as ServerRemark};
+use servanda_upstream::{Answer, PerformFailure, ServerMessage};
 use tokio::{runtime::Runtime, sync::Semaphore};
 
 use super::effects::Bank;
@@ -97,7 +97,7 @@ pub(super) fn slow(progress: &'static [&'static str]) -> Slow {
         let (gate, cancelled) = (gate.clone(), cancelled.clone());
         async move {
             for params in progress {
-                let message = ServerRemark::Progress(RawValue::from_string((*params).to_owned()).unwrap());
+                let message = ServerMessage::Progress(RawValue::from_string((*params).to_owned()).unwrap());
                 heard.delivery.server_messages.as_ref().inspect(|sink| sink.try_send(message).unwrap());
             }
             let mutates = heard.params["name"] == "write";
