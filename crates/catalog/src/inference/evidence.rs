@@ -264,7 +264,7 @@ fn is_program(found: &Classification) -> bool {
 fn because(found: &Classification) -> String {
     let mutates = found.behaviour.mutability == Mutability::Mutates;
     if let Some(program) = found.cautions.iter().find(|caution| caution.rule == CautionRule::Program) {
-        return format!("its `{}` argument is a program, and what that does is not known here", program.word);
+        return format!("its `{}` argument is a program, and what the program does is unknown", program.word);
     }
     match (found.verb, found.cautions.first()) {
         (Some((EvidenceSource::Name, verb)), _) => return format!("`{verb}` in its name"),
