@@ -44,7 +44,7 @@ class Side:
         self.work, self.initialised = work, {}
         # Tools and features have a fixture each: the sessions of a client run at once, and would meet in one.
         self.fixture, self.other_fixture = work / "fixture", work / "other-fixture"
-        # Hermetic: nobody's own MCP configuration, git configuration or proxy of loopback plays a part.
+        # Hermetic: no personal MCP configuration, git configuration or loopback proxy is used.
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("XDG_", "GIT_", "SERVANDA_"))}
         self.env = {**kept, "HOME": str(work / "home"), "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
         # Some clients would look for updates, or draw boxes around log lines.
