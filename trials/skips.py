@@ -7,7 +7,7 @@ LIST = pathlib.Path(__file__).resolve().parent.parent / "target" / "skipped.txt"
 
 
 def missing(trial, reason):
-    """What is wrong because of it: the reason where CI=true, else nothing, and the trial goes on without it."""
+    """The failure that follows: the reason if CI=true; otherwise none, and the trial continues without it."""
     if os.environ.get("CI") == "true":
         return [reason]
     LIST.parent.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""What the kernel knows about processes: processor time, context switches, memory, by reading /proc. Nothing is traced."""
+"""Processor time, context switches and memory of processes, read from /proc. Nothing is traced."""
 import contextlib
 import os
 import pathlib
@@ -11,7 +11,7 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class Reading:
-    """A moment's counts. The difference of two is what happened in between."""
+    """Counts at one moment. The difference of two readings is what happened in between."""
 
     def __init__(self, pids):
         self.processor_s = sum(processor_ticks(pid) for pid in pids) / TICKS_PER_SECOND
@@ -78,7 +78,7 @@ def machine_ticks():
 
 
 def others_share(before, after, own_s):
-    """The share of all cores that processes took which are not ours: 0.5 of two cores is one core."""
+    """The share of all cores that other processes used: 0.5 of two cores is one core."""
     busy, total = (later - earlier for earlier, later in zip(before.machine, after.machine))
     return round(max(0.0, (busy - own_s * TICKS_PER_SECOND) / max(total, 1)), 3)
 

@@ -47,7 +47,7 @@ def measured(world, target, connections, seconds, **how):
 
 
 def system_calls(world, target, connections, era, calls, extra=()):
-    """System calls of the target for one call, where something here can count them."""
+    """System calls of the target for one call, if perf or strace is installed."""
     tool = syscalls.means()
     if not tool or not target.process:
         return {}

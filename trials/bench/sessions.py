@@ -1,4 +1,4 @@
-"""Idle sessions: many clients that said hello and then nothing."""
+"""Idle sessions: many clients that initialize and then send nothing."""
 import http.client
 import json
 import urllib.parse
@@ -7,7 +7,7 @@ from measure import LEGACY
 
 
 def opened(url, count):
-    """Opens so many sessions over one connection; their ids, and the first failure if one of them was refused."""
+    """Opens this many sessions over one connection; returns their ids, and the first failure if one was refused."""
     place = urllib.parse.urlsplit(url)
     connection = http.client.HTTPConnection(place.hostname, place.port, timeout=30)
     hello = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}

@@ -17,7 +17,7 @@ ATTACH_SECONDS = 0.7
 
 
 def means():
-    """What can count here: perf, strace, or nothing."""
+    """The program that can count system calls on this machine: perf, strace, or none."""
     if shutil.which("perf"):
         tried = subprocess.run(["perf", "stat", "-e", "raw_syscalls:sys_enter", "true"], capture_output=True, text=True)
         if tried.returncode == 0 and "<not" not in tried.stderr:
@@ -89,7 +89,7 @@ def by_name(text):
 
 
 def per_call(pids, load, short, long, tool):
-    """`load(calls)` makes so many calls and says how many were answered."""
+    """`load(calls)` makes that many calls and returns how many were answered."""
     few, made_few = counted(pids, lambda: load(short), tool)
     many, made_many = counted(pids, lambda: load(long), tool)
     made = max(made_many - made_few, 1)

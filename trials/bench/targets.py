@@ -94,7 +94,7 @@ def http_server(port):
 
 
 def lift_rates(folder):
-    """What is measured is how fast it is, not how soon a contract says that it is too often."""
+    """Raises the rate limit: the benchmark measures speed, not the contract's limit."""
     with open(folder / "servanda.yaml", "a") as config:
         config.write("defaults: {runtime: {rate_limits: {max_requests: 1000000000}}}\n")
 

@@ -26,7 +26,7 @@ def without_disk(world):
 
 
 def with_policies(folder):
-    """Beside the built-in policies, which always hold: many of an operator's own, none of which is about the caller."""
+    """Adds many operator's policies, none of which applies to the caller, to the built-in ones, which always apply."""
     (folder / "policies").mkdir()
     rule = '@id("bench-{0}")\nforbid (principal == User::"acme/user{0}", action, resource);\n'
     (folder / "policies" / "bench.cedar").write_text("".join(rule.format(number) for number in range(POLICIES)))
@@ -48,7 +48,7 @@ def without_output_schema(world):
 
 
 def writing(world, tool):
-    """A tool changes something, as far as its contract says."""
+    """The tool's contract says that it changes something."""
     return lambda folder: said(world, folder, "review", f"{ENTRY}__{tool}", "--class", "MEDIUM_RISK_WRITE")
 
 

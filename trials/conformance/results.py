@@ -23,7 +23,7 @@ class Scenario:
 
     @property
     def good(self):
-        # The fixture is warned about nothing and refuses nothing, so neither may Servanda.
+        # The suite has no warning about the fixture and the fixture refuses nothing, so the same must hold for Servanda.
         return self.failed == self.warned == self.refused == 0
 
     def cell(self, direct):
@@ -105,7 +105,7 @@ class Results:
         return self.get(revision, column, scenario).good
 
     def fewer(self):
-        """Cells that pass, with fewer checks than directly: nothing is wrong, and something was not looked at."""
+        """Cells that pass with fewer checks than directly: nothing failed, but something was not checked."""
         directly = {(revision, name): self.get(revision, DIRECT, name) for _, revision, name in self.cells()}
         for column, revision, name in self.cells():
             found = self.get(revision, column, name)

@@ -26,7 +26,7 @@ def text(value):
 
 
 def plain_answer(message):
-    """The result or error of a request that needs nobody's help."""
+    """The result or error of a request that the server answers without asking the client."""
     method = message["method"]
     if method == "initialize":
         return {"result": {"protocolVersion": VERSION, "capabilities": {"tools": {}}, "serverInfo": {"name": "hygiene", "version": "1"}}}

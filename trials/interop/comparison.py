@@ -1,4 +1,4 @@
-"""What has to be equal of two answers, and how a difference is shown."""
+"""Which parts of two answers must be equal, and how a difference is shown."""
 
 import json
 import re
@@ -42,7 +42,7 @@ def is_error(answer):
 
 
 def comparable_call(server, tool, answer):
-    """Not `_meta` (Servanda's word about the call is there) nor the era's envelope."""
+    """Leaves out `_meta`, where Servanda reports on the call, and the era's envelope."""
     if "error" in answer:
         return canonical(answer)
     kept = {key: answer["result"][key] for key in ("content", "structuredContent", "isError") if key in answer["result"]}
@@ -95,7 +95,7 @@ def opened(schema, root=True):
 
 
 def listed(answer, prefix=""):
-    """name -> what a model is told of the tool: how it may be called, what it may answer, what it is for."""
+    """name -> what a model is told about the tool: its arguments, its answers, its purpose."""
     return {
         tool["name"].removeprefix(prefix): canonical([opened(tool.get("inputSchema")), *(tool.get(key) for key in LISTED)])
         for tool in answer.get("result", {}).get("tools", [])
@@ -119,7 +119,7 @@ def addressed(step, upstream):
 
 
 def unaddressed(value, upstream):
-    """The other way round, in an answer; and of a list only the part of this upstream."""
+    """The inverse, in an answer; a list is reduced to the part of this upstream."""
     prefix, scheme = f"{upstream}__", f"servanda://{upstream}/"
     if isinstance(value, list):
         return [unaddressed(item, upstream) for item in value]
@@ -168,7 +168,7 @@ def question(params):
 
 
 def awaited(step, notifications):
-    """Those the step is about. Of progress only as many as it waits for; that something changed may be told twice."""
+    """The events that the step is about. Only as many progress events as it waits for; a change may be announced twice."""
     kept, count = [], dict(step.get("told", {}))
     for one in notifications:
         method = one["method"]

@@ -224,7 +224,7 @@ SQLITE = {
     "prompts-get": [prompt("mcp-demo", topic="mugs ☕")],
 }
 
-# Only 2025-11-25 has the notion of the thing, or the client would say it in another way than the server.
+# Only 2025-11-25 has this feature, or the client would express it differently from the server.
 LEGACY_FEATURES = {"roots-changed", "logging-level"}
 SLOW_FEATURES = {"task", "task-asks"}  # its research takes 4 s
 FEATURES = [

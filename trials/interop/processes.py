@@ -13,7 +13,7 @@ STOP_SECONDS_MAX = 15
 
 
 class Failed(Exception):
-    """A step did not come to an answer; the message says which and why."""
+    """A step got no answer; the message says which and why."""
 
 
 def adopt_orphans():
@@ -53,7 +53,7 @@ def sweep():
 
 @contextmanager
 def started(command, folder, env, log, **options):
-    """A process in a group of its own, ended with the block: first politely, then surely."""
+    """A process in its own group, ended with the block: first by SIGTERM, then by SIGKILL."""
     with open(folder / log, "wb") as stderr:
         process = subprocess.Popen(
             command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stderr=stderr, start_new_session=True, **options

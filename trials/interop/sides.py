@@ -23,7 +23,7 @@ LIST_TOOLS = {"do": "list", "what": "tools"}
 
 
 def calls_of(client, server, fixture):
-    """The calls a client makes of a server's: all, or of each kind one that stands alone."""
+    """The calls that a client makes to a server: all, or one independent call of each kind."""
     calls = SERVERS[server].calls(fixture)
     if not CLIENTS[client].single:
         return calls
@@ -44,7 +44,7 @@ class Side:
         self.work, self.initialised = work, {}
         # Tools and features have a fixture each: the sessions of a client run at once, and would meet in one.
         self.fixture, self.other_fixture = work / "fixture", work / "other-fixture"
-        # Hermetic: nobody's own MCP configuration, git configuration or proxy of loopback plays a part.
+        # Hermetic: no personal MCP configuration, git configuration or loopback proxy is used.
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("XDG_", "GIT_", "SERVANDA_"))}
         self.env = {**kept, "HOME": str(work / "home"), "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
         # Some clients would look for updates, or draw boxes around log lines.
@@ -154,7 +154,7 @@ class Side:
             (made / ".mcp.json").write_text(json.dumps({"mcpServers": entries}, indent=2))
             run_to_end([servanda, "init", "--yes"], made, self.env, "init.log", INIT_SECONDS_MAX)
             configuration = made / "servanda.yaml"
-            # How much may be drawn is not what this is about.
+            # This trial does not test budgets.
             configuration.write_text(configuration.read_text().replace("amount: 10", "amount: 100000"))
             if "everything" in entries:
                 # It prints its environment, so it is refused until a person permits it.

@@ -1,4 +1,4 @@
-"""What is held to be right: of the direct side, that it does what the scripts say; of Servanda's, that it does the same."""
+"""The verdicts: the direct side must do what the scripts say, and Servanda's side must do the same."""
 
 from combinations import CLIENTS, VERSION_EXPECTED
 from comparison import (

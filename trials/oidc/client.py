@@ -28,7 +28,7 @@ SECONDS_MAX = 60
 
 
 class Storage:
-    """In memory: a client that starts anew knows nothing."""
+    """In memory: a restarted client has no tokens."""
 
     def __init__(self):
         self.tokens = self.client = None
@@ -47,7 +47,7 @@ class Storage:
 
 
 class Browser:
-    """The user's browser, in which the user has agreed already."""
+    """The user's browser; the user has already agreed."""
 
     def __init__(self):
         self.answer = None

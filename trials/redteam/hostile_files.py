@@ -60,7 +60,7 @@ def ran(folder, *words, given="", env=None):
 
 
 def seen(folder, *words, typed=None):
-    """What a person sees at a terminal that shows colour."""
+    """What a person sees on a colour terminal."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 200, 0, 0))
     env = {**os.environ, "TERM": "xterm-256color"}

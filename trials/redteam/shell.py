@@ -50,7 +50,7 @@ def entries(name):
 
 
 def of_the_corpus():
-    """The shell commands of the shared corpus, where it is."""
+    """The shell commands of the shared corpus, if it is installed."""
     if not CORPUS.exists():
         return []
     with CORPUS.open() as lines:
@@ -58,7 +58,7 @@ def of_the_corpus():
 
 
 def of_gtfobins(suites):
-    """The texts of GTFOBins, where a folder with them is given."""
+    """The texts of GTFOBins, if a folder with them is given."""
     path = suites / "shell.jsonl" if suites else None
     if not path or not path.exists():
         return []

@@ -72,7 +72,7 @@ class Town:
                 mine.close()
 
     def raw(self, text):
-        """An open connection on which so much was sent."""
+        """An open connection on which this text was sent."""
         opened = socket.create_connection(("127.0.0.1", self.port), timeout=10)
         if text:
             opened.sendall(text)

@@ -1,8 +1,8 @@
-//! The catalog: exposed name to admitted contract, and how each tool stands for whom.
+//! The catalog: maps exposed names to admitted contracts, and knows each tool's standing for each client.
 //!
-//! Contracts are there from the beginning and stay, and so do their names: the next catalog takes the table of names over, so that
-//! a name of an earlier one means its tool or nothing. What is known about upstreams comes and goes; every change of it
-//! replaces the lists that agents see as a whole, so that nobody ever sees half of one.
+//! Contracts and their names stay for the life of a catalog. The next catalog takes over the table of names, so that an earlier
+//! name means its tool or nothing. Knowledge about upstreams changes; every change replaces the lists that agents see as a
+//! whole, so that no agent ever sees half of one.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -37,7 +37,7 @@ pub struct Catalog {
 /// Contracts that cannot be in one catalog.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
-    /// Two contracts would have one name.
+    /// Two contracts would have the same name.
     #[error("contracts `{one}` and `{other}` would both be exposed as `{name}`")]
     SameName {
         /// The exposed name.
@@ -47,7 +47,7 @@ pub enum CatalogError {
         /// Another.
         other: String,
     },
-    /// The exposed name begins like those of the gateway's own tools.
+    /// The exposed name has the prefix of the gateway's own tools.
     #[error(
         "contract `{contract}` would be exposed as `{name}`; names that begin with `{RESERVED_PREFIX}` are the gateway's own"
     )]
@@ -57,14 +57,16 @@ pub enum CatalogError {
         /// The exposed name.
         name: String,
     },
-    /// Every name that a tool could have is remembered as another tool's.
-    #[error("there is no name for the tool of contract `{contract}`: every one it could have was another tool's")]
+    /// Every name that the tool could have belonged to another tool before.
+    #[error(
+        "there is no name for the tool of contract `{contract}`: every name it could have belonged to another tool before"
+    )]
     NoName {
-        /// Which.
+        /// The contract.
         contract: String,
     },
     /// Two contracts would have names that look the same.
-    #[error("`{one}` and `{other}` look alike, and an agent or a person would take one for the other")]
+    #[error("`{one}` and `{other}` look alike, and an agent or a person would mistake one for the other")]
     Lookalike {
         /// An exposed name.
         one: String,
@@ -74,40 +76,40 @@ pub enum CatalogError {
     /// A definition cannot be rendered.
     #[error("contract `{contract}` cannot be listed: {reason}")]
     Definition {
-        /// Which.
+        /// The contract.
         contract: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// A name that means no tool, or one that may not be called.
+/// Why a name does not resolve to a tool that may be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResolveError {
-    /// Never heard of.
+    /// No catalog ever had this name.
     Unknown {
         /// The name that was probably meant.
         did_you_mean: Option<String>,
     },
-    /// It meant a tool that has no contract any more.
+    /// The name meant a tool that no longer has a contract.
     Gone {
-        /// Which upstream's it was.
+        /// The upstream of the tool.
         upstream: String,
     },
-    /// There is a contract, but the upstream does not offer the tool to this client, or not any more.
+    /// The tool has a contract, but the upstream does not offer the tool to this client, or no longer does.
     Withdrawn {
-        /// Which upstream.
+        /// The upstream.
         upstream: String,
     },
-    /// There is a contract and the tool is offered, but it is held back.
+    /// The tool has a contract and is offered, but it is held.
     Held {
-        /// Why.
+        /// The reason.
         hold: ToolHold,
     },
 }
 
 impl Catalog {
-    /// A catalog of admitted contracts, of which nothing is pinned.
+    /// A catalog of admitted contracts without pins.
     pub fn new(
         contracts: impl IntoIterator<Item = CompiledContract>,
         policy: impl Into<NamePolicy>,
@@ -115,7 +117,7 @@ impl Catalog {
         Self::pinned(contracts, policy, Pins::default())
     }
 
-    /// A catalog of admitted contracts and what was agreed to about their tools.
+    /// A catalog of admitted contracts and the pins of their tools.
     pub fn pinned(
         contracts: impl IntoIterator<Item = CompiledContract>,
         policy: impl Into<NamePolicy>,
@@ -126,7 +128,7 @@ impl Catalog {
         Self::build(contracts.into_iter().map(Arc::new).collect(), nothing, policy, pins, &BTreeMap::new())
     }
 
-    /// The same contracts as the list that comes after those of an earlier table. What upstreams offer has to be learned anew.
+    /// The same contracts, with names that continue an earlier table. What upstreams offer must be observed again.
     pub fn with_names_after(&self, earlier: &NameTable) -> Result<Self, CatalogError> {
         let contracts = self.entries.values().map(|entry| Arc::clone(&entry.contract)).collect();
         let policy = self.names.policy().clone();
@@ -153,7 +155,7 @@ impl Catalog {
             if names::is_reserved(name.as_str()) {
                 return Err(CatalogError::Reserved { contract: of(), name: name.to_string() });
             }
-            // Most tools keep their names, and are listed as before.
+            // Most tools keep their names, so their rendering is reused.
             let before = rendered.get(name.as_str()).filter(|entry| Arc::ptr_eq(&entry.contract, &contract));
             let renderings = match before {
                 Some(entry) => entry.renderings.clone(),
@@ -167,8 +169,8 @@ impl Catalog {
         Ok(Self { entries, names, knowledge, changes: watch::Sender::new(0) })
     }
 
-    /// The contract an exposed name means to a client. A name of an earlier list means the tool that it
-    /// meant there, and no other. There is no fallback of any other kind.
+    /// The contract that an exposed name means to a client. A name of an earlier list means the tool that it meant there, and
+    /// no other. There is no other fallback.
     pub fn resolve<'v>(
         &self,
         name: &str,
@@ -189,7 +191,7 @@ impl Catalog {
         self.entries.iter().map(|(name, entry)| (name.as_str(), entry))
     }
 
-    /// The tool that an exposed name means: one that it has, or had in an earlier list.
+    /// The tool that an exposed name means now or meant in an earlier list.
     pub fn entry(&self, name: &str) -> Option<&CatalogEntry> {
         self.named(name).map(|(_, entry)| entry)
     }
@@ -199,12 +201,12 @@ impl Catalog {
         self.named(name).map(|(name, _)| name)
     }
 
-    /// What names mean, and meant.
+    /// The table of present and earlier names.
     pub fn names(&self) -> &NameTable {
         &self.names
     }
 
-    /// How a tool stands for a client; unknown names were never asked for.
+    /// A tool's standing for a client; an unknown name counts as unasked.
     pub fn standing<'v>(&self, name: &str, viewer: impl Into<Viewer<'v>>) -> Arc<ToolStanding> {
         match self.named(name) {
             Some((name, entry)) => self.read().standing(name, entry, &ClientProfile::from_viewer(viewer)),
@@ -227,7 +229,8 @@ impl Catalog {
         self.read().changed_since(generation)
     }
 
-    /// Takes note of what an upstream offers to a client and those like it. Returns which tools stand otherwise now.
+    /// Records what an upstream offers to a client and to clients with the same profile. Returns the tools whose standing
+    /// changed.
     pub fn observe<'v>(
         &self,
         upstream: &str,
@@ -239,45 +242,45 @@ impl Catalog {
         })
     }
 
-    /// Has a definition of an upstream share with its pin what both say alike, so that it is not kept twice.
+    /// Makes an upstream's definition share memory with its pin where both are equal.
     pub fn unify(&self, upstream: &str, live: &mut Shared<Definition>) {
         self.read().pins().unify(upstream, live);
     }
 
-    /// Holds back these tools and no others, whatever their upstreams say. Returns which tools stand otherwise now.
+    /// Holds exactly these tools, whatever their upstreams say. Returns the tools whose standing changed.
     pub fn quarantine(&self, held: &[HeldTool]) -> Vec<StandingChange> {
         self.learn(|knowledge| knowledge.quarantine(&self.entries, held))
     }
 
-    /// Takes note that an upstream does not answer. Its tools stay: nothing is forgotten because a process died.
+    /// Records that an upstream does not answer. Its tools stay listed: nothing is forgotten because a process died.
     pub fn mark_unreachable(&self, upstream: &str, why: &str) {
         self.learn(|knowledge| knowledge.mark_unreachable(&self.entries, upstream, why));
     }
 
-    /// Takes note that an upstream may offer something else now to clients of capabilities: whoever asks for the list again
-    /// has it asked for again.
+    /// Records that an upstream may offer something else now. When a client asks for the list again, the upstream is asked
+    /// again.
     pub fn mark_stale(&self, upstream: &str) {
         self.learn(|knowledge| knowledge.mark_stale(upstream));
     }
 
-    /// Forgets what an upstream offers to clients of an era by what they can do: it offers the same to all of them.
+    /// Forgets what an upstream offers per profile to clients of an era, because it offers the same to all of them.
     pub fn forget_profiles(&self, upstream: &str, era: Era) {
         if self.read().has_profiles(upstream, era) {
             self.learn(|knowledge| knowledge.forget_profiles(&self.entries, upstream, era));
         }
     }
 
-    /// Changes when another lock file is taken. Judgements by the lock file before have to be made again.
+    /// Changes when the lock file is replaced. Judgements by the earlier lock file must then be repeated.
     pub fn pins_edition(&self) -> u64 {
         self.read().pins_edition()
     }
 
-    /// Whether an agent is shown an item that an upstream lists beside its tools.
+    /// How much of a listed item (prompt, resource or template) an agent is shown.
     pub fn judge_listed(&self, upstream: &str, kind: ListedKind, live: &Definition) -> ItemVisibility {
         self.read().pins().judge_listed(upstream, kind, live)
     }
 
-    /// Whether a tool may be called only at a definition that was looked at.
+    /// Whether a tool may be called only if its definition is pinned.
     pub fn is_guarded(&self) -> bool {
         self.read().is_guarded()
     }
@@ -287,22 +290,22 @@ impl Catalog {
         self.read().unreachable_reason(upstream)
     }
 
-    /// Takes another lock file for what was agreed to. Returns which tools stand otherwise now.
+    /// Replaces the lock file. Returns the tools whose standing changed.
     pub fn replace_lock(&self, lock: LockFile) -> Vec<StandingChange> {
         self.learn(|knowledge| knowledge.replace_lock(&self.entries, lock))
     }
 
-    /// What was agreed to; none where nothing ever was.
+    /// The lock file; `None` if nothing was ever pinned.
     pub fn lock_file(&self) -> Option<Arc<LockFile>> {
         self.read().lock_file()
     }
 
-    /// Definitions that were seen first and are to be pinned as they were, by upstream.
+    /// Definitions that were seen for the first time and are to be pinned as they are, by upstream.
     pub fn first_sights(&self) -> Vec<(String, Definition)> {
         self.read().first_sights()
     }
 
-    /// Whether tools are let through only because nothing was ever agreed to.
+    /// Whether tools pass only because nothing was ever pinned.
     pub fn passes_unpinned(&self) -> bool {
         self.read().passes_unpinned()
     }
@@ -312,7 +315,7 @@ impl Catalog {
         let before = knowledge.generation();
         let learned = learn(&mut knowledge);
         let generation = knowledge.generation();
-        // Told while nobody can learn: of two changes at once the later one is told last.
+        // Sent while the lock is held, so that of two concurrent changes the later one is sent last.
         if generation != before {
             self.changes.send_replace(generation);
         }
@@ -327,14 +330,15 @@ impl Catalog {
         self.knowledge.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A tool by a name that it has, or had. A present name costs one look at one map; only another is looked for in the table.
+    /// A tool by its present or an earlier name. A present name takes one map lookup; only other names are looked up in the
+    /// table.
     fn named(&self, name: &str) -> Option<(&str, &CatalogEntry)> {
         let found = self.entries.get_key_value(name);
         let found = found.or_else(|| self.entries.get_key_value(self.names.present(name)?.as_str()));
         found.map(|(name, entry)| (name.as_str(), entry))
     }
 
-    /// The tool of a list whose name is most like one that means none.
+    /// The listed tool whose name is most similar to a name that means no tool.
     pub fn nearest_name(&self, name: &str, listing: &Listing) -> Option<String> {
         let own = |listed: &str| self.entries.get(listed).map(|entry| entry.contract.contract().binding.tool.as_str());
         let known = listing.tools.iter().filter_map(|tool| Some((tool.name.as_str(), own(&tool.name)?)));
@@ -346,7 +350,7 @@ impl Catalog {
         if let Some((_, entry)) = self.named(name) {
             return Some(&entry.contract.contract().binding.upstream);
         }
-        // What is like a name that nobody knows is not looked for.
+        // Similar names are not considered here.
         match self.names.knows(name).then(|| self.names.resolve(name))? {
             Resolution::Gone { tool, .. } => Some(tool.upstream.as_str()),
             _ => None,
@@ -365,7 +369,7 @@ impl Catalog {
     }
 }
 
-/// Two contracts for one name are a mistake of whoever wrote them, whichever the table would give them.
+/// Two contracts for one tool are an author's mistake, even if the table could give them different names.
 fn one_each(
     contracts: &[Arc<CompiledContract>],
     name: impl Fn(&CompiledContract) -> String,
@@ -382,8 +386,8 @@ fn one_each(
     Ok(())
 }
 
-/// Two names that look the same are two tools that somebody takes for one: as they are exposed, and as they were before
-/// what no provider takes was replaced in them.
+/// People mistake two tools for each other if their names look the same. This checks the names as exposed, and as they were
+/// before characters were replaced that providers do not accept.
 fn distinct(entries: &BTreeMap<String, CatalogEntry>) -> Result<(), CatalogError> {
     let mut looks: BTreeMap<(Option<&str>, String), &String> = BTreeMap::new();
     for (name, entry) in entries {

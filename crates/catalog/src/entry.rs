@@ -1,4 +1,4 @@
-//! One tool of the catalog: its contract, and the renderings of it that lists show.
+//! One tool of the catalog: its contract, and its renderings for lists.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! What an upstream offers, read definition by definition: one that cannot be used hides no other, and says why.
+//! What an upstream offers, read definition by definition. A definition that cannot be used hides no other, and its reason is
+//! kept.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
@@ -12,22 +13,22 @@ use crate::pins::{Definition, ListedKind};
 pub struct Inventory {
     /// Definitions that can be used, in the upstream's order. Names are unique and do not look alike.
     pub definitions: Vec<Shared<Definition>>,
-    /// Those that cannot.
+    /// Definitions that cannot be used.
     pub rejected: Vec<RejectedDefinition>,
-    /// What it lists beside its tools, if it was asked for that.
+    /// Its prompts, resources and templates, if it was asked for them.
     pub listed: BTreeMap<ListedKind, Vec<Definition>>,
 }
 
 /// A definition that cannot be used.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RejectedDefinition {
-    /// The tool's own name, where that could be read.
+    /// The tool's own name, if it could be read.
     pub name: Option<String>,
     /// Its place in the upstream's list, from 0.
     pub position: usize,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// What it says, where that could be read: to be looked at, never to be used.
+    /// The definition, if it could be read: for display only, never for use.
     #[serde(skip)]
     pub definition: Option<Box<Definition>>,
 }
@@ -38,7 +39,8 @@ impl Inventory {
         Self::read_each(listed, |_| {})
     }
 
-    /// The same, and has `share` have each definition as soon as it is read, so that what is kept already is not kept twice in between.
+    /// The same, and passes each definition to `share` as soon as it is read, so that memory that equals a kept definition is
+    /// freed at once.
     pub fn read_each<'a>(
         listed: impl IntoIterator<Item = (&'a str, &'a str)>,
         mut share: impl FnMut(&mut Shared<Definition>),
@@ -47,7 +49,7 @@ impl Inventory {
         let mut looks: BTreeMap<String, String> = BTreeMap::new();
         for (position, (name, text)) in listed.into_iter().enumerate() {
             let read = Definition::read(text).and_then(|definition| match looks.entry(skeleton(name)) {
-                // Which of the two is the impostor nobody knows; the one that was there first is no surprise.
+                // Which of the two is the impostor cannot be known, so the first one stays.
                 Entry::Occupied(other) => Err(format!("its name looks like `{}`, which stands before it", other.get())),
                 Entry::Vacant(free) => {
                     free.insert(name.to_owned());

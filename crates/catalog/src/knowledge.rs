@@ -1,8 +1,8 @@
-//! What is known about upstreams: who answers, what each offers to whom, how every tool stands because of it, and the lists
-//! that follow. Everything is worked out when something is learned, so that a call only has to look it up.
+//! What is known about upstreams: which of them answer, what each offers to which client, the standing of every tool, and the
+//! resulting lists. Everything is computed when something is observed, so that a call only needs a lookup.
 //!
-//! What a server offers may depend on its client's era and on what the client can do, so it is kept by profile. There are
-//! few, and all are kept: a list that was forgotten would let another one decide.
+//! What a server offers may depend on its client's era and capabilities, so it is kept by profile. There are few profiles, and
+//! all are kept: if one were forgotten, another profile's list would decide.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -18,35 +18,34 @@ use crate::{
     standing::{LiveDefinition, ToolStanding},
 };
 
-/// A tool that stands otherwise than before.
+/// A tool whose standing changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StandingChange {
     /// Its exposed name.
     pub tool: String,
     /// Its upstream.
     pub upstream: String,
-    /// How it stood.
+    /// The earlier standing.
     pub before: Arc<ToolStanding>,
-    /// How it stands.
+    /// The present standing.
     pub now: Arc<ToolStanding>,
-    /// Whether clients like this are shown a list for the first time: then it is no news about the tool that they are not
-    /// shown what others are, or are shown what others are not.
+    /// Whether this is the first list of this profile. A difference from other profiles' lists is then no change of the tool.
     pub first_look: bool,
 }
 
 #[derive(Debug)]
 pub(crate) struct CatalogKnowledge {
-    /// The profile of clients that can do nothing.
+    /// The profile of clients without capabilities.
     base: ClientProfile,
     pins: Pins,
-    /// How often another lock file was taken.
+    /// How often the lock file was replaced.
     pins_edition: u64,
     upstreams: BTreeMap<String, UpstreamKnowledge>,
     profiles: BTreeMap<ClientProfile, Arc<Listing>>,
-    /// Tools that are held back whatever their upstreams say, by exposed name.
+    /// Tools that are held whatever their upstreams say, by exposed name.
     quarantine: BTreeMap<String, Arc<ToolStanding>>,
     generation: u64,
-    /// The generation in which an upstream's part of some list changed last.
+    /// The last generation in which an upstream's part of some list changed.
     changed: BTreeMap<String, u64>,
 }
 
@@ -55,13 +54,13 @@ pub(crate) struct CatalogKnowledge {
 struct UpstreamKnowledge {
     /// Why it does not answer.
     unreachable_reason: Option<String>,
-    /// The place of each tool, by own name. It is the one it had when it was first seen: a server that shuffles its list
-    /// has not changed it.
+    /// The position of each tool, by own name. It is the position at which the tool was first seen, because a server that
+    /// shuffles its list has not changed it.
     places: BTreeMap<String, usize>,
     offers: BTreeMap<ClientProfile, ProfileOffer>,
 }
 
-/// What an upstream was last seen to offer to one profile, of the tools that have a contract.
+/// What an upstream last offered to one profile, limited to tools with a contract.
 #[derive(Debug)]
 struct ProfileOffer {
     /// By own name.
@@ -119,7 +118,8 @@ impl CatalogKnowledge {
         self.upstreams.get(upstream)?.unreachable_reason.clone()
     }
 
-    /// What the tool did or a person said; else what the upstream showed to this very profile, else what it shows to anybody.
+    /// The standing from quarantine; else from what the upstream offers to this profile; else from what it offers to the base
+    /// profile.
     pub(crate) fn standing(&self, name: &str, entry: &CatalogEntry, profile: &ClientProfile) -> Arc<ToolStanding> {
         match self.quarantine.get(name) {
             Some(held) => Arc::clone(held),
@@ -196,7 +196,7 @@ impl CatalogKnowledge {
         }
     }
 
-    /// Where lists of other profiles follow from what this upstream offers, they count as changed.
+    /// Lists of other profiles that depend on what this upstream offers count as changed.
     pub(crate) fn mark_stale(&mut self, upstream: &str) {
         let varies = self.upstreams.get(upstream).is_some_and(|seen| seen.offers.len() > 1);
         if varies {
@@ -220,7 +220,7 @@ impl CatalogKnowledge {
         changes
     }
 
-    /// Whether clients of that era are known to be offered something by themselves.
+    /// Whether any profile of that era has its own list.
     pub(crate) fn has_profiles(&self, upstream: &str, era: Era) -> bool {
         let is_one = |profile: &ClientProfile| profile.era == era && *profile != self.base;
         self.upstreams.get(upstream).is_some_and(|seen| seen.offers.keys().any(is_one))
@@ -251,8 +251,8 @@ impl CatalogKnowledge {
         self.pins.lock.is_none() && self.pins.policy.missing.is_none()
     }
 
-    /// Works out how every tool of an upstream stands for a profile. What differs from before is told; of a profile that
-    /// was not known before, only what differs from what everybody is shown.
+    /// Computes the standing of every tool of an upstream for a profile, and returns what changed. For a new profile, only
+    /// differences from the base profile are returned.
     fn judge(
         &mut self,
         entries: &CatalogEntries,
@@ -268,7 +268,7 @@ impl CatalogKnowledge {
             let contract = entry.contract.contract();
             let before = self.shown(name, entry, profile);
             let now = ToolStanding::judge(contract, live.get(&contract.binding.tool), &self.pins);
-            // Most tools stand alike, and are told of by one value.
+            // Most tools have the same standing, so they share one value.
             let now = match &last {
                 Some(last) if **last == now => Arc::clone(last),
                 _ => Arc::new(now),
@@ -285,7 +285,7 @@ impl CatalogKnowledge {
         changes
     }
 
-    /// Makes every profile's list anew. One that is as it was keeps its generation.
+    /// Rebuilds every profile's list. An unchanged list keeps its generation.
     fn relist(&mut self, entries: &CatalogEntries) {
         let profiles: Vec<ClientProfile> = self.profiles.keys().cloned().collect();
         let generation = self.generation + 1;
@@ -307,13 +307,13 @@ impl CatalogKnowledge {
     fn tools(&self, entries: &CatalogEntries, profile: &ClientProfile) -> Vec<Arc<ListedTool>> {
         let open = entries.iter().filter(|(name, entry)| self.standing(name, entry, profile).is_open());
         let mut open: Vec<&CatalogEntry> = open.map(|(_, entry)| entry).collect();
-        // Stable: what has no place yet stays in order of its name.
+        // The sort is stable: tools without a position stay in order of their names.
         open.sort_by_key(|entry| self.place(entry));
         let listed = |entry: &CatalogEntry| {
             let tool = entry.renderings.listed(&entry.contract, self.availability(entry));
             match run_as(entry, self.execution(entry, profile)) {
                 Some(execution) => Arc::new(tool.with_execution(execution)),
-                // Every list has the very same one.
+                // Every list shares this value.
                 None => Arc::clone(tool),
             }
         };
@@ -341,18 +341,18 @@ impl CatalogKnowledge {
         }
     }
 
-    /// Makes sure that a profile is known. Its first list is no change of one: nobody has seen another.
+    /// Adds a profile if it is new. Its first list does not count as a change, because no client has seen another one.
     fn acquaint(&mut self, entries: &CatalogEntries, profile: &ClientProfile) {
         if self.profiles.contains_key(profile) {
             return;
         }
-        debug_assert!(self.profiles.len() < PROFILES_MAX, "whoever calls says the profile of a client");
+        debug_assert!(self.profiles.len() < PROFILES_MAX, "every profile is a client's");
         let tools = self.tools(entries, profile);
         self.profiles.insert(profile.clone(), Arc::new(Listing { generation: self.generation, tools }));
     }
 }
 
-/// The names of tools that differ between two lists. Another order of the same tools is no change.
+/// The names of tools that differ between two lists. A different order of the same tools is not a change.
 fn changed_tools<'t>(before: &'t [Arc<ListedTool>], after: &'t [Arc<ListedTool>]) -> Vec<&'t str> {
     let texts =
         |tools: &'t [Arc<ListedTool>]| -> HashSet<&'t str> { tools.iter().map(|tool| tool.definition.get()).collect() };
@@ -362,7 +362,7 @@ fn changed_tools<'t>(before: &'t [Arc<ListedTool>], after: &'t [Arc<ListedTool>]
     gone.chain(new).map(|tool| tool.name.as_str()).collect()
 }
 
-/// How a tool may be run here: of long work the gateway makes a task itself where its upstream does not.
+/// How a tool may be run here: the gateway makes a task of long work if the upstream does not.
 fn run_as(entry: &CatalogEntry, theirs: Option<ToolExecution>) -> Option<ToolExecution> {
     let forbidden = |execution: &ToolExecution| execution.task_support == TaskSupport::Forbidden;
     if entry.contract.contract().is_long() && theirs.as_ref().is_none_or(forbidden) {
@@ -371,9 +371,9 @@ fn run_as(entry: &CatalogEntry, theirs: Option<ToolExecution>) -> Option<ToolExe
     theirs
 }
 
-/// What an inventory has of the tools that have a contract, by own name.
+/// The inventory's tools that have a contract, by own name.
 fn live_tools(entries: &CatalogEntries, upstream: &str, inventory: &Inventory) -> BTreeMap<String, LiveDefinition> {
-    // Rejected definitions first: one that can be used counts. Of two of one name the first counts.
+    // Rejected definitions come first, so that a usable one overrides them. Of two definitions with one name the first counts.
     let rejected = inventory.rejected.iter().rev();
     let rejected = rejected.filter_map(|it| Some((it.name.as_deref()?, LiveDefinition::Rejected(it.reason.clone()))));
     let defined = inventory.definitions.iter().rev();

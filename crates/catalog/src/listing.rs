@@ -16,18 +16,18 @@ use servanda_mcp::fields::meta;
 
 use crate::{Availability, pins::ToolExecution};
 
-/// What a model is told about the argument.
+/// The description of the argument for the model.
 const OPERATION_DESCRIPTION: &str =
     "Optional: your name for this operation; a repeat under the same name is not done twice.";
 
 /// The tools on offer.
 #[derive(Debug, Default)]
 pub struct Listing {
-    /// Grows with every change.
+    /// Increases with every change.
     pub generation: u64,
-    /// By upstream, and of each in the order in which it named them; those it has not named yet come last, by name.
+    /// Grouped by upstream, each in the upstream's order; tools that it has not listed yet come last, by name.
     ///
-    /// They are shared: lists of different guests have most of them in common.
+    /// The entries are shared, because the lists of different requesters have most of them in common.
     pub tools: Vec<Arc<ListedTool>>,
 }
 
@@ -55,15 +55,15 @@ struct ListedDefinition<'a> {
     meta: Value,
 }
 
-/// What a client uses of the contract before it calls. Everything else is for operators: `servanda identity show`.
+/// The part of the contract that a client uses before it calls. Operators see the rest with `servanda identity show`.
 #[derive(Serialize)]
 struct ListedContractSummary {
     side_effect_class: SideEffectClass,
-    /// Absent if calls are decided as they come. `denied` says that every call is refused: nobody can give the approval that the
-    /// contract asks for yet.
+    /// Absent if each call is decided by itself. `denied` means that every call is refused, because the approval that the
+    /// contract requires cannot be given yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     disposition: Option<&'static str>,
-    /// Absent if its upstream answers.
+    /// Absent if the upstream answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     availability: Option<Availability>,
 }
@@ -78,11 +78,11 @@ struct ListedAnnotations {
     open_world_hint: bool,
 }
 
-/// A tool as it is listed, once for everything that is said about its upstream.
+/// A tool's rendering, one for each availability of its upstream.
 #[derive(Debug, Clone)]
 pub(crate) struct ToolRenderings {
     available: Arc<ListedTool>,
-    /// Made when its upstream does not answer.
+    /// Rendered when the upstream does not answer.
     unavailable: OnceLock<Arc<ListedTool>>,
 }
 
@@ -96,7 +96,7 @@ impl ToolRenderings {
         match availability {
             Availability::Available => &self.available,
             Availability::Unavailable => self.unavailable.get_or_init(|| {
-                // It differs by one word from the one that was rendered before, so it can be rendered too.
+                // It differs by one word from the first rendering, so rendering cannot fail here either.
                 let rendered = ListedTool::render(&self.available.name, compiled, availability);
                 rendered.map_or_else(|_| Arc::clone(&self.available), Arc::new)
             }),
@@ -105,8 +105,8 @@ impl ToolRenderings {
 }
 
 impl ListedTool {
-    /// The same with how its upstream says it may be run: that is about the wire, which the upstream decides, and not about
-    /// what the tool does.
+    /// The same tool with the upstream's own statement on how it may be run: the upstream decides about the wire, and this says
+    /// nothing about what the tool does.
     #[must_use]
     pub(crate) fn with_execution(&self, execution: ToolExecution) -> Self {
         let members = self.definition.get().strip_prefix('{');
@@ -132,7 +132,7 @@ impl ListedTool {
             title: contract.affordance.title.as_deref(),
             description: description(contract),
             input_schema: input_schema(compiled),
-            // Legacy clients take only schemas of objects; a contract that promises something else still enforces it.
+            // Legacy clients accept only object schemas; a contract that promises something else still enforces it.
             output_schema: Some(&*contract.affordance.output_schema)
                 .filter(|schema| schema.get("type") == Some(&Value::from("object"))),
             annotations: annotations(contract),
@@ -142,8 +142,9 @@ impl ListedTool {
     }
 }
 
-/// The schema that gates 2 to 4 enforce, closed objects included: what it takes is what they take. It lacks what the contract says to
-/// the gates alone, and for a tool that changes something it has the argument by which a model can name its operation.
+/// The schema that gates 2 to 4 enforce, including closed objects, so that it accepts exactly what they accept. It omits what
+/// the contract says only to the gates. For a tool that changes something, it adds the argument by which a model can name its
+/// operation.
 fn input_schema(compiled: &CompiledContract) -> Cow<'_, Map<String, Value>> {
     let schema = compiled.input().effective_members();
     let wanted = takes_operation_argument(compiled);
@@ -179,7 +180,7 @@ fn description(contract: &ToolContract) -> String {
     text
 }
 
-/// What a client may show before it asks: told from the contract, so that a client's own prompts are about the truth.
+/// Annotations that a client may show in its own prompts. They come from the contract, so that they are true.
 fn annotations(contract: &ToolContract) -> ListedAnnotations {
     let mutates = contract.effect_class().mutates();
     let irreversible =

@@ -1,5 +1,5 @@
-//! How the table of names is written down, so that a name that an agent heard before a restart still means its tool after it.
-//! Where it is kept is not known here.
+//! Serialises the table of names, so that a name that an agent learned before a restart still means its tool afterwards. Does
+//! not decide where the table is stored.
 
 use serde::{Deserialize, Serialize};
 use servanda_identity::layers::gateway::{Generation, NameTableEntry};
@@ -12,11 +12,11 @@ const VERSION: u32 = 1;
 /// A table that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum NameStoreError {
-    /// It is not in this form.
-    #[error("the table of names is not in a form that is known here: {0}")]
+    /// The text is not in this form.
+    #[error("the table of names cannot be read: {0}")]
     Form(#[from] serde_json::Error),
-    /// It is in a form of a later version.
-    #[error("the table of names has version {0}, which is not known here")]
+    /// The text has a later version.
+    #[error("the table of names has version {0}, which this servanda does not know")]
     Version(u32),
 }
 
@@ -32,12 +32,12 @@ struct StoredName {
     name: String,
     upstream: String,
     tool: String,
-    /// The list it was missing from first; none if it was in the latest.
+    /// The first list that it was missing from; `None` if it was in the latest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     since: Option<u64>,
 }
 
-/// The table in words.
+/// Serialises the table.
 pub fn write(table: &NameTable) -> Result<String, NameStoreError> {
     let written = |NameTableEntry { name, tool, since }: NameTableEntry| StoredName {
         name,
@@ -49,7 +49,7 @@ pub fn write(table: &NameTable) -> Result<String, NameStoreError> {
     Ok(serde_json::to_string(&StoredNameTable { version: VERSION, generation: table.generation().0, names })?)
 }
 
-/// The table that was written down. How its names were made was not: whoever makes the next list says how.
+/// Reads a table. The naming scheme is not stored; the maker of the next list gives it.
 pub fn read(text: &str) -> Result<NameTable, NameStoreError> {
     #[derive(Deserialize)]
     struct NameTableVersion {
@@ -68,7 +68,7 @@ pub fn read(text: &str) -> Result<NameTable, NameStoreError> {
     Ok(NameTable::restore(NamePolicy::default(), RETIRED_NAMES_MAX, Generation(generation), meanings))
 }
 
-/// Whether two tables remember the same, whichever lists they count.
+/// Whether two tables remember the same names, whatever their list numbers.
 pub fn is_same_table(one: &NameTable, other: &NameTable) -> bool {
     let present = |table: &NameTable| -> Vec<_> {
         table.entries().map(|meaning| (meaning.name, meaning.tool, meaning.since.is_none())).collect()

@@ -1,21 +1,21 @@
-//! Exposed names: `<upstream>__<tool>`, or the tool's own name where there is one upstream and the operator wants it so.
+//! Exposed names: `<upstream>__<tool>`, or the tool's own name if there is one upstream and the operator wants it.
 //!
-//! How a name is made is `servanda_identity`'s to say: it depends only on its upstream and its tool, never on which others
-//! exist, so it stays when tools come and go. It is an alias for people and models: nothing is ever found by taking one apart.
-//! Which names there are and were is in a table ([`NameTable`]); how that is written down is `memory`'s.
+//! `servanda_identity` makes the names. A name depends only on its upstream and its tool, so it stays when other tools come and
+//! go. It is an alias for people and models: no code ever parses one. [`NameTable`] holds present and earlier names, and
+//! `name_store` serialises it.
 
 use servanda_contract::legibility::skeleton;
 use servanda_identity::layers::gateway::{self, UpstreamId};
 pub use servanda_identity::layers::gateway::{NameLimitProfile, NamePolicy, NameTable, UpstreamTool};
 
-/// Names of earlier lists that are remembered, the latest of them.
+/// How many earlier names are remembered, the latest first.
 pub const RETIRED_NAMES_MAX: usize = 4096;
 
-/// The beginning of the names of the gateway's own tools. No other exposed name begins with it.
+/// The prefix of the gateway's own tools. No other exposed name begins with it.
 pub const RESERVED_PREFIX: &str = "servanda__";
 
-/// Whether only the gateway's own tools may have this exposed name. Capitals and look-alike letters do not count, because people and
-/// models may not see the difference.
+/// Whether this exposed name is reserved for the gateway's own tools. Case and look-alike letters are ignored, because people
+/// and models may not see the difference.
 pub fn is_reserved(name: &str) -> bool {
     skeleton(name).to_ascii_lowercase().starts_with(&skeleton(RESERVED_PREFIX).to_ascii_lowercase())
 }
@@ -25,12 +25,12 @@ pub fn is_reserved(name: &str) -> bool {
 pub enum ExposedNaming {
     /// `<upstream>__<tool>`.
     Prefixed,
-    /// The tool's own name; for a single upstream.
+    /// The tool's own name; only for a single upstream.
     Bare,
 }
 
 impl ExposedNaming {
-    /// The exposed name of a prompt, or of a tool where nothing else is known: no earlier list, and everybody's limits.
+    /// The exposed name of a prompt, or of a tool without an earlier list, within the limits of every provider.
     pub fn expose(self, upstream: &str, name: &str) -> String {
         NamePolicy::from(self).name(&upstream_tool(upstream, name)).to_string()
     }
@@ -48,16 +48,17 @@ impl From<ExposedNaming> for NamePolicy {
 
 /// A tool by its upstream's id and its own name.
 pub fn upstream_tool(upstream: &str, tool: &str) -> UpstreamTool {
-    // The configuration takes no other ids; what is not one is made one, and two that become the same are refused as one name.
+    // The configuration accepts no other ids. An invalid id is converted, and two ids that become equal are refused as one
+    // name.
     let upstream = UpstreamId::new(upstream).unwrap_or_else(|| UpstreamId::from_text(upstream));
     UpstreamTool { upstream, name: tool.to_owned() }
 }
 
-/// What an exposed URI begins with, before the upstream's id.
+/// The prefix of an exposed URI, before the upstream's id.
 const URI_SCHEME: &str = "servanda://";
 
 impl ExposedNaming {
-    /// The exposed URI of a resource, or of a template of URIs: the original stays readable in it, byte for byte.
+    /// The exposed URI of a resource or a template. It contains the original byte for byte.
     pub fn expose_uri(self, upstream: &str, uri: &str) -> String {
         match self {
             Self::Prefixed => format!("{URI_SCHEME}{upstream}/{uri}"),
@@ -65,7 +66,7 @@ impl ExposedNaming {
         }
     }
 
-    /// The upstream and the original URI that an exposed one stands for. A bare one does not say which upstream.
+    /// The upstream and the original URI of an exposed one. A bare URI does not name the upstream.
     pub fn original_uri(self, exposed: &str) -> Option<(Option<&str>, &str)> {
         match self {
             Self::Prefixed => {
@@ -77,12 +78,12 @@ impl ExposedNaming {
     }
 }
 
-/// Whether an upstream may have this id. Without `__` inside, prefixed names of different upstreams cannot meet.
+/// Whether this is a valid upstream id. Without `__` inside, prefixed names of different upstreams cannot collide.
 pub fn is_upstream_id(id: &str) -> bool {
     UpstreamId::new(id).is_some() && !is_reserved(&format!("{id}__"))
 }
 
-/// An upstream id made from any text, such as a key of somebody else's configuration.
+/// An upstream id made from any text, such as a key of another program's configuration.
 pub fn to_upstream_id(text: &str) -> String {
     let id = UpstreamId::from_text(text).to_string();
     if is_upstream_id(&id) { id } else { format!("{id}-server") }

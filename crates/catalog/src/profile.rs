@@ -1,9 +1,9 @@
-//! What of a client a list is kept by: its era, because a server of both may offer something else in each, and all that a
-//! legacy server may ask of it. Nothing else.
+//! Which properties of a client decide about its list: its era, because a server of both eras may offer different tools in
+//! each, and everything that a legacy server may ask of it. Nothing else.
 //!
-//! There are [`PROFILES_MAX`] such profiles whatever clients write, so that none ever has to make room for another, and
-//! nobody has a tool judged by another list by filling up the room. What a server offers because of anything else is judged
-//! when it is asked on that client's connection; the profile stands as the last one of its kind was judged.
+//! There are [`PROFILES_MAX`] such profiles whatever clients send, so no profile ever displaces another, and no client can have
+//! a tool judged by another list by filling up the table. Differences that depend on anything else are judged when the server
+//! is asked on that client's connection; the profile keeps the last judgement of its kind.
 
 use serde_json::{Map, Value, json, value::RawValue};
 use servanda_mcp::{ClientCapabilities, Era};
@@ -11,7 +11,7 @@ use servanda_mcp::{ClientCapabilities, Era};
 /// How many profiles there are: eras 2, roots 3, sampling 5, elicitation 5.
 pub(crate) const PROFILES_MAX: usize = 150;
 
-/// A client, as far as what it is offered depends on it.
+/// The properties of a client that may decide what it is offered.
 #[derive(Debug, Clone, Copy)]
 pub struct Viewer<'a> {
     /// Its era.
@@ -20,7 +20,7 @@ pub struct Viewer<'a> {
     pub capabilities: &'a ClientCapabilities,
 }
 
-/// What lists are kept by.
+/// The key under which lists are kept.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ClientProfile {
     pub(crate) era: Era,
@@ -28,26 +28,26 @@ pub(crate) struct ClientProfile {
 }
 
 impl ClientProfile {
-    /// The list that a client gets for which no list of its own is known.
+    /// The profile whose list a client gets if its own profile has none.
     pub(crate) fn base() -> Self {
         Self { era: Era::Modern, capabilities: ClientCapabilities::none() }
     }
 
-    /// Of a client.
+    /// The profile of a client.
     pub(crate) fn from_viewer<'a>(viewer: impl Into<Viewer<'a>>) -> Self {
         let Viewer { era, capabilities } = viewer.into();
         Self { era, capabilities: asked_of(capabilities) }
     }
 }
 
-/// A client that is known only by what it can do is a modern one.
+/// A client known only by its capabilities counts as modern.
 impl<'a> From<&'a ClientCapabilities> for Viewer<'a> {
     fn from(capabilities: &'a ClientCapabilities) -> Self {
         Self { era: Era::Modern, capabilities }
     }
 }
 
-/// What a legacy server may ask of a client.
+/// The capabilities that a legacy server may use.
 fn asked_of(capabilities: &ClientCapabilities) -> ClientCapabilities {
     if !capabilities.answers_anything() {
         return ClientCapabilities::none();

@@ -1,6 +1,6 @@
-//! How a tool stands: whether it may be called, and if not, why. Judged from the contract, the live definition and the
-//! pins; the gravest reason to hold a tool back is the one that is told. What a tool was seen to do, and what a person says,
-//! outranks all of it and is kept elsewhere.
+//! A tool's standing: whether it may be called, and if not, why. It follows from the contract, the live definition and the
+//! pins; of several reasons to hold a tool, the gravest is reported. Quarantine, by observation or by a person, outranks all of
+//! it and is kept elsewhere.
 
 use serde::Serialize;
 use servanda_contract::{ToolContract, shared::Shared};
@@ -12,82 +12,82 @@ use crate::{
     review,
 };
 
-/// How a tool stands.
+/// A tool's standing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolStanding {
-    /// Nobody has asked its upstream yet.
+    /// Its upstream has not been asked yet.
     Unasked,
-    /// Its upstream offers it, and it is the one that was agreed to.
+    /// Its upstream offers it, and its definition matches the pin.
     Offered {
-        /// What is optional in the contract and missing in the live definition.
+        /// Optional parts of the contract that are missing in the live definition.
         gaps: Vec<SchemaGap>,
-        /// What was added since somebody agreed.
+        /// What was added since the definition was pinned.
         drift: Vec<Difference>,
-        /// Who says that it does more than its contract says, and nobody has answered.
+        /// Unanswered objections: who says that the tool does more than its contract says.
         objections: Vec<Objection>,
     },
-    /// Its upstream was asked and does not offer it to clients like this: not any more, or never.
+    /// Its upstream was asked and does not, or no longer, offer it to clients of this profile.
     Withdrawn,
     /// It is offered, but may not be called.
     Held(ToolHold),
 }
 
-/// Why a tool that is offered may not be called.
+/// Why an offered tool may not be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolHold {
-    /// It was seen to change something, and its contract says that it only reads.
+    /// It changed something, and its contract says that it only reads.
     Observed {
-        /// The call around which that was seen.
+        /// The call during which probes saw the change.
         call_id: String,
-        /// The probes that saw it.
+        /// The probes that saw the change.
         probes: Vec<String>,
     },
-    /// A person holds it back.
+    /// A person blocked it.
     Blocked {
-        /// Who.
+        /// The person.
         by: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// Its live definition cannot be used.
     Rejected {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Its definition is not the one that was agreed to.
+    /// Its definition differs from the pinned one.
     Quarantined {
         /// How grave the change is.
         severity: DifferenceSeverity,
         /// What changed, gravest first.
         differences: Vec<Difference>,
     },
-    /// Nobody has agreed to its definition.
+    /// Its definition is not pinned.
     Unpinned,
-    /// It does not take what its contract says it takes.
+    /// It does not accept what its contract says it accepts.
     Incompatible {
-        /// Why.
+        /// The reasons.
         reasons: Vec<SchemaGap>,
     },
 }
 
-/// A tool that is held back for what it did or because a person wants it, whatever its definition says.
+/// A tool in quarantine, for what it did or because a person wants it, whatever its definition says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldTool {
     /// Its upstream.
     pub upstream: String,
     /// Its own name there.
     pub tool: String,
-    /// Why.
+    /// The reason.
     pub hold: ToolHold,
 }
 
-/// Whether a tool's upstream can be reached, as agents are told.
+/// Whether a tool's upstream can be reached, as told to agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Availability {
-    /// It answers, as far as anybody knows: that it was asked for the first time is no news to agents.
+    /// It answers, or it has not been asked yet: asking it for the first time is no change for agents.
     Available,
-    /// It does not. A call is tried all the same: a server that is started when it is needed comes back with the call.
+    /// It does not answer. A call is tried anyway, because a server that is started on demand comes back with the call.
     Unavailable,
 }
 
@@ -119,13 +119,13 @@ impl ToolStanding {
         }
     }
 
-    /// Before anybody has asked.
+    /// The standing before the upstream is asked.
     pub(crate) fn unasked(contract: &ToolContract, pins: &Pins) -> Self {
         let binding = &contract.binding;
         if pins.holds_unseen(&binding.upstream, &binding.tool) { Self::Held(ToolHold::Unpinned) } else { Self::Unasked }
     }
 
-    /// After the upstream was asked; `live` is what it offers under the contract's name.
+    /// The standing after the upstream was asked; `live` is what it offers under the contract's name.
     pub(crate) fn judge(contract: &ToolContract, live: Option<&LiveDefinition>, pins: &Pins) -> Self {
         let definition = match live {
             None => return Self::Withdrawn,

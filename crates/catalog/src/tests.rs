@@ -1,4 +1,4 @@
-//! The catalog: names to contracts, what upstreams offer to whom, how tools stand, and what was probably meant.
+//! The catalog: names to contracts, what upstreams offer to which clients, standings, and suggested names.
 
 mod closure;
 mod generations;
@@ -125,7 +125,7 @@ fn a_withdrawn_tool_is_said_to_be_withdrawn_and_comes_back() {
     assert_eq!(names(&catalog, &nobody()), ["files__read_text_file", "files__write_file"]);
 }
 
-/// Nothing is forgotten because a process died: the tools stay, marked, and can be called.
+/// Nothing is forgotten because a process died: the tools stay listed, are marked, and can be called.
 #[test]
 fn an_upstream_that_is_silent_keeps_its_tools() {
     let catalog = catalog(&["read_file", "write_file"]);
@@ -146,7 +146,7 @@ fn an_upstream_that_is_silent_keeps_its_tools() {
     assert_eq!(catalog.unreachable_reason("files"), None);
 }
 
-/// What a tool did and what a person says outranks everything that its upstream shows, now and later.
+/// Quarantine, by observation or by a person, outranks everything that the upstream shows, now and later.
 #[test]
 fn a_tool_in_quarantine_is_held_whatever_its_upstream_says() {
     let both = [definition("read_file"), definition("write_file")];
@@ -197,18 +197,18 @@ fn a_changed_tool_is_held_and_the_others_go_on() {
     let refused = catalog.resolve("files__read_file", &nobody());
     assert!(matches!(refused, Err(ResolveError::Held { hold: ToolHold::Quarantined { .. } })), "{refused:?}");
     assert!(catalog.resolve("files__write_file", &nobody()).is_ok());
-    // The same again is no news, silence changes nothing, and one that went and came back changed is still held.
+    // The same list again is no change, silence changes nothing, and a tool that went and came back changed is still held.
     assert_eq!(catalog.observe("files", &nobody(), &inventory(&poisoned)), []);
     catalog.mark_unreachable("files", "it died");
     assert!(catalog.resolve("files__read_file", &nobody()).is_err());
     catalog.observe("files", &nobody(), &inventory(&both[1..]));
     catalog.observe("files", &nobody(), &inventory(&poisoned));
     assert_eq!(catalog.standing("files__read_file", &nobody()).word(), "quarantined");
-    // Somebody agrees.
+    // A person agrees to the new definition.
     let changes = catalog.replace_lock(lock(&poisoned));
     assert_eq!(changes.len(), 1);
     assert_eq!(names(&catalog, &nobody()).len(), 2);
-    // Or it becomes what was agreed to.
+    // Or the definition becomes the pinned one again.
     catalog.replace_lock(lock(&both));
     assert_eq!(catalog.standing("files__read_file", &nobody()).word(), "quarantined");
     catalog.observe("files", &nobody(), &inventory(&both));
@@ -245,12 +245,12 @@ fn tools_without_a_pin_pass_or_wait_by_policy() {
     ];
     for (lock, missing, word) in rows {
         let catalog = pinned(lock, policy(missing));
-        // What waits for its pin waits from the first moment on.
+        // A tool that waits for its pin waits from the first moment.
         assert_eq!(catalog.resolve("files__write_file", &nobody()).is_ok(), word == "offered", "{missing:?}");
         catalog.observe("files", &nobody(), &inventory(&both));
         assert_eq!(catalog.standing("files__write_file", &nobody()).word(), word, "{missing:?}");
     }
-    // What was seen first is what was agreed to, before any file has it and after.
+    // The first definition seen counts as agreed to, before and after a file has it.
     let catalog = pinned(None, policy(Some(MissingPinPolicy::Pin)));
     catalog.observe("files", &nobody(), &inventory(&both));
     assert_eq!(catalog.first_sights().len(), 2);
@@ -288,7 +288,7 @@ fn what_does_not_fit_its_contract_is_held_and_what_nearly_does_is_told() {
     assert_eq!(gaps[0].pointer, "/properties/offset");
 }
 
-/// Our key goes among the arguments where the contract says so, though no caller sends it.
+/// The key is added to the arguments if the contract says so, although no caller sends it.
 #[test]
 fn a_key_among_the_arguments_is_one_of_them() {
     let mut contract = proposal("write_file");
@@ -311,7 +311,7 @@ fn a_key_among_the_arguments_is_one_of_them() {
     }
 }
 
-/// One bad definition hides no other, and the tool it is about is held, not withdrawn.
+/// One bad definition hides no other, and its tool is held, not withdrawn.
 #[test]
 fn definitions_are_read_one_by_one() {
     let mut bad = [definition("read_file"), definition("write_file"), definition("list_1"), definition("list_l")];
@@ -406,7 +406,7 @@ fn lists_of_other_profiles_can_be_doubted() {
     assert!(*changes.borrow() > before);
 }
 
-/// However many kinds of clients come, no list is forgotten: what was held back for one stays held back.
+/// However many kinds of clients come, no list is forgotten: a tool held for one profile stays held.
 #[test]
 fn no_client_lifts_what_is_held_from_another() {
     let catalog = pinned(Some(lock(&[definition("read_file"), definition("write_file")])), PinPolicy::default());

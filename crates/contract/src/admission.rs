@@ -1,8 +1,8 @@
-//! The admission predicate: nine conjuncts that must all hold before a contract serves a single call. Eight are the
-//! specification's; that text reads as what it is, is ours.
+//! The admission predicate: nine conjuncts that must all hold before a contract serves a single call. The specification defines
+//! eight of them; legible text is Servanda's own.
 //!
-//! A contract that fails one is refused whole, never served with less, and every conjunct that failed is listed: fixing
-//! contracts one error at a time is how people come to switch checks off.
+//! A contract that fails one conjunct is refused as a whole and never served in part. Every failed conjunct is listed, because
+//! people who must fix contracts one error at a time start to switch checks off.
 
 use std::{collections::BTreeMap, fmt, sync::LazyLock};
 
@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// Failures after which nobody knows whether the call was performed.
+/// Failures that leave it unknown whether the upstream performed the call.
 const UNCERTAIN: [TaxonomyClass; 3] =
     [TaxonomyClass::Timeout, TaxonomyClass::UnknownError, TaxonomyClass::DependencyUnavailable];
 
@@ -29,30 +29,30 @@ const UNCERTAIN: [TaxonomyClass; 3] =
 pub enum Conjunct {
     /// Input, output and error schemas can be enforced.
     SchemaValid,
-    /// The version is a semantic version, and means only this contract.
+    /// The version is a semantic version, and no other contract is registered under this name and version.
     VersionRegistered,
-    /// It is said who may call.
+    /// The contract says who may call.
     AuthPolicyDefined,
-    /// It is said how long a call may take.
+    /// The contract says how long a call may take.
     TimeoutClassAssigned,
-    /// It is said what an uncertain outcome leads to.
+    /// The contract says what follows an uncertain outcome.
     IdempotencySpecified,
-    /// It is said what changes, and whether that can be undone.
+    /// The contract says what the tool changes, and whether the change can be undone.
     MutationClassLabeled,
-    /// What happens is traced and on record.
+    /// Calls are traced and recorded.
     ObservabilityInstrumented,
     /// The contract's own examples pass.
     ContractTestsPassing,
-    /// What a model reads is what a person sees: no hidden characters, no names of mixed scripts.
+    /// A model reads the same text that a person sees: no hidden characters, no names of mixed scripts.
     TextLegible,
 }
 
 /// A conjunct that does not hold, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AdmissionFailure {
-    /// Which.
+    /// The conjunct.
     pub conjunct: Conjunct,
-    /// Why, in words a contract's author can act on.
+    /// The reason, in words that the contract's author can act on.
     pub reason: String,
 }
 
@@ -66,23 +66,23 @@ pub struct AdmissionRejection {
     pub failures: Vec<AdmissionFailure>,
 }
 
-/// A contract that was judged, with what had to be made for that.
+/// The result of judging a contract, with the schemas and the digest that judging produced.
 #[derive(Debug)]
 pub struct AdmissionReport {
     /// Every conjunct that failed.
     pub failures: Vec<AdmissionFailure>,
-    /// What arguments are held to; none if that is among the failures.
+    /// The schema that arguments must match; `None` if it does not compile, which is then among the failures.
     pub input: Option<CompiledSchema>,
-    /// What results are held to; none if nothing is promised, or if that is among the failures.
+    /// The schema that results must match; `None` if the contract promises no result, or if the schema does not compile.
     pub output: Option<CompiledSchema>,
-    /// Of the contract; none if that is among the failures.
+    /// The contract's digest; `None` if it could not be computed, which is then among the failures.
     pub digest: Option<Digest>,
 }
 
-/// Judges a contract by itself and against those already admitted. Whether its examples pass is judged by the gates.
+/// Judges a contract by itself and against the contracts that are already admitted. The gates judge whether its examples pass.
 pub fn judge(contract: &ToolContract, registered: &BTreeMap<(String, String), Digest>) -> AdmissionReport {
     let mut verdict = FailureCollector(Vec::new());
-    // Written once: it is held against the published schema, read for hidden text and hashed.
+    // Serialised once: the document is checked against the published schema, searched for hidden text, and hashed.
     let document = match serde_json::to_value(contract) {
         Ok(document) => document,
         Err(error) => {
@@ -145,7 +145,7 @@ fn schema_valid(
         compiled.map_err(|error| verdict.fail(Conjunct::SchemaValid, format!("affordance.{member}: {error}"))).ok()
     };
     let input = compiled("input_schema", &affordance.input_schema, SchemaProfile::Arguments);
-    // A schema without members promises nothing.
+    // A schema without members promises nothing about the result.
     let promised = Some(&affordance.output_schema).filter(|schema| !schema.is_empty());
     let output = promised.and_then(|schema| compiled("output_schema", schema, SchemaProfile::Results));
     errors_sorted(&contract.error_contract, verdict);
@@ -153,7 +153,7 @@ fn schema_valid(
     (input, output)
 }
 
-/// Every class is a class of the taxonomy, and what stops a call is not also a reason to go on.
+/// Every name in the error contract is a class of the taxonomy, and no class is both fail-closed and repairable or retryable.
 fn errors_sorted(errors: &ErrorContract, verdict: &mut FailureCollector) {
     let lists = [
         ("repairable_errors", &errors.repairable_errors),
@@ -174,7 +174,7 @@ fn errors_sorted(errors: &ErrorContract, verdict: &mut FailureCollector) {
     }
 }
 
-/// A refusal names the rule and the field; both must mean one thing.
+/// A refusal names a rule by its id and a field by its pointer, so both must be unambiguous.
 fn rules_addressed(rules: &[SemanticRule], verdict: &mut FailureCollector) {
     for (position, rule) in rules.iter().enumerate() {
         let before = rules.iter().take(position).filter(|other| other.id == rule.id).count();
@@ -188,8 +188,8 @@ fn rules_addressed(rules: &[SemanticRule], verdict: &mut FailureCollector) {
     }
 }
 
-/// The published contract schema has limits that types do not, such as a rate of at least one call. It is the one place
-/// where they are written, so it is held against the contract itself.
+/// Checks the contract against the published contract schema. The schema has limits that the Rust types do not have, such as a
+/// rate of at least one call, and it is the only place where they are written.
 fn limits_kept(document: &Value, verdict: &mut FailureCollector) {
     static PUBLISHED: LazyLock<Result<CompiledSchema, SchemaError>> = LazyLock::new(|| {
         CompiledSchema::compile(schemas::contract().as_object().unwrap_or(&Map::new()), SchemaProfile::Results)
@@ -226,7 +226,7 @@ fn version_registered(
     verdict.require(!gone, conjunct, "identity.lifecycle.status is `sunsetted`: it is not served any more");
 }
 
-/// The failure of a contract whose name and version mean another one.
+/// The failure of a contract whose name and version already belong to a different contract.
 pub fn already_registered(name: &str, version: &str) -> AdmissionFailure {
     AdmissionFailure::new(
         Conjunct::VersionRegistered,
@@ -256,7 +256,7 @@ fn timeout_class_assigned(contract: &ToolContract, verdict: &mut FailureCollecto
     }
 }
 
-/// Whether the end of an operation can be asked for as the plan says.
+/// Checks that the gateway can poll for the end of an operation as the plan says.
 fn pollable(contract: &ToolContract, plan: &PollPlan, verdict: &mut FailureCollector) {
     let conjunct = Conjunct::TimeoutClassAssigned;
     verdict.require(plan.tool != contract.identity.name, conjunct, "execution.poll.tool is the tool itself");
@@ -274,7 +274,7 @@ fn pollable(contract: &ToolContract, plan: &PollPlan, verdict: &mut FailureColle
     verdict.require(
         !plan.done_states.is_empty(),
         conjunct,
-        "execution.poll.done_states is empty: it would never be done",
+        "execution.poll.done_states is empty: the operation would never count as done",
     );
     if let Some(state) = plan.done_states.iter().find(|state| plan.failed_states.contains(state)) {
         verdict.fail(conjunct, format!("execution.poll: `{state}` cannot mean both done and failed"));
@@ -294,7 +294,7 @@ fn idempotency_specified(contract: &ToolContract, verdict: &mut FailureCollector
             verdict.require(placed, conjunct, "effect class K needs effect.key and effect.key_window_sec");
         }
         EffectClass::Q => {
-            // A status tool that is asked by a key which the upstream never saw would always say no.
+            // A status tool is asked by key. If the upstream never got the key, the tool would always answer "not found".
             let placed = effect.key.is_some() && effect.status.is_some();
             verdict.require(placed, conjunct, "effect class Q needs effect.key and effect.status");
         }
@@ -312,7 +312,7 @@ fn idempotency_specified(contract: &ToolContract, verdict: &mut FailureCollector
     verdict.require(remembered, conjunct, "idempotency.required is true but idempotency.ttl_seconds is null");
 }
 
-/// Our key goes where nothing else is.
+/// Checks that the key's place is not used by anything else.
 fn key_placed(contract: &ToolContract, key: Option<&KeyPlacement>, verdict: &mut FailureCollector) {
     let conjunct = Conjunct::IdempotencySpecified;
     match key {
@@ -322,14 +322,14 @@ fn key_placed(contract: &ToolContract, key: Option<&KeyPlacement>, verdict: &mut
         }
         Some(KeyPlacement::Argument(name)) => {
             let declared = contract.affordance.input_schema.get("properties").and_then(|known| known.get(name));
-            let reason = "effect.key names an argument of the input schema: what a caller sends there would be lost";
+            let reason = "effect.key names an argument of the input schema: the key would overwrite the caller's value";
             verdict.require(declared.is_none(), conjunct, reason);
         }
         Some(KeyPlacement::Meta(_)) | None => {}
     }
 }
 
-/// Whether a header can be written and means nothing to HTTP or MCP.
+/// Whether a header name is valid and has no meaning in HTTP or MCP.
 fn is_free_header(name: &str) -> bool {
     const TAKEN: [&str; 7] =
         ["accept", "authorization", "connection", "cookie", "host", "transfer-encoding", "traceparent"];
@@ -339,13 +339,13 @@ fn is_free_header(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(writable) && !taken
 }
 
-/// What may be sent again is what the effect class says, and nothing else in the contract may promise more.
+/// The effect class decides what may be sent again. Checks that no other part of the contract promises more.
 fn sent_again(contract: &ToolContract, class: EffectClass, verdict: &mut FailureCollector) {
     let conjunct = Conjunct::IdempotencySpecified;
-    // Agents are told that such a tool may be called again.
+    // The tool list tells agents that an idempotent tool may be called again.
     let idempotent = contract.transactional.semantics == TransactionSemantics::IdempotentWrite;
     let repeatable = matches!(class, EffectClass::K | EffectClass::Q);
-    let reason = "transactional.semantics idempotent_write needs effect class K or Q: otherwise nothing makes it so";
+    let reason = "transactional.semantics idempotent_write needs effect class K or Q: otherwise nothing makes a repeated call harmless";
     verdict.require(!idempotent || repeatable, conjunct, reason);
     if class != EffectClass::N {
         return;
@@ -356,8 +356,8 @@ fn sent_again(contract: &ToolContract, class: EffectClass, verdict: &mut Failure
     for name in retryable.iter().filter(|name| TaxonomyClass::from_name(name).is_some_and(|it| UNCERTAIN.contains(&it)))
     {
         let reason = format!(
-            "error_contract.retryable_errors: `{name}` leaves it open whether something happened, and effect class N \
-             sends nothing again"
+            "error_contract.retryable_errors: `{name}` leaves it open whether something happened, and effect class N never \
+             sends a call again"
         );
         verdict.fail(conjunct, reason);
     }
@@ -390,8 +390,7 @@ fn mutation_class_labeled(contract: &ToolContract, verdict: &mut FailureCollecto
     let undone = mutation_class != MutationClass::WriteReversible || contract.transactional.compensation_tool.is_some();
     verdict.require(undone, conjunct, "a reversible write names transactional.compensation_tool");
     let cached = contract.execution.as_ref().is_some_and(|execution| execution.cache_ttl_sec.is_some());
-    let reason =
-        "execution.cache_ttl_sec is only for tools that change nothing: a cached answer would stand for no effect";
+    let reason = "execution.cache_ttl_sec is only for tools that change nothing: with a cached answer, the change would not be made";
     verdict.require(read_only || !cached, conjunct, reason);
     let reason = "effect.reads is for tools that change nothing; what others change is in effect.manifest";
     verdict.require(read_only || effect.reads.is_empty(), conjunct, reason);
@@ -420,24 +419,25 @@ fn observability_instrumented(contract: &ToolContract, verdict: &mut FailureColl
     let reason = "transactional.post_action_verification_required is true, but there is no verification section";
     verdict.require(verified, conjunct, reason);
     for (code, class) in &observability.error_taxonomy_mapping {
-        // An error that counts as a success would be one that nobody sees.
+        // An error that maps to a success would stay invisible.
         if TaxonomyClass::from_name(class).and_then(TaxonomyClass::envelope).is_none() {
-            let reason =
-                format!("observability.error_taxonomy_mapping: `{code}` maps to `{class}`, which is no failure class");
+            let reason = format!(
+                "observability.error_taxonomy_mapping: `{code}` maps to `{class}`, which is not a failure class"
+            );
             verdict.fail(conjunct, reason);
         }
     }
 }
 
-/// Every text of the contract, because every text of it may come before a model: descriptions and schemas in the tool list,
-/// rules and mappings in refusals.
+/// Checks every text of the contract, because a model may read any of it: descriptions and schemas in the tool list, rules and
+/// mappings in refusals.
 fn text_legible(contract: &ToolContract, document: &Value, verdict: &mut FailureCollector) {
     let dotted = |pointer: &str| pointer.trim_start_matches('/').replace('/', ".");
     for fault in legibility::faults(document) {
         verdict.fail(Conjunct::TextLegible, format!("{}: {}", dotted(&fault.pointer), fault.reason));
     }
     for (field, name) in [("identity.name", &contract.identity.name), ("binding.tool", &contract.binding.tool)] {
-        // What is hidden has been told above, with every other text.
+        // Hidden characters were already reported above, for every text.
         if let Some(fault) = legibility::name_fault(name).filter(|fault| !fault.is_hidden()) {
             verdict.fail(Conjunct::TextLegible, format!("{field}: the name {fault}"));
         }

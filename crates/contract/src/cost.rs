@@ -1,5 +1,5 @@
-//! What a call costs: six components in millionths of a currency's unit. Whole numbers, so that sums are exact; a contract's
-//! fractions are turned into them once, by their decimal digits, and rounded up.
+//! What a call costs: six components in millionths of a currency unit. Whole numbers keep sums exact. A contract's decimal
+//! fractions are converted once, digit by digit, and rounded up.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::tool::{CostComponents, CostProfile, CostUnit};
 
-/// Digits behind the point that are kept.
+/// Decimal digits that are kept.
 const MICRO_DIGITS: usize = 6;
 
-/// What a call costs, by what it is spent on. All in millionths of one currency's unit.
+/// What a call costs, by component. All values are in millionths of one currency unit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Cost {
@@ -23,10 +23,10 @@ pub struct Cost {
     /// Reading and writing of storage.
     #[serde(skip_serializing_if = "is_nothing")]
     pub storage_io_micros: u64,
-    /// What went over the network.
+    /// Network traffic.
     #[serde(skip_serializing_if = "is_nothing")]
     pub network_micros: u64,
-    /// Tokens of models.
+    /// Model tokens.
     #[serde(skip_serializing_if = "is_nothing")]
     pub token_micros: u64,
     /// A person's time.
@@ -38,25 +38,25 @@ pub struct Cost {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// ISO 4217, or a unit of one's own.
+    /// ISO 4217, or a custom unit.
     pub currency: String,
-    /// How much.
+    /// The amount.
     pub cost: Cost,
 }
 
 /// A cost that cannot be counted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CostError {
-    /// Less than nothing, or not a number.
-    #[error("a cost has to be a number of zero or more")]
+    /// A negative number, or not a number.
+    #[error("a cost must be a number of zero or more")]
     NotACost,
-    /// More than can be counted.
+    /// A number too large to count.
     #[error("a cost of more than {} millionths cannot be counted", u64::MAX)]
     TooMuch,
 }
 
 impl Cost {
-    /// All of it.
+    /// The sum of all components.
     pub fn total_micros(&self) -> Result<u64, CostError> {
         let Self {
             compute_micros,
@@ -73,7 +73,7 @@ impl Cost {
     }
 }
 
-/// As a person reads it: all of it, and what it is spent on.
+/// The total and its components, as a person reads them.
 impl fmt::Display for Price {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Cost {
@@ -118,8 +118,8 @@ impl TryFrom<&CostComponents> for Cost {
 }
 
 impl Price {
-    /// What a call may cost by its contract, when it may take so long: so many units, and what comes on top. Seconds are counted
-    /// in full. How many tokens or units of its own a call takes nobody knows before: one is counted.
+    /// The most that a call may cost by its contract, given the time it may take: the units, plus the fixed components. Started
+    /// seconds count in full. The number of tokens or custom units is not known before the call, so one is counted.
     pub fn from_profile(profile: &CostProfile, timeout_ms: u64) -> Result<Self, CostError> {
         let units = match profile.cost_unit {
             CostUnit::Second => timeout_ms.div_ceil(1_000).max(1),
@@ -142,7 +142,8 @@ impl Price {
     }
 }
 
-/// Millionths, rounded up. By the digits a person would write: the nearest binary fraction may be a little more than that.
+/// Millionths, rounded up. Works on the decimal digits, because the nearest binary fraction may be slightly larger than the
+/// number that a person wrote.
 pub fn micros_of(amount: f64) -> Result<u64, CostError> {
     if !amount.is_finite() || amount < 0.0 {
         return Err(CostError::NotACost);
@@ -155,7 +156,7 @@ pub fn micros_of(amount: f64) -> Result<u64, CostError> {
     micros.checked_add(u64::from(is_cut)).ok_or(CostError::TooMuch)
 }
 
-/// Millionths as a person writes them: two digits behind the point, and more where there are any.
+/// Millionths as a decimal number: at least two digits after the point, and more if they are not zero.
 pub fn decimal(micros: u64) -> String {
     let (whole, fraction) = (micros / 1_000_000, format!("{:06}", micros % 1_000_000));
     let kept = fraction.trim_end_matches('0').len().max(2);

@@ -1,50 +1,50 @@
-//! Digests: SHA-256 with a domain, over length-prefixed parts, so that no two different lists of parts hash alike.
+//! Digests: SHA-256 with a domain, over length-prefixed parts, so that no two different lists of parts have the same digest.
 //!
-//! What is hashed is decided elsewhere; this module only makes sure that it is hashed unambiguously.
+//! Callers decide what is hashed; this module only makes the hash unambiguous.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// What a digest is of. A digest of one domain never equals one of another, whatever the bytes.
+/// What a digest identifies. Digests of different domains never match, even for the same bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DigestDomain {
     /// A whole contract.
     Contract,
-    /// What a caller proposed: tenant, tool, contract digest, canonical arguments (H of the design).
+    /// A caller's proposal: tenant, tool, contract digest, canonical arguments (H of the design).
     Proposal,
-    /// Arguments as they arrived, well-formed or not; recognises a repeated bad proposal.
+    /// Arguments as they arrived, well-formed or not. Detects a bad proposal that is sent again.
     Arguments,
-    /// The errors of one refusal; recognises a repair that makes no progress.
+    /// The errors of one refusal. Detects a repair that makes no progress.
     Errors,
     /// A tool definition as an upstream serves it.
     Definition,
-    /// An upstream's answer, as it wrote it.
+    /// An upstream's answer, byte for byte.
     Answer,
     /// How an upstream is reached, without the values of its secrets.
     Transport,
-    /// A request as it arrived: method, what it is about, parameters; recognises the same request made again.
+    /// A request as it arrived: method, subject, parameters. Detects the same request made again.
     Request,
-    /// What one key is bound to: tenant, tool and canonical arguments, whichever version of the contract they were judged by.
+    /// The payload that one key is bound to: tenant, tool and canonical arguments, independent of the contract's version.
     Payload,
     /// A key derived from the operation that a client named.
     Operation,
-    /// The key that an upstream is given.
+    /// The key that the gateway gives to an upstream.
     UpstreamKey,
-    /// What one effect is looked up by: tenant, principal, tool, contract major, client key.
+    /// The lookup key of one effect: tenant, principal, tool, contract major, client key.
     EffectKey,
-    /// What a probe saw.
+    /// What a probe read.
     Seen,
-    /// A call as it is chosen to be looked at around.
+    /// Decides whether a call is sampled for probes.
     Sample,
-    /// What one account of a budget is looked up by: whose it is, what it counts, and its period.
+    /// The lookup key of one budget account: its owner, what it counts, and its period.
     BudgetAccount,
-    /// A question of an upstream to a caller: method and parameters, as it wrote them.
+    /// A question from an upstream to a caller: method and parameters, as the upstream wrote them.
     Question,
-    /// The place of a configuration: which of several gateways of one machine answers.
+    /// The location of a configuration. Tells apart several gateways on one machine.
     Configuration,
-    /// What many stored records have in common.
+    /// Content that many stored records share.
     DictionaryEntry,
 }
 
@@ -110,7 +110,8 @@ impl DigestDomain {
     }
 }
 
-/// Lower-case hex of any bytes. Every stored effect and record has several digests: this is not left to the formatter.
+/// Lower-case hex of any bytes. Written by hand because the formatter is too slow: every stored effect and record has several
+/// digests.
 pub fn hex(bytes: &[u8]) -> String {
     let digit = |value: u8| char::from(if value < 10 { b'0' + value } else { b'a' + value - 10 });
     let mut text = String::with_capacity(bytes.len() * 2);

@@ -1,5 +1,5 @@
-//! Documents people write: YAML, or JSON, which is a subset of it. An error names the file, the line and the field, because
-//! whoever reads it has the file open. Opening files is somebody else's business.
+//! Documents that people write: YAML, or JSON, which is a subset of it. An error names the file, the line and the field,
+//! because its reader has the file open. This module parses text; it opens no files.
 
 mod wording;
 
@@ -16,13 +16,13 @@ pub struct DocumentError {
     reason: String,
 }
 
-/// Reads one document. `file` is only named in errors.
+/// Reads one document. `file` is used only in errors.
 pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, DocumentError> {
     read_with(file, text, serde_saphyr::Options::default())
 }
 
-/// Reads a document that a program wrote: it may have as many parts as its length allows. What makes documents grow while
-/// they are read (aliases, depth) is bounded as in any other.
+/// Reads a document that a program wrote, with no limit on the number of parts except its length. Aliases and depth, which make
+/// a document grow while it is read, are bounded as in any other document.
 pub fn read_long<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, DocumentError> {
     let (max_nodes, max_events) = (text.len(), text.len().saturating_mul(2));
     let options =
@@ -34,7 +34,7 @@ fn read_with<T: DeserializeOwned>(file: &str, text: &str, options: serde_saphyr:
     let mut field = None;
     let result = serde_saphyr::with_deserializer_from_str_with_options(text, options, |deserializer| {
         serde_path_to_error::deserialize(deserializer).map_err(|error| {
-            // A `?` stands for a step that was not known yet when the error came up.
+            // The library writes `?` for a step of the path that it did not know yet.
             let path = error.path().to_string();
             field = Some(path.trim_end_matches(['?', '.']).to_owned()).filter(|path| !path.is_empty());
             error.into_inner()
@@ -62,7 +62,7 @@ pub fn write<T: Serialize>(value: &T) -> Result<String, DocumentError> {
 }
 
 impl DocumentError {
-    /// An error of a document that was read but says something impossible.
+    /// An error about a document that parses but has an impossible value.
     pub fn new(file: &str, field: &str, reason: impl Into<String>) -> Self {
         Self { file: file.to_owned(), position: None, field: Some(field.to_owned()), reason: reason.into() }
     }
@@ -78,12 +78,12 @@ impl DocumentError {
     }
 }
 
-/// A deserialiser's message in the words of people who write documents.
+/// Rewords a deserialiser's message for people who write documents.
 pub(crate) fn plain_reason(text: &str) -> String {
     wording::plain(text)
 }
 
-/// What is wrong in one line, without the position that is told beside it.
+/// The reason in one line, without the position, which is reported separately.
 fn reason(error: &serde_saphyr::Error) -> String {
     let text = error.to_string();
     let first = text.lines().next().unwrap_or_default();
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(contract, again);
     }
 
-    /// One tool a file: what stands after the first document would be believed to be in force.
+    /// A file describes one tool. People would believe that a second document in it is in force too.
     #[test]
     fn a_second_document_in_the_file_is_refused() {
         assert!(read::<ToolContract>("x.yaml", &format!("{CONTRACT}\n---\nidentity: {{}}\n")).is_err());
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(super::read_long::<Vec<u8>>("x.yaml", &long).unwrap().len(), 300_000);
     }
 
-    /// Documents that would fill the memory or the stack are errors like any other.
+    /// Documents that would exhaust memory or the stack give an ordinary error.
     #[test]
     fn hostile_documents_are_refused() {
         let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();

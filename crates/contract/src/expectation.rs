@@ -1,5 +1,5 @@
-//! What behaviour is expected of the tool that serves a call: by the task it belongs to, by what the client says it wants to
-//! do, by a rule of the operator's, or by a call that went before. Only the words, and whether a behaviour is among them; the
+//! Which behaviour is expected of the tool that serves a call. The expectation comes from the call's task, the client's stated
+//! intent, an operator's rule, or an earlier call. This module holds the patterns and matches a behaviour against them; the
 //! behaviour gate decides.
 
 use std::{collections::BTreeMap, fmt};
@@ -9,18 +9,18 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::tool::{Action, Behaviour, ContentType, Mutability, OutputDomain, ToolContract};
 
-/// Some behaviours. What is not said may be anything.
+/// A set of behaviours. A member that is not given matches anything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BehaviourPattern {
     /// Whether the tool may change something, or has to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mutability: Option<Mutability>,
-    /// What it may do: one action or several.
+    /// What the tool may do: one action or several.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_several")]
     #[schemars(with = "OneOrSeveral<Action>")]
     pub action: Vec<Action>,
-    /// What it may return: one domain or several.
+    /// What the tool may return: one domain or several.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_several")]
     #[schemars(with = "OneOrSeveral<OutputDomain>")]
     pub output_domain: Vec<OutputDomain>,
@@ -29,14 +29,14 @@ pub struct BehaviourPattern {
     pub content_type: Option<ContentType>,
 }
 
-/// What a client says a call is for, apart from what it asks. Nothing of it is believed yet.
+/// What a client says a call is for, beside the call itself. None of it is verified yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Aims {
     /// A task that the operator declared.
     pub task: Option<String>,
     /// `read`, `write` or `destructive`.
     pub intent: Option<String>,
-    /// An earlier call: one of the same kind is meant.
+    /// An earlier call; the tool must be of the same kind.
     pub like: Option<String>,
 }
 
@@ -45,64 +45,61 @@ pub struct Aims {
 pub enum Intent {
     /// Change nothing.
     Read,
-    /// Change something, and remove or replace nothing.
+    /// Change something, but remove or replace nothing.
     Write,
     /// Remove or replace something.
     Destructive,
 }
 
-/// What is expected of a tool, and who expects it.
+/// What is expected of a tool, and the source of the expectation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expectation {
-    /// Who.
+    /// The source.
     pub source: ExpectationSource,
-    /// The behaviours that fit: one of them has to.
+    /// The acceptable behaviours; the tool must match one of them.
     pub allowed: Vec<BehaviourPattern>,
 }
 
-/// Who expects something of a tool.
+/// The source of an expectation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExpectationSource {
     /// A task that the operator declared.
     Task(String),
     /// The client, for this call.
     Intent(Intent),
-    /// A rule of the operator's, by its name.
+    /// An operator's rule, by name.
     Rule(String),
     /// An earlier call.
     Call(String),
 }
 
-/// What an operator has said is expected of tools: for the tasks that clients can name, and always.
+/// The operator's expectations of tools: one set per task that clients can name, and rules that always apply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expectations {
-    /// What each task expects.
+    /// The expectations of each task.
     pub tasks: BTreeMap<String, Vec<BehaviourPattern>>,
-    /// What is expected whatever the task, by name.
+    /// Rules that apply to every task, by name.
     pub rules: Vec<ExpectationRule>,
 }
 
-/// What is expected of some calls, whatever their task.
+/// An operator's expectation of some calls, independent of their task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpectationRule {
-    /// Its name, for refusals.
+    /// The rule's name, for refusals.
     pub name: String,
-    /// Whose calls: clients by the name they give; all if there are none.
+    /// Clients by the name they give; empty means all clients.
     pub clients: Vec<String>,
-    /// Calls to which servers; all if there are none.
+    /// Servers whose calls the rule covers; empty means all servers.
     pub upstreams: Vec<String>,
-    /// Only calls that name no task.
+    /// True if the rule covers only calls that name no task.
     pub without_task: bool,
-    /// The behaviours that fit.
+    /// The acceptable behaviours.
     pub allowed: Vec<BehaviourPattern>,
 }
 
-/// As people write it.
+/// One value, or a list of values.
 #[derive(Deserialize, JsonSchema)]
-#[serde(
-    untagged,
-    expecting = "this is none of the words that can stand here, nor a list of them; `servanda schema config` has them"
-)]
+#[serde(untagged, expecting = "write one of the allowed words or a list of them; `servanda schema config` lists them")]
 #[schemars(rename = "OneOrSeveral{T}")]
 enum OneOrSeveral<T> {
     One(T),
@@ -127,7 +124,7 @@ impl BehaviourPattern {
         }
     }
 
-    /// Whether a tool's behaviour is among them. Of a tool that declares none, only its mutability is known.
+    /// Whether a tool's behaviour matches. A tool that declares no behaviour is matched by its mutability alone.
     pub fn has(&self, mutability: Mutability, declared: Option<&Behaviour>) -> bool {
         let fits = |wanted: bool, has: &dyn Fn(&Behaviour) -> bool| !wanted || declared.is_some_and(has);
         self.mutability.is_none_or(|wanted| wanted == mutability)
@@ -157,7 +154,7 @@ impl Intent {
         }
     }
 
-    /// What it expects of a tool. Whoever says `write` does not mean a tool that removes.
+    /// The behaviours that fit this intent. A client that says `write` does not mean a tool that removes something.
     pub fn expectation(self) -> Expectation {
         let (mutability, action) = match self {
             Self::Read => (Mutability::Pure, Vec::new()),
@@ -180,7 +177,7 @@ impl Expectation {
     }
 }
 
-/// As an identity is written, `*` for anything: `MUTATES|CREATE,UPDATE|*`.
+/// Formats the pattern like an identity, with `*` for anything: `MUTATES|CREATE,UPDATE|*`.
 impl fmt::Display for BehaviourPattern {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let several = |words: Vec<&'static str>| if words.is_empty() { "*".to_owned() } else { words.join(",") };
@@ -191,7 +188,7 @@ impl fmt::Display for BehaviourPattern {
     }
 }
 
-/// As part of a sentence.
+/// Formats the source as part of a sentence.
 impl fmt::Display for ExpectationSource {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,24 +1,24 @@
-//! Points at which a trial lets something go wrong: the process dies, it stalls, or an operation fails. Without the feature
-//! `faults` a point is nothing at all; with it, `SERVANDA_FAULTS` says what happens where, how often, and
-//! `SERVANDA_FAULTS_SEED` makes it happen the same way again.
+//! Points at which a trial injects a fault: the process dies, it stalls, or an operation fails. Without the feature `faults` a
+//! point compiles to nothing. With it, `SERVANDA_FAULTS` says which fault happens where and how often, and
+//! `SERVANDA_FAULTS_SEED` makes a run repeatable.
 //!
-//! `ledger.after_commit=kill@0.01,upstream.before_write=pause:2000@0.05,ledger.before_commit=error` is three rules: a point, an
-//! act, and how likely it is (always, if it does not say). Where `SERVANDA_FAULTS_ARMED` names a file, nothing happens while
-//! that file is not there, so that a trial can begin in peace.
+//! `ledger.after_commit=kill@0.01,upstream.before_write=pause:2000@0.05,ledger.before_commit=error` has three rules. A rule is
+//! a point, an act, and a probability (always, if none is given). If `SERVANDA_FAULTS_ARMED` names a file, no fault happens
+//! until that file exists, so that a trial can start undisturbed.
 
-/// A point let something fail.
+/// A fault that a rule injected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a trial lets `{0}` fail")]
 pub struct InjectedFault(pub &'static str);
 
-/// Passes a point: dies, stalls or fails there if a rule says so.
+/// Passes a point: dies, stalls or fails if a rule says so.
 #[cfg(not(feature = "faults"))]
 #[inline]
 pub const fn at(_point: &'static str) -> Result<(), InjectedFault> {
     Ok(())
 }
 
-/// A time that trials may shorten by a variable of this name.
+/// A time limit that trials may shorten with the variable of this name.
 #[cfg(not(feature = "faults"))]
 #[inline]
 pub const fn limit_ms(_variable: &'static str, usual_ms: u64) -> u64 {
@@ -54,7 +54,7 @@ mod injection {
         pub(super) likelihood: f64,
     }
 
-    // A trial whose faults are not the ones that were asked for proves nothing: what cannot be read fails everywhere.
+    // A trial with other faults than the requested ones proves nothing, so rules that cannot be parsed make every point fail.
     static RULES: LazyLock<Result<Vec<FaultRule>, String>> =
         LazyLock::new(|| read(&std::env::var("SERVANDA_FAULTS").unwrap_or_default()));
 
@@ -66,12 +66,12 @@ mod injection {
     static ARMED: LazyLock<Option<std::path::PathBuf>> =
         LazyLock::new(|| std::env::var_os("SERVANDA_FAULTS_ARMED").map(Into::into));
 
-    /// A time that trials may shorten by a variable of this name.
+    /// A time limit that trials may shorten with the variable of this name.
     pub fn limit_ms(variable: &'static str, usual_ms: u64) -> u64 {
         std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(usual_ms)
     }
 
-    /// Passes a point: dies, stalls or fails there if a rule says so.
+    /// Passes a point: dies, stalls or fails if a rule says so.
     pub fn at(point: &'static str) -> Result<(), InjectedFault> {
         let rules = RULES.as_ref().map_err(|_| InjectedFault("everything: SERVANDA_FAULTS is not a list of rules"))?;
         let dice = DICE.as_ref().ok_or(InjectedFault("everything: SERVANDA_FAULTS_SEED is not a number"))?;

@@ -1,37 +1,37 @@
-//! What an agent is told of a refusal: as much as it can act on, in few tokens. Everything else is on record, and told to whoever
-//! asks for it (`servanda explain`, or `_meta["servanda/detail"]: "full"` in the request).
+//! The part of a refusal that an agent gets: what it can act on, in few tokens. The record holds the rest, which `servanda
+//! explain` shows and which the request can ask for with `_meta["servanda/detail"]: "full"`.
 //!
-//! The size is bounded whatever the refusal says: texts are cut by an estimate of their tokens, because the tables of a tokenizer
-//! are no part of the gateway. A test counts with the real tables.
+//! The size is bounded for every refusal. Texts are cut by an estimate of their tokens, because the gateway does not ship a
+//! tokenizer's tables. A test counts with the real tables.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{CallId, FieldError, GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge, taxonomy::NextAction};
 
-/// The estimated tokens of a whole refusal.
+/// The estimated token limit of a whole refusal.
 const TOKENS_MAX: usize = 103;
-/// Those of the names, the quotes and the call's id.
+/// Tokens for member names, quotes and the call's id.
 const FRAME_TOKENS: usize = 36;
-/// Those of the hint, so that the message keeps some.
+/// Tokens for the hint, limited so that room is left for the message.
 const HINT_TOKENS_MAX: usize = 22;
-/// The least of a text that is told if it is cut: a few words are worth less than none.
+/// The shortest cut text that is sent: fewer words would be useless.
 const CUT_TOKENS_MIN: usize = 8;
-/// Those of one field's pointer and of what is expected there.
+/// Tokens for one field's pointer, and for the text that says what is expected there.
 const POINTER_TOKENS_MAX: usize = 12;
 const EXPECTED_TOKENS_MAX: usize = 30;
-/// The same where something is suggested: a suggestion says more than the list of everything that there is.
+/// The same limit beside a suggestion, which says more than the list of all possible values.
 const EXPECTED_BESIDE_SUGGESTION_TOKENS_MAX: usize = 13;
-/// What the names and quotes around one field error take.
+/// Tokens for the member names and quotes around one field error.
 const FIELD_ERROR_TOKENS: usize = 9;
-/// What a handle takes, and a time to wait.
+/// Tokens for a handle, and for a waiting time.
 const HANDLE_TOKENS: usize = 24;
 const RETRY_TOKENS: usize = 7;
-/// What the number of further errors takes.
+/// Tokens for the number of further errors.
 const MORE_TOKENS: usize = 6;
-/// More field errors than this are only counted.
+/// Further field errors are only counted.
 const FIELD_ERRORS_MAX: usize = 3;
-/// Letters that are taken for one token. English words of up to so many letters mostly are one.
+/// Letters that count as one token. Most English words up to this length are one token.
 const LETTERS_PER_TOKEN: usize = 8;
 const DIGITS_PER_TOKEN: usize = 3;
 
@@ -54,7 +54,7 @@ pub struct Feedback {
     pub more_errors: usize,
     /// What to do: the closed set of words.
     pub next_action: NextAction,
-    /// The same in words, as far as there is more to say.
+    /// The same in words, if there is more to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// How long to wait before the same call may succeed.
@@ -96,7 +96,7 @@ impl Feedback {
             told => refusal.field_errors.len().saturating_sub(told),
         };
         let message_tokens = tokens(&refusal.message);
-        // Where the message leaves room, the hint may have it.
+        // The hint may use the tokens that the message leaves.
         let hint_max = HINT_TOKENS_MAX.max(left.saturating_sub(message_tokens)).min(left);
         let hint = fitting(&refusal.hint, hint_max);
         left = left.saturating_sub(tokens(&hint));
@@ -121,19 +121,19 @@ impl Feedback {
     }
 }
 
-/// What the words of the closed sets take.
+/// The tokens of the enum words.
 fn words_tokens(refusal: &Refusal) -> usize {
     let Refusal { error_code, gate, next_action, effect, .. } = refusal;
     serde_json::to_string(&(error_code, gate, next_action, effect)).map_or(TOKENS_MAX, |words| tokens(&words))
 }
 
-/// The errors that an agent can correct: those in its arguments, as many as there is room for.
+/// The errors in the arguments, which an agent can correct, as many as fit.
 fn field_errors(refusal: &Refusal, left: &mut usize) -> Vec<FieldFeedback> {
     if refusal.gate == GateName::Observe {
         return Vec::new();
     }
     let by_field = says_it_by_field(refusal.gate);
-    // Of an error of the whole, the message says more.
+    // For an error of the whole value, the message says more.
     let errors = refusal.field_errors.iter().filter(|error| by_field || !error.pointer.is_empty());
     let mut told = Vec::new();
     for error in errors.take(FIELD_ERRORS_MAX) {
@@ -148,7 +148,7 @@ fn field_errors(refusal: &Refusal, left: &mut usize) -> Vec<FieldFeedback> {
     told
 }
 
-/// Whether the message of that gate's refusals repeats its first field error.
+/// Whether the messages of that gate's refusals repeat the first field error.
 fn says_it_by_field(gate: GateName) -> bool {
     matches!(gate, GateName::Structure | GateName::Types | GateName::Bounds)
 }
@@ -170,12 +170,12 @@ impl FieldFeedback {
     }
 }
 
-/// What a text takes, by estimate.
+/// The estimated tokens of a text.
 fn tokens(text: &str) -> usize {
     prefix(text, usize::MAX).1
 }
 
-/// A text, or as much of it as fits; nothing where that is too little.
+/// A text, cut to the limit; empty if too little of it would be left.
 fn fitting(text: &str, tokens_max: usize) -> String {
     if tokens(text) <= tokens_max || tokens_max >= CUT_TOKENS_MIN { cut(text, tokens_max) } else { String::new() }
 }
@@ -186,14 +186,14 @@ fn cut(text: &str, tokens_max: usize) -> String {
     if fits == text.len() {
         return text.to_owned();
     }
-    // One token is for the mark.
+    // One token is kept for the ellipsis.
     let (fits, _) = prefix(text, tokens_max.saturating_sub(1));
     let kept = text.get(..fits).unwrap_or_default();
     let kept = kept.trim_end_matches(|end: char| end.is_whitespace() || ",;:(`\"'".contains(end));
     if kept.is_empty() { String::new() } else { format!("{kept}…") }
 }
 
-/// How many bytes of a text fit, in whole runs of letters or digits, and their estimate.
+/// How many bytes of a text fit, in whole runs of letters or digits, and their estimated tokens.
 fn prefix(text: &str, tokens_max: usize) -> (usize, usize) {
     let (mut bytes, mut taken) = (0, 0);
     while let Some(rest) = text.get(bytes..).filter(|rest| !rest.is_empty()) {
@@ -206,7 +206,7 @@ fn prefix(text: &str, tokens_max: usize) -> (usize, usize) {
     (bytes, taken)
 }
 
-/// The first run of letters, of digits, or the first other character: its bytes and its estimate.
+/// The first run of letters or of digits, or the first other character: its bytes and its estimated tokens.
 fn next_run(text: &str) -> (usize, usize) {
     let length = |of: fn(char) -> bool| text.find(|next: char| !of(next)).unwrap_or(text.len());
     let Some(first) = text.chars().next() else { return (0, 0) };
@@ -218,7 +218,7 @@ fn next_run(text: &str) -> (usize, usize) {
         (digits, digits.div_ceil(DIGITS_PER_TOKEN))
     } else {
         let needed = match first {
-            // It belongs to the word that follows.
+            // A space belongs to the word that follows it.
             ' ' => 0,
             _ if first.is_control() => 3,
             _ if first.is_alphabetic() || first.is_ascii() => 1,

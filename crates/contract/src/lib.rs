@@ -1,9 +1,8 @@
 //! The nouns of Servanda and the laws they obey: contracts, proposals, refusals, observations, records, strict JSON and
 //! digests.
 //!
-//! Everything here takes values and returns values. There is deliberately no I/O, no clock and no wire protocol: a
-//! contract is read from text that somebody else opened, a timestamp is handed in, and MCP is the business of
-//! `servanda-mcp`.
+//! Everything here takes values and returns values. There is deliberately no I/O, no clock and no wire protocol: callers open
+//! the files and hand in text and timestamps, and `servanda-mcp` speaks MCP.
 
 pub mod admission;
 pub mod caller;

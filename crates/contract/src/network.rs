@@ -1,5 +1,5 @@
-//! Which network an IP address belongs to, from the public internet to this machine. It decides where a name or a URL that came from
-//! outside may lead. It resolves no names.
+//! Which network an IP address belongs to, from the public internet to this machine. Callers use it to decide where a name or a
+//! URL from outside may lead. It resolves no names.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -17,7 +17,7 @@ pub struct Observation {
     pub execution_metadata: ExecutionMetadata,
     /// How it ended.
     pub status: ObservationStatus,
-    /// What came of it.
+    /// The result.
     pub result_payload: ResultPayload,
     /// What should be checked afterwards.
     pub verification: Verification,
@@ -39,7 +39,7 @@ pub struct ToolIdentity {
 pub struct ExecutionMetadata {
     /// RFC 3339.
     pub timestamp: String,
-    /// From the door to the answer.
+    /// From arrival at the door to the answer.
     pub latency_ms: u64,
     /// Whether this is a replay of a stored result.
     pub idempotency_hit: bool,
@@ -53,7 +53,7 @@ pub struct ExecutionMetadata {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "the specification's status object")]
 pub struct ObservationStatus {
-    /// What a person would expect as an HTTP status.
+    /// The HTTP status that a person would expect.
     pub code: u16,
     /// Whether it is a failure.
     pub is_error: bool,
@@ -69,14 +69,14 @@ pub struct ObservationStatus {
     pub fail_closed: bool,
 }
 
-/// What came of it.
+/// The result of a call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ResultPayload {
-    /// The structured result, where it is an object; otherwise null, and the content carries it.
+    /// The structured result if it is an object; otherwise null, and the content carries it.
     pub data: Option<Box<RawValue>>,
     /// What is wrong, by field.
     pub errors: Vec<PayloadError>,
-    /// What is worth knowing and not wrong.
+    /// Messages that are no errors.
     pub warnings: Vec<String>,
 }
 
@@ -104,56 +104,56 @@ pub struct Verification {
     pub delay_seconds: u64,
 }
 
-/// The part of an observation that comes with every answer: what a client uses. The rest is told on request.
+/// The part of an observation that comes with every answer: what a client uses. The rest is sent on request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ObservationSummary<'a> {
     /// The call: `servanda explain` says the rest.
     pub id: &'a CallId,
     /// How it ended.
     pub class: TaxonomyClass,
-    /// The stage that refused it; none for an answer of the tool.
+    /// The stage that refused it; none if the tool answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused_at: Option<GateName>,
-    /// The answer is one that was given before.
+    /// True if the answer is a replay of an earlier one.
     #[serde(skip_serializing_if = "is_false")]
     pub replayed: bool,
-    /// The same call may succeed later, where the tool's own error says no more.
+    /// The same call may succeed later. Set only if the tool's own error does not say so.
     #[serde(skip_serializing_if = "is_false")]
     pub retryable: bool,
     /// How often it was sent, if more than once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
-    /// Where the contract wants it to be looked at afterwards.
+    /// What to check afterwards, if the contract asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify: Option<&'a str>,
-    /// What is worth knowing and not wrong.
+    /// Messages that are no errors.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     pub warnings: &'a [String],
 }
 
-/// The facts about a call that every observation carries, whatever the end.
+/// The facts that every observation carries, however the call ended.
 #[derive(Debug, Clone)]
 pub struct ObservationContext<'a> {
     /// The contract's name, or the name as called where there is no contract.
     pub tool: &'a str,
-    /// The contract's version, empty where there is none.
+    /// The contract's version, empty if there is no contract.
     pub version: &'a str,
     /// The call.
     pub call_id: &'a CallId,
-    /// When the door had it.
+    /// When the call reached the door.
     pub received_at: Timestamp,
     /// When the answer was ready.
     pub finished_at: Timestamp,
     /// W3C trace id.
     pub trace_id: &'a str,
-    /// Whether the answer is one that was given before.
+    /// Whether the answer is a replay of an earlier one.
     pub idempotency_hit: bool,
     /// How often it was sent, this time included.
     pub attempt_number: u32,
 }
 
 impl Observation {
-    /// A call that came through, or whose tool itself reported an error (`class`).
+    /// A call that succeeded, or whose tool itself reported an error (`class`).
     pub fn from_result(
         context: &ObservationContext<'_>,
         class: TaxonomyClass,
@@ -179,7 +179,7 @@ impl Observation {
         }
     }
 
-    /// A call that was refused. The refusal's own answers win over the class's.
+    /// A refused call. The refusal's own flags win over those of its class.
     pub fn from_refusal(context: &ObservationContext<'_>, refusal: &Refusal, verification: Verification) -> Self {
         let whole =
             PayloadError { field: None, message: refusal.message.clone(), code: refusal.error_code.name().to_owned() };
@@ -209,7 +209,7 @@ impl Observation {
         }
     }
 
-    /// What a client uses of it; `refused_at` is the stage that refused the call.
+    /// The part that a client uses; `refused_at` is the stage that refused the call.
     pub fn summary(&self, refused_at: Option<GateName>) -> ObservationSummary<'_> {
         let verification = &self.verification;
         let is_refusal = refused_at.is_some();
@@ -218,7 +218,7 @@ impl Observation {
             class: self.status.taxonomy_class,
             refused_at,
             replayed: self.execution_metadata.idempotency_hit,
-            // Of a refusal, the feedback says what to do.
+            // For a refusal, the feedback says what to do.
             retryable: self.status.retryable && !is_refusal,
             attempts: Some(self.execution_metadata.attempt_number).filter(|attempts| *attempts > 1),
             verify: (verification.target_state_reference.as_deref())

@@ -1,4 +1,4 @@
-//! Sections that many contracts have in common, found and kept once: ten thousand contracts have a handful of different ones.
+//! Keeps equal sections of contracts once: ten thousand contracts share a handful of different sections.
 
 use serde_json::{Map, Value};
 
@@ -8,10 +8,10 @@ use crate::{
     tool::{EffectDeclaration, ErrorContract, Execution, Idempotency, Observability, Runtime, Security, Transactional},
 };
 
-/// Different parts of one kind that a [`SectionPool`] looks through. Where there are more, the rest are kept one by one.
+/// Distinct sections of one kind that a [`SectionPool`] compares. Further ones are kept separately for each contract.
 const PARTS_MAX: usize = 64;
 
-/// Sections of contracts that were seen, so that equal ones are kept once.
+/// Sections seen so far, so that equal ones are kept once.
 #[derive(Debug, Default)]
 pub struct SectionPool {
     runtime: InternedSections<Runtime>,
@@ -29,7 +29,7 @@ pub struct SectionPool {
 struct InternedSections<T>(Vec<Shared<T>>);
 
 impl SectionPool {
-    /// Has a contract hold the sections that were seen before wherever its own are equal. What it says stays the same.
+    /// Replaces the contract's sections by equal ones that were seen before. The contract's content stays the same.
     pub fn unify(&mut self, contract: &mut ToolContract) {
         self.runtime.unify(&mut contract.runtime);
         self.security.unify(&mut contract.security);

@@ -1,4 +1,4 @@
-//! What an agent proposes: a tool by its exposed name and arguments as bytes, nothing of it believed yet.
+//! What an agent proposes: a tool by its exposed name, and arguments as bytes. Nothing in it is validated yet.
 
 use std::fmt;
 
@@ -12,10 +12,10 @@ use crate::{Caller, Digest, Timestamp, digest::DigestDomain, expectation::Aims, 
 #[serde(transparent)]
 pub struct CallId(String);
 
-/// A proposed call, as a door hands it in.
+/// A proposed call, as a door hands it to the engine.
 #[derive(Debug, Clone)]
 pub struct Proposal {
-    /// Minted by Servanda at the door.
+    /// Created by the door.
     pub call_id: CallId,
     /// Who is calling.
     pub caller: Caller,
@@ -23,22 +23,22 @@ pub struct Proposal {
     pub tool: String,
     /// The arguments, exactly as they arrived. Empty means the caller sent none.
     pub arguments: Bytes,
-    /// When the door had the whole message.
+    /// When the door had read the whole message.
     pub received_at: Timestamp,
     /// W3C trace id, 32 hex digits: the caller's, else ours.
     pub trace_id: String,
-    /// What ties repairs of one intent together; attempts are bounded per chain.
+    /// Ties the repairs of one intent together; attempts are bounded per chain.
     pub chain: String,
     /// How long the caller says it will still wait.
     pub caller_wait_ms: Option<u64>,
-    /// What the caller says about which operation it is.
+    /// The caller's claims about which operation this is.
     pub keys: OperationKeys,
-    /// What the caller says it is for.
+    /// The caller's claims about what the call is for.
     pub aims: Aims,
 }
 
-/// What a client says about which operation a call is, as it said it: by none of it may two calls be taken for one before
-/// it was judged.
+/// A client's claims about which operation a call is, unchecked. The gateway must judge them before it treats two calls as one
+/// operation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OperationKeys {
     /// The key in `_meta`.
@@ -49,14 +49,14 @@ pub struct OperationKeys {
     pub operation_id: Option<String>,
     /// The step of the agent's plan.
     pub step_id: Option<String>,
-    /// The workflow an operation belongs to.
+    /// The workflow that the operation belongs to.
     pub workflow_id: Option<String>,
-    /// The run of that workflow.
+    /// The run of the workflow.
     pub run_id: Option<String>,
 }
 
 impl CallId {
-    /// A new id; ids made later sort later.
+    /// A new id; later ids sort after earlier ones.
     pub fn new() -> Self {
         Self(format!("call_{}", unique::time_ordered().simple()))
     }
@@ -86,7 +86,7 @@ impl fmt::Display for CallId {
 }
 
 impl Proposal {
-    /// Recognises the same arguments proposed again, well-formed or not.
+    /// Digest by which the same arguments are recognised when proposed again, well-formed or not.
     pub fn arguments_digest(&self) -> Digest {
         Digest::compute(DigestDomain::Arguments, &[self.tool.as_bytes(), &self.arguments])
     }

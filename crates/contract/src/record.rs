@@ -1,7 +1,7 @@
-//! The record every call leaves, refused ones too: enough to explain the decision gate by gate without the payload.
+//! The record that every call leaves, refused calls included: enough to explain the decision gate by gate without the payload.
 //!
-//! Arguments and results are deliberately absent: a record holds their digests. What broke its contract is kept apart, in
-//! quarantine, by the ledger.
+//! Arguments and results are deliberately absent: a record holds their digests. The ledger keeps an answer that breaks its
+//! contract separately, in quarantine.
 
 mod policy;
 mod summary;
@@ -34,47 +34,47 @@ pub struct CallRecord {
     pub caller: Caller,
     /// The exposed name as called.
     pub tool: String,
-    /// The contract it was decided from, none if there was none.
+    /// The contract that the decision was based on; none if the tool had none.
     pub contract: Option<ContractReference>,
     /// Digest of the arguments as they arrived.
     pub arguments_digest: Digest,
     /// Digest of tenant, tool, contract and canonical arguments; none if the arguments never became canonical.
     pub proposal_digest: Option<Digest>,
-    /// When the door had it.
+    /// When the call reached the door.
     pub received_at: Timestamp,
-    /// When bytes were allowed to leave; none if they never were.
+    /// When the gateway allowed bytes to leave; none if it never did.
     pub dispatched_at: Option<Timestamp>,
-    /// When the answer was ready; none while dispatching.
+    /// When the answer was ready; none while the call is dispatching.
     pub finished_at: Option<Timestamp>,
-    /// The time the upstream was given.
+    /// The time that the gateway gave the upstream.
     pub deadline_ms: Option<u64>,
-    /// What every stage said, in order.
+    /// The verdict of every stage, in order.
     pub verdicts: Vec<Verdict>,
     /// How it ended.
     pub outcome: Outcome,
-    /// The class of the end; none while there is none, or while the upstream waits for input.
+    /// The class of the end; none before the end, or while the upstream waits for input.
     pub class: Option<TaxonomyClass>,
-    /// Why, if it was refused.
+    /// The refusal, if the call was refused.
     pub refusal: Option<Refusal>,
     /// Digest of the upstream's answer, if there was one.
     pub answer_digest: Option<Digest>,
-    /// The first call of a conversation that this call goes on with: the upstream had asked for input there, the call was left behind,
-    /// or its answer came late.
+    /// The first call of the conversation that this call continues: the upstream asked for input there, the client gave up
+    /// waiting, or the answer came late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<CallId>,
-    /// The task the call became, by the id the caller knows.
+    /// The id, known to the caller, of the task that the call became.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
-    /// The effect that it was, or was answered from, by its handle.
+    /// The handle of the effect that this call performed, or that its answer comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect_id: Option<String>,
     /// How often it was sent, if more than once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
-    /// What its contract says it costs at most, by what it is spent on; none if that is nothing, or if it was not sent.
+    /// The most that the call costs by its contract, by component; none if it is free, or if it was not sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Box<Price>>,
-    /// What the policies said and were told; none if the call never came to them.
+    /// The policies' decision and inputs; none if the call never reached the policy gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyRecord>,
     /// The questions that the upstream asked the caller during the call.
@@ -82,10 +82,10 @@ pub struct CallRecord {
     pub questions: Vec<QuestionRecord>,
 }
 
-/// The client of a record that an upstream's answer has which came after the deadline of its call.
+/// The client name in the record of an upstream's answer that came after its call's deadline.
 pub const LATE_ANSWER_CLIENT: &str = "servanda late answer";
 
-/// One question of an upstream to a caller.
+/// One question from an upstream to a caller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QuestionRecord {
@@ -94,12 +94,12 @@ pub struct QuestionRecord {
     pub kind: Option<QuestionKind>,
     /// Digest of the question as the upstream wrote it.
     pub digest: Digest,
-    /// Why the caller was not asked; none if the question was handed on.
+    /// Why the caller was not asked; none if the question was forwarded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
 
-/// The contract a call was decided from.
+/// The contract that the decision on a call was based on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ContractReference {
@@ -117,19 +117,19 @@ pub struct ContractReference {
     pub effect_class: EffectClass,
 }
 
-/// What one stage said about one call.
+/// The verdict of one stage on one call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Verdict {
     /// The stage.
     pub gate: GateName,
-    /// What it said.
+    /// The decision.
     pub decision: Decision,
-    /// How long it took.
+    /// How long the stage took.
     pub took_us: u64,
 }
 
-/// What a stage said.
+/// The decision of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
@@ -137,38 +137,38 @@ pub enum Decision {
     Passed,
     /// The call ended here.
     Refused,
-    /// The stage was not needed: the answer was there already.
+    /// The stage was not needed, because the answer already existed.
     Skipped,
 }
 
-/// How a call ended, or that it has not.
+/// How a call ended, or that it has not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// A gate said no; nothing was sent.
+    /// A gate refused it; nothing was sent.
     Refused,
-    /// Bytes may have left; nobody has said yet how it ended.
+    /// Bytes may have left; the outcome is not known yet.
     Dispatching,
-    /// The upstream answered and the answer keeps the contract.
+    /// The upstream answered, and the answer keeps the contract.
     Completed,
     /// The upstream answered that the tool failed.
     ToolError,
     /// It provably never reached the upstream.
     NotExecuted,
-    /// The upstream answered, the answer breaks the contract and was kept back.
+    /// The upstream answered, the answer breaks the contract and was withheld.
     Quarantined,
-    /// It was sent and nobody knows.
+    /// It was sent, and whether it was performed is unknown.
     Unknown,
-    /// The upstream answered that it needs input first. If it gets it, another call goes on from here.
+    /// The upstream needs input first. If the caller gives it, another call continues from here.
     InputRequired,
-    /// The upstream made a task of it; nobody has asked yet how the task ended.
+    /// The upstream made a task of it; how the task ended has not been asked yet.
     TaskCreated,
-    /// It was answered with what the same operation had been answered before; nothing was sent.
+    /// It got the stored answer of the same operation; nothing was sent.
     Replayed,
 }
 
 impl CallRecord {
-    /// The record of a call nothing has been decided about yet; it counts as refused until something says otherwise.
+    /// The record of a call before any decision. It counts as refused until a later stage changes that.
     pub fn new(proposal: &Proposal) -> Self {
         Self {
             record_version: RECORD_VERSION,
@@ -198,13 +198,13 @@ impl CallRecord {
         }
     }
 
-    /// The stage at which it was refused or failed.
+    /// The stage at which the call was refused or failed.
     pub fn refused_at(&self) -> Option<GateName> {
         self.refusal.as_ref().map(|refusal| refusal.gate)
     }
 
-    /// How it ended, in the words that people read. A read that was sent and not answered is stored as a tool error, because nothing
-    /// was changed; but its tool reported none.
+    /// How it ended, in words for people. A read that was sent and got no answer is stored as a tool error, because nothing
+    /// changed; but the tool did not report one, so the words differ.
     pub fn ended(&self) -> &'static str {
         match (self.outcome, self.refused_at(), self.class) {
             (Outcome::ToolError, Some(GateName::Perform), Some(TaxonomyClass::Timeout)) => "timed out",
@@ -213,14 +213,14 @@ impl CallRecord {
         }
     }
 
-    /// Whether it is of an answer that came after the deadline of its call.
+    /// Whether the record is of an answer that came after its call's deadline.
     pub fn is_late_answer(&self) -> bool {
         self.continues.is_some() && self.caller.client.as_deref() == Some(LATE_ANSWER_CLIENT)
     }
 }
 
 impl Outcome {
-    /// Every one there is.
+    /// Every outcome.
     pub const ALL: [Self; 10] = [
         Self::Refused,
         Self::Dispatching,

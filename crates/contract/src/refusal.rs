@@ -1,5 +1,5 @@
-//! Why a call did not go through, for the agent that proposed it: stable code, the gate, every field error of that gate,
-//! and what to do next. It never carries an offending value, only types, names and limits.
+//! Why a call was refused, for the agent that proposed it: a stable code, the gate, every field error of that gate, and what to
+//! do next. A refusal never carries an offending value, only types, names and limits.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::{
     taxonomy::{EnvelopeCode, NextAction, ResponseVector},
 };
 
-/// Where a call can be refused. The numbers are those of the design's eleven gates; the others are the stages around them.
+/// Where a call can be refused. The numbers are those of the design's eleven gates; the other stages are around them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GateName {
@@ -40,7 +40,7 @@ pub enum GateName {
     Confirmation,
     /// Gate 11.
     Budget,
-    /// The durable mark without which no byte leaves.
+    /// The durable record without which no byte leaves.
     Fence,
     /// The upstream.
     Perform,
@@ -60,7 +60,7 @@ pub struct FieldError {
     pub expected: String,
     /// What was there: a type or a measure, never the value.
     pub actual: String,
-    /// The two above as a sentence.
+    /// Both of the above as a sentence.
     pub message: String,
     /// The name that was probably meant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,13 +100,14 @@ pub enum EffectKnowledge {
     None,
     /// The upstream said it is done; only its answer was unusable.
     Happened,
-    /// It was sent and nobody knows; not safe to send again.
+    /// It was sent, and whether it was performed is unknown; not safe to send again.
     Unknown,
-    /// A call with the same key may have been done, which this call did not find out: make the same call again with the same key.
+    /// An earlier call with the same key may have been performed; this call did not find out. Make the same call again with the
+    /// same key.
     UnknownBefore,
 }
 
-/// A refused call, with everything that is known about it: what the record keeps. An agent is told a part of it
+/// A refused call with everything that is known about it, as the record keeps it. An agent gets a part of it
 /// ([`Feedback`](crate::Feedback)) unless it asks for all.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -151,36 +152,36 @@ pub struct Refusal {
     /// How long to wait before the same call may succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
-    /// The effect that this is about: ask `servanda effects show` for it.
+    /// The effect that the refusal is about: `servanda effects show` shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
     /// Every scope the call needs, where more scopes are all that is missing: ask for all of them at once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes_needed: Vec<String>,
-    /// What is left of the budget or the rate that was asked of, and when there is more.
+    /// What is left of the budget or the rate limit, and when more becomes available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Box<BudgetLeft>>,
 }
 
-/// What is left of what a call draws on.
+/// What is left of a budget or a rate limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BudgetLeft {
-    /// Whose it is, of what and per which period, in words.
+    /// The owner, the unit and the period of the account, in words.
     pub account: String,
-    /// `read`, `write`, `external`, `financial` or `critical`; `rate` where it is about how often.
+    /// `read`, `write`, `external`, `financial` or `critical`; `rate` for a rate limit.
     pub dimension: String,
-    /// What the money is in, where it is money.
+    /// The currency, for a budget in money.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
     /// How much is left: calls, or millionths of the currency's unit.
     pub left: u64,
-    /// When there is more, as RFC 3339; absent if that is not a matter of time.
+    /// When more becomes available, as RFC 3339; absent if waiting does not help.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renews_at: Option<String>,
 }
 
-/// The one value the feedback object's status has in a refusal.
+/// The one status that a feedback object has in a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ValidationStatus {
@@ -232,38 +233,38 @@ impl Refusal {
         self
     }
 
-    /// Names the effect that it is about.
+    /// Names the effect that the refusal is about.
     #[must_use]
     pub fn with_handle(mut self, handle: impl Into<String>) -> Self {
         self.handle = Some(handle.into());
         self
     }
 
-    /// Says what the operator can do about it: that is on record, and not for the agent.
+    /// Says what the operator can do. The record keeps it; the agent does not get it.
     #[must_use]
     pub fn for_operators(mut self, hint: impl Into<String>) -> Self {
         self.operator_hint = Some(hint.into());
         self
     }
 
-    /// Says what the caller's loop can do, where the class's own answer is not the best one.
+    /// Says what the caller's loop can do, if the class's default is not the best answer.
     #[must_use]
     pub fn with_next_action(mut self, next_action: NextAction) -> Self {
         self.next_action = next_action;
         self
     }
 
-    /// Takes back that nothing was done: the call may be on record all the same, and then it is done later, under its key.
+    /// Withdraws the statement that nothing was done: the call may be on record, and then it is performed later, under its key.
     pub fn leave_in_doubt(&mut self) {
         self.effect = EffectKnowledge::Unknown;
-        self.message.push_str("; it may be on record all the same, and then it is sent later");
+        self.message.push_str("; the call may be on record anyway, and is then sent later");
         "make the same call again with the same key; without a key, look at the target first"
             .clone_into(&mut self.hint);
         self.next_action = NextAction::RetryWithSameKey;
     }
 
-    /// Says that an earlier call with the same key may have been done, which this call did not find out. It claims nothing about
-    /// that call, and keeps the caller from doing the same in another way.
+    /// Says that an earlier call with the same key may have been performed and that this call did not find out. It claims
+    /// nothing about that call, and keeps the caller from trying the same in another way.
     pub fn mark_unknown_before(&mut self) {
         self.effect = EffectKnowledge::UnknownBefore;
         let earlier = "an earlier call with this key may have been done; repeat it with the same key";
@@ -275,14 +276,14 @@ impl Refusal {
         }
     }
 
-    /// Recognises the same errors again: gate, class and fields, without the wording.
+    /// Digest by which the same errors are recognised: gate, class and fields, without the wording.
     pub fn errors_digest(&self) -> Digest {
         let mut parts = vec![format!("{}", self.gate), self.error_code.name().to_owned()];
         parts.extend(self.field_errors.iter().map(|error| format!("{}\0{}", error.pointer, error.expected)));
         Digest::compute(DigestDomain::Errors, &parts.iter().map(String::as_bytes).collect::<Vec<_>>())
     }
 
-    /// Ends the chain of repairs: no corrected proposal is invited any more.
+    /// Ends the chain of repairs: the caller is no longer invited to correct the proposal.
     pub fn stop_repairing(&mut self, progress: RepairProgress, hint: String) {
         self.repair = Some(progress);
         self.repairable = false;
@@ -293,7 +294,7 @@ impl Refusal {
 }
 
 impl GateName {
-    /// Every stage there is, in order.
+    /// Every stage, in order.
     pub const ALL: [Self; 15] = [
         Self::Resolve,
         Self::Parse,
@@ -336,7 +337,7 @@ impl GateName {
         })
     }
 
-    /// What the gate asks, for people.
+    /// The question that the gate answers, for people.
     pub const fn question(self) -> &'static str {
         match self {
             Self::Resolve => "is there an admitted contract of that name?",
@@ -347,10 +348,10 @@ impl GateName {
             Self::Semantics => "do the values make sense together?",
             Self::Behaviour => "is this the kind of tool, and the kind of change, that was meant?",
             Self::Scope => "does the caller's credential cover this call?",
-            Self::Policy => "do the policies permit this caller this call?",
-            Self::State => "is the tool in its time, and the world as the contract wants it?",
+            Self::Policy => "do the policies permit this call by this caller?",
+            Self::State => "is the tool in service, and is the world in the state that the contract requires?",
             Self::Confirmation => "has a person approved, where the contract asks for it?",
-            Self::Budget => "is there enough left of every budget, and is it not too often?",
+            Self::Budget => "is enough left of every budget, and is the call within the rate limits?",
             Self::Fence => "is the call durably on record before a byte leaves?",
             Self::Perform => "did the upstream answer in time?",
             Self::Observe => "does the answer keep the contract?",

@@ -10,7 +10,7 @@ pub fn contract() -> Value {
     published::<ToolContract>("contract", "ToolContract")
 }
 
-/// The schema of a file of one server's contracts: parts of contracts, so nothing of a section is required.
+/// The schema of a file of one server's contracts: parts of contracts, so no member of a section is required.
 pub fn server_contracts() -> Value {
     let mut parts = published::<ToolContract>("contract-parts", "ToolContract");
     forget_required(&mut parts);
@@ -31,7 +31,7 @@ pub fn server_contracts() -> Value {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "https://servanda.dev/schema/server-contracts.schema.json",
         "title": "ServerContracts",
-        "description": "What was decided about the tools of one server: `contracts/SERVER.yaml`.",
+        "description": "The decisions about the tools of one server: `contracts/SERVER.yaml`.",
         "type": "object",
         "properties": {
             "server": { "type": "string", "description": "The server's id in the configuration." },
@@ -65,18 +65,18 @@ pub fn feedback() -> Value {
     published::<Feedback>("feedback", "Feedback")
 }
 
-/// The schema of a refusal in full: as it is on record, and told on request.
+/// The schema of a full refusal, as the record keeps it and as a client gets it on request.
 pub fn refusal() -> Value {
     published::<Refusal>("refusal", "Refusal")
 }
 
 /// The schema of an observation: the specification's own, with our `$id`.
 pub fn observation() -> Value {
-    // The text is part of the program and a test reads it; nothing but `Null` could stand for a broken build.
+    // The text is part of the program, and a test parses it. `Null` would only appear in a broken build.
     serde_json::from_str(observation::SCHEMA).unwrap_or_default()
 }
 
-/// The 2020-12 schema of any type of ours that others write, under our `$id`.
+/// The 2020-12 schema of a type that other programs write, under our `$id`.
 pub fn published<T: JsonSchema>(name: &str, title: &str) -> Value {
     let generated = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>().to_value();
     let mut schema = Map::new();

@@ -1,6 +1,7 @@
-//! A part that several owners hold without each having a copy. Which parts are equal is found elsewhere (`pool`).
+//! A value that several owners share without copies. `pool` finds equal values; this module does not.
 //!
-//! A [`Shared`] part reads and is written like the part itself. A change to one never shows in another: it is copied first.
+//! A [`Shared`] value reads and serialises like the value itself. A change copies it first, so that other owners never see the
+//! change.
 
 use std::{
     ops::{Deref, DerefMut},
@@ -11,11 +12,11 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// A value that other owners may hold too.
+/// A value that may have other owners.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Shared<T>(Arc<T>);
 
-/// A JSON Schema as a contract or a definition has it.
+/// A JSON Schema as a contract or a definition holds it.
 pub type SchemaDocument = Shared<Map<String, Value>>;
 
 impl<T> Shared<T> {
@@ -24,14 +25,14 @@ impl<T> Shared<T> {
         Self(Arc::new(value))
     }
 
-    /// Whether both are one value in memory, and not only equal.
+    /// Whether both are the same value in memory, not only equal.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
 impl<T: PartialEq> Shared<T> {
-    /// Takes the other's place in memory where both are equal.
+    /// Shares the other's memory if both are equal.
     pub fn unify(&mut self, other: &Self) {
         if self == other {
             self.clone_from(other);

@@ -1,6 +1,6 @@
 //! The error taxonomy: the 21 classes of the specification, the response vector of each, and its envelope code.
 //!
-//! The class is the internal truth. A door may translate it, but never decides anything from an HTTP status.
+//! The class is the internal truth. A door may translate it into an HTTP status, but no decision is made from that status.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -81,10 +81,10 @@ pub enum EnvelopeCode {
     ApprovalRequired,
 }
 
-/// What the caller's loop can do next: a closed set of words that an agent can act on by itself. Who else has to act, an owner of a
-/// policy or an operator, follows from the class and is in `docs/refusals`.
+/// What the caller's loop can do next: a closed set of words that an agent can act on by itself. Whether a policy owner or an
+/// operator has to act follows from the class and is in `docs/refusals`.
 ///
-/// The aliases are words of earlier versions, which records on disk still have.
+/// The aliases are words of earlier versions, which stored records still contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NextAction {
@@ -200,8 +200,8 @@ impl TaxonomyClass {
         Self::ALL.into_iter().find(|class| class.name() == name)
     }
 
-    /// What may be done about it. "Sometimes" and "maybe" of the specification read as the careful answer here; a gate
-    /// that knows better says so in its refusal.
+    /// What may be done about it. The specification's "sometimes" and "maybe" become the careful answer here; a gate that knows
+    /// better says so in its refusal.
     pub const fn response(self) -> ResponseVector {
         use NextAction as Next;
         //                         repairable retryable approval closed escalate
@@ -216,7 +216,7 @@ impl TaxonomyClass {
                 vector(false, false, false, true, false, Next::StopAndTellUser)
             }
             Self::StaleState => vector(true, false, false, false, false, Next::RefreshStateAndReplan),
-            // No approval can be given yet: an agent that waits for one would wait for ever.
+            // The gateway has no approvals yet: an agent that waits for one would wait for ever.
             Self::ConfirmationMissing => vector(false, false, true, true, false, Next::StopAndTellUser),
             Self::RateLimited | Self::IdempotencyConflict | Self::DependencyUnavailable => {
                 vector(false, true, false, false, false, Next::RetryAfterDelay)

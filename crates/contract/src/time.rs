@@ -1,4 +1,4 @@
-//! Points in time as values. Reading a clock is the caller's business: nothing in this crate does.
+//! Points in time as values. No code in this crate reads a clock; callers hand in the time.
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Timestamp(u64);
 
-/// Where the present comes from; tests hand in a fixed one.
+/// The source of the present time; tests pass a fixed one.
 pub trait Clock: Send + Sync + fmt::Debug {
-    /// The present.
+    /// The present time.
     fn now(&self) -> Timestamp;
 }
 
@@ -31,7 +31,8 @@ impl Timestamp {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// Reads RFC 3339 in UTC, as it is shown; a date alone is its first moment, and seconds may be left out. None for anything else.
+    /// Parses RFC 3339 in UTC, in the form in which it is shown. A date alone means its first moment, and seconds may be left
+    /// out. `None` for anything else.
     pub fn parse(text: &str) -> Option<Self> {
         let (date, time) = match text.split_once('T') {
             Some((date, time)) => (date, time.strip_suffix('Z')?),
@@ -83,7 +84,7 @@ fn civil_from_days(days: u64) -> (u64, u64, u64) {
     (year_of_era + era * 400 + u64::from(month <= 2), month, day)
 }
 
-/// The other way round. None for a day that there is not, and before 1970.
+/// The inverse. `None` for a day that does not exist, and before 1970.
 fn days_from_civil(year: u64, month: u64, day: u64) -> Option<u64> {
     if !(1..=12).contains(&month) || year < 1970 {
         return None;
@@ -94,11 +95,11 @@ fn days_from_civil(year: u64, month: u64, day: u64) -> Option<u64> {
     let day_of_year = (153 * from_march + 2) / 5 + day.checked_sub(1)?;
     let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
     let days = (era * 146_097 + day_of_era).checked_sub(719_468)?;
-    // A day that the month does not have comes back as one of the next.
+    // A day that the month does not have converts back to a day of the next month.
     (civil_from_days(days).2 == day).then_some(days)
 }
 
-/// Decimal numbers of so many digits each.
+/// Decimal numbers with the given number of digits each.
 fn numbers<const N: usize>(text: &str, between: char, digits: [usize; N]) -> Option<[u64; N]> {
     let mut parts = text.split(between);
     let mut found = [0; N];

@@ -1,7 +1,7 @@
-//! Unique ids without a system call for each: a generator for every thread, seeded once by the operating system.
+//! Unique ids without a system call for each: every thread has a generator, which the operating system seeds once.
 //!
-//! An id is a block of SHA-256 over the thread's seed and a counter, so that an id tells nothing about another. Deliberately
-//! not for secrets: session ids, nonces and keys are asked of the operating system, which remembers no seed that made them.
+//! An id is a block of SHA-256 over the thread's seed and a counter, so one id reveals nothing about another. Deliberately not
+//! for secrets: session ids, nonces and keys come from the operating system, because a seed in memory would reveal them.
 
 use std::{
     cell::Cell,
@@ -38,7 +38,7 @@ pub fn time_ordered() -> Uuid {
     Builder::from_unix_timestamp_millis(milliseconds, &rest).into_uuid()
 }
 
-/// What one thread draws from.
+/// The generator of one thread.
 struct ThreadGenerator {
     seed: [u8; 32],
     drawn: Cell<u64>,
@@ -67,7 +67,7 @@ impl ThreadGenerator {
 }
 
 fn drawn() -> [u8; 16] {
-    // A thread that ends has no source any more.
+    // A thread that is ending has already dropped its generator.
     SOURCE.try_with(ThreadGenerator::draw).unwrap_or_else(|_| ThreadGenerator::seeded().draw())
 }
 
@@ -78,7 +78,7 @@ fn moment(seconds: u64, nanoseconds: u32) -> u64 {
     (milliseconds << FRACTION_BITS) | fraction
 }
 
-/// The moment, or the first one after the latest id's where the clock stands or goes back.
+/// The present moment, or the first one after the latest id if the clock stands still or goes back.
 fn after_the_latest(now: u64) -> u64 {
     let next = |latest: u64| now.max(latest.saturating_add(1));
     let mut latest = LATEST.load(Ordering::Relaxed);

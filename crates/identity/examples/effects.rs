@@ -1,9 +1,9 @@
-//! Judges the statements of a JSONL file, one line of JSON a statement, in order:
+//! Judges the statements of a JSONL file, one line of JSON per statement, in order:
 //! `cargo run -p servanda-identity --release --example effects -- FILE.jsonl [--score [--part dev|held] [--show KIND]]`.
 //!
-//! A line of input has `sql` and `dialect`, or `shell`. `--score` compares with the labels (`effect`) instead and prints confusion
-//! tables and the bars of the effects corpus; `--part` takes the half of the statements whose digest is even (`dev`) or odd (`held`);
-//! `--show` lists the statements of a cell, such as `sqlite:read:unknown`.
+//! A line of input has `sql` and `dialect`, or `shell`. `--score` compares with the labels (`effect`) instead and prints
+//! confusion tables and the bars of the effects corpus; `--part` takes the half of the statements whose digest is even (`dev`)
+//! or odd (`held`); `--show` lists the statements of a cell, such as `sqlite:read:unknown`.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::collections::BTreeMap;

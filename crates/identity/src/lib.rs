@@ -1,7 +1,7 @@
-//! Which tool is meant, and what it does. Responsible for the layers of a tool's identity (`layers`), for what a program among
-//! the arguments would do (`effects`), and for recovering a tool's behaviour from its descriptor (`classifier`).
+//! Which tool is meant, and what it does. Responsible for the layers of a tool's identity (`layers`), for what a program in the
+//! arguments would do (`effects`), and for recovering a tool's behaviour from its descriptor (`classifier`).
 //!
-//! Pure: no I/O, no clock. What a contract declares is `servanda_contract::tool::Behaviour`; deciding a call is the gates'.
+//! Pure: no I/O, no clock. A contract declares its behaviour in `servanda_contract::tool::Behaviour`; the gates decide calls.
 
 pub mod classifier;
 pub mod effects;

@@ -195,7 +195,7 @@ fn us(ns: u128) -> String {
     format!("{}.{}", ns / 1000, ns % 1000 / 100)
 }
 
-/// A small generator, seeded, so that two runs ask the same.
+/// A small seeded generator, so that two runs ask the same questions.
 struct Random(u64);
 
 impl Random {

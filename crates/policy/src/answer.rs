@@ -1,6 +1,6 @@
-//! What the policies say to one question, put together: permits, forbids and failures, and what follows from them.
+//! Combines what the policies say to one call (permits, forbids and failures) into a decision.
 //!
-//! Nothing is asked here: what each rule said is handed in.
+//! Evaluates no policy: the result of each rule is passed in.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{
     principal_role::PrincipalRole,
 };
 
-/// What the policies say whatever the call of a tool by a principal is, and those that have to see the call.
+/// What the policies say about every call of a tool by a principal, and the rules that still have to see the call.
 #[derive(Debug)]
 pub(crate) struct PartialEvaluation {
     pub(crate) answer: PolicyAnswer,
@@ -20,18 +20,18 @@ pub(crate) struct PartialEvaluation {
     /// The policy that forbids calls in another tenant's name.
     pub(crate) own_tenant: Option<Arc<DecidingPolicy>>,
     pub(crate) needs: ContextNeeds,
-    /// What follows where the others say nothing.
+    /// The result if the open rules say nothing.
     pub(crate) fallback: Result<DecidingPolicies, RefusedByPolicy>,
 }
 
-/// What the parts of the policies said.
+/// The collected results of rules.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PolicyAnswer {
     permits: Vec<Arc<DecidingPolicy>>,
     forbids: Vec<Arc<DecidingPolicy>>,
     failed: Vec<Arc<DecidingPolicy>>,
     errors: Vec<String>,
-    /// No policy permits it under a name that needs a permission.
+    /// No policy permits the call under a name that needs a permit.
     lacks_permit: bool,
 }
 
@@ -53,7 +53,7 @@ impl PolicyAnswer {
         self.permits.is_empty() && self.forbids.is_empty() && self.failed.is_empty()
     }
 
-    /// Together with what others said.
+    /// Merged with another answer.
     pub(crate) fn merged_with(mut self, others: &Self) -> Self {
         self.permits.extend_from_slice(&others.permits);
         self.forbids.extend_from_slice(&others.forbids);
@@ -62,30 +62,30 @@ impl PolicyAnswer {
         self
     }
 
-    /// Joins it with the decision about the same caller under another name.
+    /// Joined with the answer for the same caller under another name.
     pub(crate) fn combined_with(self, role: PrincipalRole, said: &Self) -> Self {
         let permits = if role.needs_permit() { said.permits.clone() } else { Vec::new() };
         let lacks_permit = self.lacks_permit || (role.needs_permit() && permits.is_empty());
         Self { lacks_permit, ..self.merged_with(&Self { permits, ..said.clone() }) }
     }
 
-    /// With what is said to a call of a principal in the name of a tenant, which may be another than its own.
+    /// Adds the tenant rule for a call in the name of a tenant, which may differ from the principal's own.
     pub(crate) fn with_tenant_rule(mut self, tenant: &str, own_tenant: &str, settled: &PartialEvaluation) -> Self {
         self.forbids.extend(settled.own_tenant.iter().filter(|_| own_tenant != tenant).cloned());
         self
     }
 
-    /// Whether it is refused whatever else is said.
+    /// Whether the call is refused whatever else is said.
     pub(crate) fn refuses(&self) -> bool {
         !self.forbids.is_empty() || !self.failed.is_empty()
     }
 
-    /// Whether something permits it.
+    /// Whether some policy permits it.
     pub(crate) fn permits(&self) -> bool {
         !self.permits.is_empty()
     }
 
-    /// Takes note of what was found when a rule's condition was asked.
+    /// Records the result of a rule's condition.
     pub(crate) fn record(&mut self, rule: &PolicyRule, holds: Result<bool, String>) {
         match holds {
             Ok(true) => self.record_holding(rule),
@@ -97,7 +97,7 @@ impl PolicyAnswer {
         }
     }
 
-    /// Takes note of a rule that holds.
+    /// Records a rule that holds.
     pub(crate) fn record_holding(&mut self, rule: &PolicyRule) {
         let said = if rule.permits { &mut self.permits } else { &mut self.forbids };
         said.push(Arc::clone(&rule.deciding_policy));

@@ -1,5 +1,5 @@
-//! Arguments as Cedar values, straight from their canonical bytes and led by their type. Members that no policy looks at are
-//! passed over, not built.
+//! Converts arguments to Cedar values, directly from their canonical bytes and guided by their types. Members that no policy
+//! looks at are skipped, not built.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -11,10 +11,10 @@ use crate::{
     types::{ArgumentType, Attribute},
 };
 
-/// Decimals that Cedar's numbers have.
+/// Decimal digits that Cedar's numbers have.
 const FRACTION_DIGITS_MAX: usize = 4;
 
-/// The arguments that policies look at. The error says what does not fit, and never repeats a value.
+/// The arguments that policies look at. The error says what does not fit, and never quotes a value.
 pub(crate) fn read(
     bytes: &[u8],
     members: &BTreeMap<String, Attribute>,
@@ -27,11 +27,11 @@ pub(crate) fn read(
 
 struct RecordSeed<'a> {
     members: &'a BTreeMap<String, Attribute>,
-    /// Which members are wanted; all of them if nothing is said.
+    /// The wanted members; `None` means all.
     needs: Option<&'a CombinedNeeds<'a>>,
 }
 
-/// A value of a type; nothing where it is `null` and may be.
+/// Reads a value of a type; `None` for an allowed `null`.
 struct ValueSeed<'a> {
     kind: &'a ArgumentType,
     nullable: bool,
@@ -64,7 +64,7 @@ impl<'de> Visitor<'de> for RecordSeed<'_> {
             let Some(attribute) = self.wanted(&name) else {
                 let looked_at = self.needs.is_some_and(|needs| needs.argument(&name));
                 let there = access.next_value::<Option<IgnoredAny>>()?.is_some();
-                // Only a tool that takes members that it does not declare has such a one.
+                // Only a tool that accepts undeclared members has one.
                 if looked_at && there {
                     return Err(A::Error::custom(
                         "a member that its contract does not declare, which a policy cannot see",
@@ -112,7 +112,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
     }
 
     fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
-        if self.nullable { Ok(None) } else { Err(E::custom("null where a value has to be")) }
+        if self.nullable { Ok(None) } else { Err(E::custom("null where a value is required")) }
     }
 
     fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<Self::Value, E> {
@@ -139,8 +139,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Self::Value, E> {
         match self.kind {
-            // Never in scientific notation, and the shortest text that means this number.
-            // Rust writes no exponents, and the shortest text that means this number.
+            // Never in scientific notation: Rust writes no exponents, only the shortest text that means this number.
             ArgumentType::Decimal if value.fract() == 0.0 => decimal(&format!("{value}.0")),
             ArgumentType::Decimal => decimal(&value.to_string()),
             _ => Err(self.mismatch()),
@@ -170,7 +169,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
 }
 
 impl ValueSeed<'_> {
-    /// Serde's own words would repeat the value.
+    /// Serde's own message would quote the value.
     fn mismatch<E: serde::de::Error>(&self) -> E {
         E::custom(format_args!("a value that is not {}", ExpectedArgument(self)))
     }

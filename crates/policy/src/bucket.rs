@@ -1,5 +1,5 @@
-//! Policies that apply at the same place. That they are looked at at all means that their scope holds: what is left to ask is
-//! their conditions.
+//! Policies with the same scope. They are looked up by scope, so the scope already holds, and only their conditions are left to
+//! evaluate.
 
 use std::sync::Arc;
 
@@ -7,22 +7,22 @@ use cedar_policy::{Effect, Expression, PolicySet, PolicySetError};
 
 use crate::{context_needs::ContextNeeds, deciding_policy::DecidingPolicy, loaded::LoadedPolicy};
 
-/// Policies that are looked at together.
+/// Policies that are evaluated together.
 #[derive(Debug, Default)]
 pub(crate) struct PolicyBucket {
-    /// What a call is decided by.
+    /// The rules that decide a call.
     pub rules: Vec<PolicyRule>,
-    /// What the rules look at in the context.
+    /// What the rules read from the context.
     pub needs: ContextNeeds,
-    /// Policies that say the same whatever the call is: for lists, as the next two.
+    /// Policies with the same result for every call; used for lists, like the next two.
     pub certain: PolicySet,
-    /// The beginnings of the others: where one does not hold, the policy says nothing.
+    /// The leading conditions of the other policies: if they do not hold, the policy says nothing.
     pub prefixes: PolicySet,
-    /// The others that permit, without what needs a call: where one does not hold, the policy does not permit.
+    /// The other permits, without conditions that need a call: if one does not hold, the policy does not permit.
     pub relaxed: PolicySet,
-    /// What policies for lists look at in the context.
+    /// What the policies for lists read from the context.
     pub list_needs: ContextNeeds,
-    /// Ids of all, to tell which were looked at.
+    /// The ids of all policies, to report which were considered.
     pub ids: Vec<String>,
 }
 
@@ -31,17 +31,17 @@ pub(crate) struct PolicyBucket {
 pub(crate) struct PolicyRule {
     pub deciding_policy: Arc<DecidingPolicy>,
     pub permits: bool,
-    /// It looks at the call itself, not only at who calls what.
+    /// It reads the call itself, not only the principal and the tool.
     pub open: bool,
-    /// What has to hold besides; none is nothing.
+    /// The condition that must hold as well; `None` if there is none.
     pub condition: Option<Arc<Expression>>,
-    /// It is the built-in one about the caller's own tenant. Every call is asked that, so it is not asked by way of Cedar.
+    /// It is the built-in rule about the caller's own tenant. Every call needs it, so it is checked without Cedar.
     pub own_tenant: bool,
-    /// Its number, if what it says of a tool is the same for every call of it.
+    /// Its number, if its result for a tool is the same for every call.
     pub fixed: Option<u32>,
 }
 
-/// The id of that policy.
+/// The id of the built-in tenant rule.
 const OWN_TENANT: &str = "always.own-tenant";
 
 impl PolicyRule {

@@ -1,5 +1,5 @@
-//! Cases: calls with the decision that is expected of them, written by people beside their policies. Reading the file and
-//! printing what came of it is somebody else's business.
+//! Cases: calls with their expected decisions, which people write beside their policies. This module parses and runs them; it
+//! reads no files and prints nothing.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use crate::{
     vocabulary::Vocabulary,
 };
 
-/// The tenant and the user of cases that do not name one: those of local mode.
+/// The tenant and the user of cases that name none: those of local mode.
 const LOCAL: &str = "local";
 
 /// A file of cases.
@@ -35,9 +35,9 @@ pub struct PolicyCases {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyCase {
-    /// What it is about, in words.
+    /// What the case is about, in words.
     pub name: String,
-    /// Who calls; the local user if nothing is said.
+    /// The caller; the local user by default.
     #[serde(default)]
     pub principal: CasePrincipal,
     /// The name of the tool's contract.
@@ -45,17 +45,17 @@ pub struct PolicyCase {
     /// The arguments.
     #[serde(default)]
     pub args: Map<String, Value>,
-    /// When, where and what for.
+    /// Time, environment and purpose.
     #[serde(default)]
     pub env: CaseCircumstances,
-    /// What the decision has to be.
+    /// The expected decision.
     pub expect: ExpectedDecision,
-    /// The policies that have to make the difference, all of them and no other; not looked at if nothing is said.
+    /// The policies that must decide, exactly these; not checked if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<BTreeSet<String>>,
 }
 
-/// Who calls in a case.
+/// The caller of a case.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CasePrincipal {
@@ -68,32 +68,32 @@ pub struct CasePrincipal {
     /// The agent that acts, if it is not the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Whether the agent showed a credential of its own or an issuer vouches for it. Else its name is only claimed, as that of
-    /// every agent that `servanda delegate` names.
+    /// Whether the agent showed its own credential or an issuer vouches for it. Otherwise its name is only claimed, like every
+    /// agent that `servanda delegate` names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proven: Option<bool>,
-    /// The scopes they have.
+    /// The caller's scopes.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub scopes: BTreeSet<String>,
-    /// The groups they are in.
+    /// The caller's groups.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub groups: BTreeSet<String>,
 }
 
-/// When, where and what for a case's call is made.
+/// Time, environment and purpose of a case's call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaseCircumstances {
     /// The environment's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The tenant in whose name it is made; the principal's if nothing is said.
+    /// The tenant in whose name the call is made; the principal's tenant by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
-    /// When, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     #[serde(default)]
     pub time_ms: u64,
-    /// What the client's software calls itself.
+    /// The name that the client's software gives itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
     /// The task.
@@ -102,12 +102,12 @@ pub struct CaseCircumstances {
     /// The intent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent: Option<String>,
-    /// The kind of question, if the case decides about a question of the upstream to the caller instead of about the call.
+    /// The kind of question, if the case is about an upstream's question to the caller and not about the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<QuestionKind>,
 }
 
-/// What a decision has to be.
+/// An expected decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExpectedDecision {
@@ -117,14 +117,14 @@ pub enum ExpectedDecision {
     Deny,
 }
 
-/// What came of a case.
+/// The result of a case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CaseOutcome {
     /// The case's name.
     pub name: String,
-    /// What is not as expected; nothing if all is.
+    /// What differs from the expectation; empty if the case passed.
     pub failures: Vec<String>,
-    /// Why it was decided as it was; nothing if it could not be asked.
+    /// Why it was decided like this; `None` if the call could not be evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<PolicyExplanation>,
 }
@@ -136,16 +136,16 @@ impl PolicyCases {
     }
 }
 
-/// How grave a call of a tool with these arguments is, if the program among them decides.
+/// How grave a call of a tool with these arguments is, if the program in them decides.
 pub type ProgramClass<'a> = dyn Fn(&str, &CanonicalBytes) -> Option<SideEffectClass> + 'a;
 
-/// Tries every case.
+/// Runs every case.
 pub fn run_cases(policies: &Policies, cases: &PolicyCases, program_class: &ProgramClass<'_>) -> Vec<CaseOutcome> {
     cases.cases.iter().map(|case| run(policies, case, program_class)).collect()
 }
 
 impl CaseOutcome {
-    /// Whether all is as expected.
+    /// Whether everything is as expected.
     pub fn passed(&self) -> bool {
         self.failures.is_empty()
     }
@@ -158,7 +158,7 @@ fn run(policies: &Policies, case: &PolicyCase, program_class: &ProgramClass<'_>)
             CaseOutcome { name: case.name.clone(), failures, explanation: Some(explanation) }
         }
         Err(reason) => {
-            let failures = vec![format!("the call cannot be asked about: {reason}")];
+            let failures = vec![format!("the call cannot be evaluated: {reason}")];
             CaseOutcome { name: case.name.clone(), failures, explanation: None }
         }
     }

@@ -1,14 +1,14 @@
-//! What a policy looks at, read from its syntax: only that is handed to it, and what it does not look at cannot change what
-//! it says. Whatever is not plainly an attribute of the context counts as all of it.
+//! What a policy reads, determined from its syntax. Only that is passed to it, and what it does not read cannot change its
+//! result. Any use of the context that is not plainly an attribute counts as reading all of it.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-/// What some policies look at in the context of a call.
+/// What some policies read from the context of a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ContextNeeds {
-    /// The context as a whole, or in a way that is not understood here.
+    /// The context as a whole, or in a way that this analysis does not understand.
     pub whole: bool,
     /// Attributes other than `args`.
     pub attributes: BTreeSet<String>,
@@ -16,20 +16,20 @@ pub(crate) struct ContextNeeds {
     pub arguments: BTreeSet<String>,
     /// `args` as a whole.
     pub all_arguments: bool,
-    /// Something that only a call has, and a list does not.
+    /// Something that only a call has, not a list.
     pub beyond_list: bool,
 }
 
-/// What several sets of policies look at, together.
+/// The combined needs of several sets of policies.
 #[derive(Debug)]
 pub(crate) struct CombinedNeeds<'a>(Vec<&'a ContextNeeds>);
 
-/// A place in the arguments that a policy looks at.
+/// A place in the arguments that a policy reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ArgumentAccess {
-    /// The way to it from the arguments.
+    /// The path to it from the arguments.
     pub path: Vec<String>,
-    /// It looks at the value; else only at whether there is one.
+    /// True if it reads the value; false if it only asks whether there is one.
     pub value: bool,
 }
 
@@ -55,12 +55,12 @@ impl ContextNeeds {
         self.arguments.extend(other.arguments.iter().cloned());
     }
 
-    /// Whether arguments are among it.
+    /// Whether any argument is read.
     pub(crate) fn any_argument(&self) -> bool {
         self.whole || self.all_arguments || !self.arguments.is_empty()
     }
 
-    /// The same but for arguments.
+    /// The same needs without arguments.
     pub(crate) fn without_arguments(&self) -> Self {
         let mut attributes = self.attributes.clone();
         if self.whole {
@@ -117,7 +117,7 @@ impl CombinedNeeds<'_> {
     }
 }
 
-/// The conditions of a policy in the order in which they are looked at.
+/// The conditions of a policy in order of evaluation.
 pub(crate) fn conjuncts(policy: &Value) -> Vec<PolicyCondition> {
     let mut found = Vec::new();
     for condition in policy.get("conditions").and_then(Value::as_array).into_iter().flatten() {
@@ -131,7 +131,7 @@ pub(crate) fn conjuncts(policy: &Value) -> Vec<PolicyCondition> {
     found
 }
 
-/// The policy with other conditions, and with the effect `permit` whatever it has: for asking whether they hold.
+/// The policy with other conditions and the effect `permit`, for asking whether they hold.
 pub(crate) fn with_conjuncts(policy: &Value, conjuncts: &[PolicyCondition]) -> Value {
     let conditions: Vec<Value> =
         conjuncts.iter().map(|conjunct| json!({ "kind": conjunct.kind, "body": conjunct.body })).collect();
@@ -152,7 +152,7 @@ impl PolicyCondition {
         ContextNeeds::from_expression(&self.body)
     }
 
-    /// Where in the arguments it looks.
+    /// Every place in the arguments that it reads.
     pub(crate) fn argument_accesses(&self) -> Vec<ArgumentAccess> {
         let mut found = Vec::new();
         look(&self.body, true, &mut found);
@@ -164,7 +164,7 @@ fn look(expression: &Value, value: bool, into: &mut Vec<ArgumentAccess>) {
     if let Some(path) = context_path(expression) {
         let value = value && expression.get("has").is_none();
         match path.as_slice() {
-            // Whether there are arguments at all is no question about any of them.
+            // Whether there are arguments at all reads none of them.
             [] | ["args"] if !value => {}
             [] => into.push(ArgumentAccess { path: Vec::new(), value }),
             ["args", path @ ..] => {
@@ -177,7 +177,7 @@ fn look(expression: &Value, value: bool, into: &mut Vec<ArgumentAccess>) {
     match expression {
         Value::Object(members) => {
             for (operator, inner) in members {
-                // A set is empty whatever its items look like.
+                // Whether a set is empty does not depend on its items.
                 match inner.get("arg").filter(|_| operator == "isEmpty") {
                     Some(set) => look(set, false, into),
                     None => look(inner, true, into),
@@ -190,7 +190,7 @@ fn look(expression: &Value, value: bool, into: &mut Vec<ArgumentAccess>) {
 }
 
 fn split(body: Value, into: &mut Vec<PolicyCondition>) {
-    // A chain leans to the left and may be long, so it is walked and not descended.
+    // A chain nests to the left and may be long, so the loop walks it without recursion.
     let (mut rest, mut later) = (body, Vec::new());
     while let Some(both) = rest.get_mut("&&").map(Value::take) {
         let Value::Object(mut both) = both else { return };
@@ -207,7 +207,7 @@ fn split(body: Value, into: &mut Vec<PolicyCondition>) {
     }
 }
 
-/// The attributes that lead from `context` to this expression, if it is nothing else.
+/// The attributes that lead from `context` to this expression; `None` if it is anything else.
 fn context_path(expression: &Value) -> Option<Vec<&str>> {
     let mut path = Vec::new();
     let mut at = expression;

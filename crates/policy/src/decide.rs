@@ -1,5 +1,5 @@
-//! The decision about one call. Forbid wins; what nothing permits is refused; an error in any policy that was looked at
-//! refuses, where Cedar alone would pass the policy over and might let the call through.
+//! The decision about one call. Forbid wins; a call that nothing permits is refused; an error in any considered policy refuses,
+//! where Cedar alone would skip the policy and might let the call through.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{
     vocabulary::PolicyTool,
 };
 
-/// What is left to ask of a tool is remembered up to this many policies.
+/// The most open rules of a tool that are cached.
 const OPEN_MAX: usize = 512;
 
 impl Policies {
@@ -43,7 +43,7 @@ impl Policies {
         all.into_result()
     }
 
-    /// What is settled of a call by one who is nobody else, and what those policies say that have to see it.
+    /// The settled result for a call by one principal, combined with the rules that have to see the call.
     fn evaluate_call(
         &self,
         call: &PolicyCall<'_>,
@@ -82,7 +82,7 @@ impl Policies {
                     (false, _, Some(ConditionResult::No)) => {}
                     (false, _, Some(ConditionResult::Yes)) => settled.answer.record_holding(rule),
                     (false, true, _) => settled.open.push(rule.clone()),
-                    // What fails is asked, so that it is told how.
+                    // A condition that fails is evaluated again, so that the error can be reported.
                     (false, false, _) => settled.answer.record(rule, question.holds_for(rule)),
                 }
             }

@@ -1,14 +1,14 @@
-//! A policy as decisions tell of it: which it is, where it stands, and what its author says about it.
+//! A policy as decisions report it: its id, its place, and its author's reason.
 
 use serde::Serialize;
 
-/// A policy that made the difference.
+/// A policy that decided a call.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct DecidingPolicy {
     /// Its id.
     pub policy: String,
     /// Its file and line.
     pub place: String,
-    /// What its author says about it: `@reason("...")`.
+    /// Its author's reason: `@reason("...")`.
     pub reason: Option<String>,
 }

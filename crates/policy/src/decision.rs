@@ -1,6 +1,6 @@
-//! What the policies say to a call, and which of them made the difference.
+//! What the policies say to a call, and which of them decided.
 //!
-//! How it is decided stands in `decide`.
+//! `decide` computes it.
 
 use std::sync::Arc;
 
@@ -9,29 +9,29 @@ use servanda_contract::record::Texts;
 
 use crate::deciding_policy::DecidingPolicy;
 
-/// What the policies say to a call.
+/// The policies' decision about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PolicyDecision {
-    /// It may be made, as far as policy goes.
+    /// Policy allows the call.
     Allowed(AllowedByPolicy),
-    /// It may not.
+    /// Policy refuses it.
     Refused(RefusedByPolicy),
 }
 
-/// Evidence that the policies in force permit a call. Only a decision makes one, never a shadow.
+/// Evidence that the policies in force permit a call. Only a decision creates it, never a shadow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowedByPolicy {
     by: DecidingPolicies,
 }
 
-/// Why a call may not be made.
+/// Why a call is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedByPolicy {
     cause: PolicyRefusalCause,
     by: DecidingPolicies,
 }
 
-/// The policies that made the difference, by id. Most decisions are made by the same as the one before, so they are shared.
+/// The policies that decided, by id. Shared, because most decisions are made by the same policies as the one before.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct DecidingPolicies {
     policies: Arc<[Arc<DecidingPolicy>]>,
@@ -51,14 +51,14 @@ pub enum PolicyRefusalCause {
         /// What went wrong, for the operator.
         errors: Vec<String>,
     },
-    /// The policies know no such tool.
+    /// There is no such tool in the vocabulary.
     UnknownTool,
-    /// A policy looks at an argument that it cannot hold exactly.
+    /// A policy looks at an argument whose value Cedar cannot hold exactly.
     Arguments {
         /// What does not fit, without the value.
         reason: String,
     },
-    /// The question could not be asked: a defect of ours.
+    /// The question could not be put to Cedar: a defect of ours.
     Engine {
         /// What went wrong.
         reason: String,
@@ -66,7 +66,7 @@ pub enum PolicyRefusalCause {
 }
 
 impl DecidingPolicies {
-    /// Sorted, so that the same decision always reads the same.
+    /// Sorted, so that equal decisions have equal texts.
     pub(crate) fn new(mut policies: Vec<Arc<DecidingPolicy>>) -> Self {
         policies.sort_unstable();
         policies.dedup();
@@ -76,7 +76,7 @@ impl DecidingPolicies {
 }
 
 impl PolicyDecision {
-    /// The decision that follows on what was judged.
+    /// The decision for a result.
     pub(crate) fn from_result(judged: Result<DecidingPolicies, RefusedByPolicy>) -> Self {
         judged.map_or_else(Self::Refused, |by| Self::Allowed(AllowedByPolicy { by }))
     }
@@ -86,7 +86,7 @@ impl PolicyDecision {
         matches!(self, Self::Allowed(_))
     }
 
-    /// The policies that made the difference, by id.
+    /// The policies that decided, by id.
     pub fn by(&self) -> &[Arc<DecidingPolicy>] {
         &self.made_by().policies
     }

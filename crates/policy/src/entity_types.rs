@@ -1,10 +1,10 @@
-//! The names of the vocabulary as Cedar holds them, made once.
+//! The vocabulary's names as Cedar types, created once.
 
 use cedar_policy::{EntityId, EntityTypeName, EntityUid, ParseErrors};
 
-/// What stands before a tool's name in the name of its action.
+/// The prefix of a tool's name in the name of its action.
 pub(crate) const CALL_OF: &str = "call:";
-/// The group every tool's action is in.
+/// The group that contains every tool's action.
 pub(crate) const CALL: &str = "call";
 
 /// The entity types.
@@ -35,7 +35,7 @@ impl EntityTypes {
     }
 }
 
-/// An entity. The id is taken as it is: quotes and escapes in it mean nothing.
+/// An entity. The id is used verbatim: quotes and escapes in it have no meaning.
 pub(crate) fn uid(kind: &EntityTypeName, id: &str) -> EntityUid {
     EntityUid::from_type_name_and_id(kind.clone(), EntityId::new(id))
 }

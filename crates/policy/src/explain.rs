@@ -1,5 +1,5 @@
-//! A decision in words: which policies were looked at, what each said, and if it said nothing, which of its conditions did
-//! not hold. For people who ask afterwards; it takes its time.
+//! A decision in words: which policies were considered, what each said, and which condition did not hold if it said nothing.
+//! For people who ask afterwards; it is slow.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -24,32 +24,32 @@ pub struct PolicyExplanation {
     /// The kind of refusal, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<PolicyRefusalCause>,
-    /// Every policy that could have concerned it, those that said something first.
+    /// Every policy that could apply to the call; those that said something come first.
     pub looked_at: Vec<ConsideredPolicy>,
-    /// How many policies there are that could not.
+    /// How many policies could not apply.
     pub passed_over: usize,
 }
 
-/// A policy that was looked at.
+/// A policy that was considered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ConsideredPolicy {
     /// Its id.
     pub policy: String,
     /// Its file and line.
     pub place: String,
-    /// What its author says about it.
+    /// Its author's reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// `permit` or `forbid`.
     pub effect: &'static str,
     /// What it said.
     pub outcome: PolicyOutcome,
-    /// Said of somebody that the caller is only claimed to be, or that acted before it.
+    /// Set if the policy was evaluated for a name that the caller only claims, or for an agent that acted before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
 }
 
-/// What a policy said to a call.
+/// The result of a policy for a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PolicyOutcome {
@@ -57,12 +57,12 @@ pub enum PolicyOutcome {
     Holds,
     /// It does not.
     DoesNotHold {
-        /// Why not.
+        /// The reason.
         because: String,
     },
     /// It failed.
     Failed {
-        /// How.
+        /// The error.
         error: String,
     },
 }
@@ -89,7 +89,7 @@ impl Policies {
         let mut all: Vec<ConsideredPolicy> = Vec::new();
         for (role, principal) in call.principal.roles() {
             let mut found = self.looked_at_as(&PolicyCall { principal, ..*call }, tool);
-            // What is said of everybody alike is told once, and whoever acted before needs no permit.
+            // A result that is the same under every name is listed once, and an agent that acted before needs no permit.
             found.retain(|new| !all.iter().any(|told| told.policy == new.policy && told.outcome == new.outcome));
             found.retain(|new| role.needs_permit() || new.effect == "forbid");
             let whose = match role {
@@ -109,7 +109,7 @@ impl Policies {
     }
 
     fn matched(&self, policy: &LoadedPolicy, call: &PolicyCall<'_>, tool: &PolicyTool) -> ConsideredPolicy {
-        // Each is asked by itself: that one cannot hold an argument does not keep the others from an answer.
+        // Each policy is evaluated by itself: if one cannot hold an argument, the others still get an answer.
         let question = request::for_call(call, tool, &[&policy.needs].into_iter().collect());
         let question = question.map_err(|unaskable| match unaskable {
             CedarRequestError::Arguments(reason) => format!("it looks at {reason}"),
@@ -167,7 +167,7 @@ fn condition_words(alone: &Policy, conjunct: &PolicyCondition) -> String {
 }
 
 impl PolicyExplanation {
-    /// Whether some policy permits it, if only to one of those that the caller is or claims to be.
+    /// Whether some policy permits the call under at least one of the caller's proven or claimed names.
     fn is_permitted_to_some(&self) -> bool {
         self.looked_at.iter().any(|matched| matched.effect == "permit" && matched.outcome == PolicyOutcome::Holds)
     }
@@ -179,16 +179,16 @@ impl fmt::Display for PolicyExplanation {
             None => "allowed: a policy permits it and none forbids it".to_owned(),
             Some(PolicyRefusalCause::Forbidden) => "refused: a policy forbids it".to_owned(),
             Some(PolicyRefusalCause::NotPermitted) if self.is_permitted_to_some() => {
-                "refused: no policy permits it to everybody that the caller is or claims to be".to_owned()
+                "refused: no policy permits it under every name that the caller has or claims".to_owned()
             }
             Some(PolicyRefusalCause::NotPermitted) => "refused: no policy permits it".to_owned(),
             Some(PolicyRefusalCause::ErrorInPolicy { .. }) => {
-                "refused: a policy failed, so nobody knows what it says".to_owned()
+                "refused: a policy failed, so its decision is unknown".to_owned()
             }
-            Some(PolicyRefusalCause::UnknownTool) => "refused: the policies know no such tool".to_owned(),
+            Some(PolicyRefusalCause::UnknownTool) => "refused: the policies do not know this tool".to_owned(),
             Some(PolicyRefusalCause::Arguments { reason }) => format!("refused: a policy looks at {reason}"),
             Some(PolicyRefusalCause::Engine { reason }) => {
-                format!("refused: the question could not be asked: {reason}")
+                format!("refused: the policies could not be evaluated: {reason}")
             }
         };
         write!(formatter, "{verdict}")?;

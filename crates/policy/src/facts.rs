@@ -1,5 +1,5 @@
-//! What policies are told of one tool: the facts of its contract, and the types of its arguments. What Cedar has to be given is made of
-//! them when it is needed, because a gateway has thousands of tools and Cedar's form of each has many times the size of the facts.
+//! What policies know about one tool: the facts of its contract, and the types of its arguments. Cedar's form of them is built
+//! on demand, because a gateway has thousands of tools and Cedar's form has many times the size of the facts.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -21,7 +21,7 @@ use crate::{
     unseen::UnseenArgument,
 };
 
-/// The facts of one tool, the same in calls of every class.
+/// The facts of one tool, the same for calls of every class.
 #[derive(Debug)]
 pub(crate) struct CedarToolFacts {
     pub name: String,
@@ -43,13 +43,13 @@ pub(crate) struct CedarToolFacts {
 #[derive(Debug)]
 pub(crate) struct VisibleArguments {
     pub arguments: BTreeMap<String, Attribute>,
-    /// What of its arguments policies cannot see.
+    /// The parts of its arguments that policies cannot see.
     pub unseen: Vec<UnseenArgument>,
-    /// It takes arguments that its contract does not declare.
+    /// It accepts arguments that its contract does not declare.
     pub open: bool,
 }
 
-/// Texts and sets that the tools of one vocabulary have in common, kept once.
+/// Texts and sets that the tools of one vocabulary share.
 #[derive(Debug, Default)]
 pub(crate) struct FactInterner {
     texts: HashMap<String, Arc<str>>,
@@ -122,7 +122,7 @@ impl CedarToolFacts {
         self.names.tool_action(&self.name)
     }
 
-    /// The tool in a call of that class, and its action. What a call adds is the principal.
+    /// The tool in a call of that class, and its action. A call adds the principal.
     pub(crate) fn entities(&self, class: SideEffectClass) -> Result<[Entity; 2], String> {
         let upstream = uid(&self.names.upstream, &self.upstream);
         let attributes = self.attributes(class).map_err(|error| error.to_string())?;

@@ -1,22 +1,22 @@
-//! What is wrong with policies, told to whoever has the file open: file, line, column, the policy and what to do.
+//! What is wrong with policies, for a person with the file open: file, line, column, the policy and what to do.
 
 use std::fmt;
 
 use miette::Diagnostic;
 
-/// Findings that are listed; how many more there are is said.
+/// The most findings that are listed; the number of further ones is given.
 const LISTED_MAX: usize = 100;
 
 /// One mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyFinding {
-    /// The file, as it was named.
+    /// The file's name, as given.
     pub file: String,
     /// The line, counted from one.
     pub line: usize,
     /// The column, counted from one.
     pub column: usize,
-    /// The policy's id, if it got that far.
+    /// The policy's id, if it could be read.
     pub policy: Option<String>,
     /// What kind of mistake it is.
     pub kind: PolicyFindingKind,
@@ -35,17 +35,17 @@ pub enum PolicyFindingKind {
     Type,
     /// It can never apply to any call.
     NeverApplies,
-    /// Characters that look like others or hide.
+    /// Characters that look like others or are invisible.
     Deceptive,
-    /// An id that another policy has.
+    /// An id that another policy already has.
     SameId,
-    /// More than is taken.
+    /// A limit was exceeded.
     Limit,
     /// A defect of ours.
     Engine,
 }
 
-/// Policies that were not loaded: none of them.
+/// Loading failed; none of the policies was loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyLoadFailure {
     pub(crate) findings: Vec<PolicyFinding>,
@@ -58,7 +58,7 @@ impl PolicyLoadFailure {
     }
 }
 
-/// Where a diagnostic points, what it says and what it advises.
+/// Where a diagnostic points, its message and its advice.
 pub(crate) fn describe_diagnostic(diagnostic: &dyn Diagnostic) -> (usize, String, Option<String>) {
     let offset = diagnostic.labels().and_then(|mut labels| labels.next()).map_or(0, |label| label.offset());
     let line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");

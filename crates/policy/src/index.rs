@@ -1,5 +1,5 @@
-//! All policies by where they apply: a decision looks only at policies that can concern its tool and its principal. Cedar
-//! itself has no index and would look at all.
+//! All policies by scope: a decision evaluates only policies that can apply to its tool and its principal. Cedar itself has no
+//! index and would evaluate all.
 
 use std::{
     cell::OnceCell,
@@ -18,18 +18,19 @@ use crate::{
     vocabulary::PolicyTool,
 };
 
-/// Tools of which it is remembered what no call can change. Beyond them all is forgotten and it begins anew.
+/// The most tools whose fixed results are cached. When the cache is full, it is cleared.
 const TOOLS_REMEMBERED_MAX: usize = 4_096;
 
-/// All policies, by where they apply.
+/// All policies, by scope.
 #[derive(Debug, Default)]
 pub(crate) struct PolicyIndex {
     places: HashMap<ScopeTool, PrincipalIndex>,
-    /// What no call can change of a tool, by the tool's number: evaluated when the tool is first called, and then kept for all callers.
+    /// Results that are the same for every call of a tool, by the tool's number: evaluated at the tool's first call, then kept
+    /// for all callers.
     fixed: RwLock<HashMap<u64, FixedRules>>,
 }
 
-/// What rules say of a tool in every call of it, by the numbers of the rules.
+/// The results of rules that are the same for every call of a tool, by rule number.
 type FixedRules = Arc<[(u32, ConditionResult)]>;
 
 /// Whether a condition about a tool alone holds.
@@ -37,7 +38,7 @@ type FixedRules = Arc<[(u32, ConditionResult)]>;
 pub(crate) enum ConditionResult {
     Yes,
     No,
-    /// It fails, and so does each call that asks it.
+    /// It fails, and so does each call that evaluates it.
     Fails,
 }
 
@@ -45,7 +46,7 @@ pub(crate) enum ConditionResult {
 struct PrincipalIndex {
     everybody: PolicyBucket,
     kinds: HashMap<EntityTypeName, PolicyBucket>,
-    /// By the fingerprint of the party that is named.
+    /// By the fingerprint of the named party.
     some: HashMap<u64, HashMap<EntityUid, PartyPolicies>>,
 }
 
@@ -76,7 +77,7 @@ impl PolicyIndex {
         Ok(index)
     }
 
-    /// What is known of rules that no call of a tool can change. Those that were not asked yet are asked now.
+    /// The results of rules that are the same for every call of a tool. Missing ones are evaluated now.
     pub(crate) fn fixed<'r>(
         &self,
         tool: &PolicyTool,
@@ -103,7 +104,7 @@ impl PolicyIndex {
         found
     }
 
-    /// The policies that concern a call of this tool by this principal. Every policy is in one of them at most.
+    /// The policies that can apply to a call of this tool by this principal. No policy is in more than one bucket.
     pub(crate) fn buckets<'a>(
         &'a self,
         name: &str,
@@ -159,7 +160,7 @@ impl ConditionResult {
 }
 
 impl PolicyTool {
-    /// The question that is about the tool and no call of it; none if it cannot be put.
+    /// The Cedar request about the tool without a call; `None` if it cannot be built.
     fn alone(&self) -> Option<CedarRequest> {
         let (tool, action) = (self.facts.resource(), self.facts.action());
         let request = Request::new(tool.clone(), action, tool, Context::empty(), None).ok()?;

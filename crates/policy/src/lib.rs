@@ -1,9 +1,9 @@
-//! Policy: who may call which tool with which arguments, written in Cedar and decided without a request ever meeting a
-//! policy that cannot concern it.
+//! Policy: who may call which tool with which arguments, written in Cedar. A decision evaluates only the policies that can
+//! apply to the call.
 //!
 //! The vocabulary is generated from the contracts, policies are validated against it before they are used, and a decision
-//! refuses unless it is sure. This crate takes values and returns values: no files, no clock, no sockets. It is the one
-//! crate that knows Cedar, and none of Cedar's types appear in what it offers.
+//! refuses unless it is sure. This crate takes values and returns values: no files, no clock, no sockets. It is the only crate
+//! that knows Cedar, and no Cedar type appears in its interface.
 
 mod answer;
 mod arguments;

@@ -1,5 +1,5 @@
-//! Which tools a principal is shown, by the policies that decide calls: a tool that no call could be allowed for is not
-//! shown, and there is no way to hide one that can be called.
+//! Which tools a principal is shown, by the policies that decide calls: a tool is hidden if no call of it could be allowed, and
+//! a tool that can be called cannot be hidden.
 
 use cedar_policy::{PolicySet, Response};
 
@@ -13,7 +13,7 @@ use crate::{
     vocabulary::PolicyTool,
 };
 
-/// How a tool stands with a principal before there is a call.
+/// What the policies say about a tool and a principal before there is a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListDecision {
     /// Every call is allowed, whatever its arguments.
@@ -25,8 +25,8 @@ pub enum ListDecision {
 }
 
 impl Policies {
-    /// How a tool stands with a principal. Of the circumstances, the tenant, the environment and the client count; what only a
-    /// single call has does not.
+    /// What the policies say about a tool and a principal. Of the circumstances, only the tenant, the environment and the
+    /// client count; those of a single call do not.
     pub fn list_decision(
         &self,
         principal: &Principal,
@@ -43,11 +43,11 @@ impl Policies {
         };
         let mut standings = known.for_all_classes().map(of_class);
         let first = standings.next().unwrap_or(ListDecision::Denied);
-        // Which class a call has, the program that it brings decides.
+        // The program in its arguments decides the class of a call.
         if standings.all(|other| other == first) { first } else { ListDecision::Depends }
     }
 
-    /// What can be told of one who is nobody else.
+    /// The findings for a single principal, without other names.
     fn list_findings(
         &self,
         principal: &Principal,
@@ -58,7 +58,7 @@ impl Policies {
         let buckets = self.index().buckets(tool, known, principal);
         let needs: CombinedNeeds<'_> = buckets.iter().map(|bucket| &bucket.list_needs).collect();
         let question = request::for_list(principal, known, circumstances, &needs).ok()?;
-        // An argument that is looked at may be one that no policy can hold exactly, and such a call is refused.
+        // A policy may look at an argument whose value it cannot hold exactly, and such a call is refused.
         let mut seen = ListFindings { open: needs.any_argument(), ..ListFindings::default() };
         for bucket in buckets {
             seen.look(self, &question, bucket);
@@ -68,7 +68,7 @@ impl Policies {
 }
 
 impl ListDecision {
-    /// How a tool stands with somebody who is looked at in two ways.
+    /// Joins the decisions for two names of one caller.
     const fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Denied, _) | (_, Self::Denied) => Self::Denied,
@@ -81,13 +81,13 @@ impl ListDecision {
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "four findings that do not exclude each other")]
 struct ListFindings {
-    /// Something refuses every call.
+    /// Some policy refuses every call.
     refuses_all: bool,
-    /// Something permits every call.
+    /// Some policy permits every call.
     permits_all: bool,
-    /// Something may permit some calls.
+    /// Some policy may permit some calls.
     permits_some: bool,
-    /// Something may say no to some calls, or fail.
+    /// Some policy may refuse some calls, or fail.
     open: bool,
 }
 
@@ -106,7 +106,7 @@ impl ListFindings {
         }
         if let Some(prefixes) = ask(&bucket.prefixes) {
             self.open |= allows(&prefixes);
-            // It fails before it looks at anything of a call, so it always does.
+            // It fails before it reads anything of a call, so it always fails.
             self.refuses_all |= fails(&prefixes);
         }
         if let Some(relaxed) = ask(&bucket.relaxed) {

@@ -1,5 +1,5 @@
-//! Reads policies: every one parsed by itself, named, placed and validated, or nothing is loaded at all. The
-//! caller opens the files.
+//! Reads policies: each is parsed by itself, named, located and validated. If one is wrong, none is loaded. The caller opens
+//! the files.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -16,40 +16,40 @@ use crate::{
     vocabulary::Vocabulary,
 };
 
-/// Brackets in brackets that one policy may have.
+/// The deepest nesting of brackets in one policy.
 const DEPTH_MAX: usize = 24;
-/// Conditions that one policy may join. These and the next two are bounded because Cedar descends along them, and a stack
-/// that is used up ends the process.
+/// The most conditions that one policy may join. This limit and the next two exist because Cedar recurses along them, and a
+/// stack overflow ends the process.
 const JOINS_MAX: usize = 64;
-/// Steps, sums and the like that one condition may have.
+/// The most steps, sums and the like in one condition.
 const STEPS_MAX: usize = 32;
-/// How often one policy may say `if`. This is counted before the policy is parsed, so words that begin with `if` count too. Each `if` in
-/// the `then` of another doubles the work of validation: with 32 it does not come back.
+/// The most `if`s in one policy. They are counted before the policy is parsed, so words that begin with `if` count too. Each
+/// `if` in the `then` of another doubles the work of validation: with 32 it does not end.
 const IFS_MAX: usize = 8;
-/// Mistakes after which no more are looked for, because a list of so many is long enough.
+/// After this many mistakes the search stops, because the list is long enough.
 const FINDINGS_MAX: usize = 200;
-/// What an id may be long.
+/// The longest id.
 const ID_BYTES_MAX: usize = 128;
 
-/// Whether the built-in permits hold beside the policies that are written. What protects tenants from each other always
-/// does.
+/// Whether the built-in permits apply beside the written policies. The rule that protects tenants from each other always
+/// applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BuiltInPermits {
-    /// They hold: what no policy speaks of is decided by its side-effect class.
+    /// They apply: the side-effect class decides a call that no policy mentions.
     #[default]
     On,
-    /// They do not: what no policy permits is refused.
+    /// They do not apply: a call that no policy permits is refused.
     Off,
 }
 
-/// How much is taken.
+/// The limits of loading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PolicyLimits {
-    /// Policies in all.
+    /// The number of policies.
     pub policies_max: usize,
-    /// The text of one policy.
+    /// The bytes of one policy.
     pub policy_bytes_max: usize,
-    /// The texts of all sources.
+    /// The bytes of all sources.
     pub sources_bytes_max: usize,
 }
 
@@ -59,7 +59,7 @@ impl Default for PolicyLimits {
     }
 }
 
-/// Reads sources, or says everything that is wrong with them.
+/// Reads sources, or reports everything that is wrong with them.
 pub(crate) fn load(
     vocabulary: &Vocabulary,
     sources: &[PolicySource<'_>],
@@ -110,7 +110,8 @@ struct PolicyLoader<'a> {
     findings: Vec<PolicyFinding>,
     /// Where each id was first used.
     ids: HashMap<String, String>,
-    /// The offset up to which lines are counted, and the line there. Counting anew for each policy would take for ever in a long file.
+    /// The offset up to which lines are counted, and the line there. Counting from the start for each policy would be far too
+    /// slow for a long file.
     at: (usize, usize),
 }
 
@@ -182,7 +183,7 @@ impl PolicyLoader<'_> {
         Ok(())
     }
 
-    /// The line that a policy begins in. Callers ask in the order of the policies.
+    /// The line on which a policy begins. Callers ask in the order of the policies.
     fn line(&mut self, source: &PolicySource<'_>, piece: &PolicyText<'_>) -> usize {
         let (offset, line) = self.at;
         let between = source.text.get(offset..piece.offset).unwrap_or_default();
@@ -217,5 +218,5 @@ impl PolicyLoader<'_> {
     }
 }
 
-/// Where in the policy, which policy, what kind of mistake, and the words for it.
+/// The offset in the policy, the policy, the kind of mistake, the message and the hint.
 type LoadMistake = (usize, Option<String>, PolicyFindingKind, (String, Option<String>));

@@ -1,4 +1,4 @@
-//! A policy that was read and may be used, with what is known of it: where it applies, what it looks at, what it asks.
+//! A policy that was read and may be used, with its scope, its needs and its conditions.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use crate::{
     split::{clauses, position},
 };
 
-/// How the names of built-in texts begin. An id can be used once only, so an operator's policy is never taken for one of them.
+/// The prefix of the names of built-in texts. An id can be used only once, so an operator's policy is never mistaken for a
+/// built-in one.
 pub(crate) const BUILT_IN: &str = "built-in ";
 
 /// A file of policies.
@@ -33,28 +34,28 @@ pub(crate) struct LoadedPolicy {
     pub text: String,
     pub policy: Policy,
     pub scope: PolicyScope,
-    /// How it is told of in decisions.
+    /// How decisions report it.
     pub deciding_policy: Arc<DecidingPolicy>,
     pub needs: ContextNeeds,
-    /// Where in the arguments it looks.
+    /// The places in the arguments that it reads.
     pub argument_accesses: Vec<ArgumentAccess>,
-    /// What has to hold beside the scope; none is nothing.
+    /// The condition that must hold beside the scope; `None` if there is none.
     pub condition: Option<Arc<Expression>>,
-    /// What of it can be asked without a call; for policies that look at what only a call has.
+    /// The part that can be evaluated without a call; for policies that read what only a call has.
     pub listing: Option<ListingPolicy>,
 }
 
 /// A policy without the conditions that only a call can answer.
 #[derive(Debug)]
 pub(crate) struct ListingPolicy {
-    /// The conditions before the first that needs a call. If they do not hold, the policy says nothing.
+    /// The conditions before the first one that needs a call. If they do not hold, the policy says nothing.
     pub prefix: Policy,
     /// All conditions that need no call. If they do not hold, the policy is not satisfied, though it may fail.
     pub relaxed: Policy,
 }
 
 impl LoadedPolicy {
-    /// Whether it is one of ours.
+    /// Whether it is a built-in policy.
     pub(crate) fn is_built_in(&self) -> bool {
         self.file.starts_with(BUILT_IN)
     }
@@ -76,13 +77,13 @@ impl LoadedPolicy {
         PolicyFinding { file: self.file.to_string(), line, column, policy, kind, message, hint: None }
     }
 
-    /// Whether what it says of a tool is the same for every call of it. A word in a string counts too, to no harm.
+    /// Whether its result for a tool is the same for every call. A word in a string counts as a use too, which is harmless.
     pub(crate) fn is_fixed(&self) -> bool {
         let looks = |word: &&str| clauses(&self.text).iter().any(|(_, body)| body.contains(*word));
         !["principal", "action", "context"].iter().any(looks)
     }
 
-    /// Whether it names a group, or reads a principal's groups. A word in a string counts too, which does no harm.
+    /// Whether it names a group, or reads a principal's groups. A word in a string counts too, which is harmless.
     pub(crate) fn looks_at_groups(&self) -> bool {
         let names_one = || self.policy.entity_literals().iter().any(|uid| uid.type_name().basename() == "Group");
         self.text.contains("groups") || (self.text.contains("Group") && names_one())
@@ -95,7 +96,7 @@ impl LoadedPolicy {
         Ok((json, conjuncts))
     }
 
-    /// The policy with some conditions only, as a permit.
+    /// The policy with only some conditions, as a permit.
     pub(crate) fn as_permit_with(
         &self,
         json: &serde_json::Value,
@@ -105,7 +106,7 @@ impl LoadedPolicy {
         Policy::from_json(Some(id), with_conjuncts(json, conjuncts)).map_err(|error| error.to_string())
     }
 
-    /// Finds out what the policy looks at. A policy that nowhere says `context` does not look at it.
+    /// Determines what the policy reads. A policy that nowhere says `context` does not read it.
     pub(crate) fn analyse_needs(&mut self) -> Result<(), String> {
         if !self.text.contains("context") {
             return Ok(());

@@ -1,5 +1,5 @@
-//! What the policies would say to a call of which everything is known but its arguments: records keep no arguments. It is for
-//! people who ask afterwards; nothing is ever let through by it.
+//! What the policies would say to a call whose arguments are unknown, because records keep none. For people who ask afterwards;
+//! it never lets a call through.
 
 use crate::{
     answer::PolicyAnswer,
@@ -11,7 +11,7 @@ use crate::{
     vocabulary::PolicyTool,
 };
 
-/// What can be told without arguments.
+/// What can be said without arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outlook {
     /// The same, whatever the arguments are.
@@ -23,16 +23,16 @@ pub enum Outlook {
     },
 }
 
-/// What is certain, and the policies of which it is not.
+/// The certain part of the answer, and the policies whose result is uncertain.
 struct OutlookEvaluation {
     answer: PolicyAnswer,
     unclear: Vec<PolicyRule>,
-    /// Policies that do not hold, and that look at arguments which they may be unable to hold: such a call is refused.
+    /// Policies that do not hold but read arguments whose values they may be unable to hold: such a call is refused.
     may_refuse: Vec<String>,
 }
 
 impl Policies {
-    /// What they would say to a call of that tool in these circumstances, as far as that does not depend on arguments.
+    /// What the policies would say to a call of that tool in these circumstances, as far as it does not depend on arguments.
     pub fn outlook(&self, principal: &Principal, tool: &str, circumstances: &CallCircumstances<'_>) -> Outlook {
         self.foresee(principal, tool, circumstances)
             .unwrap_or_else(|refused| Outlook::Certain(PolicyDecision::Refused(refused)))
@@ -71,7 +71,7 @@ impl Policies {
         Ok(Outlook::Depends { on })
     }
 
-    /// What can be told of one who is nobody else.
+    /// The outlook for a single principal, without other names.
     fn foreseen(
         &self,
         principal: &Principal,
@@ -105,7 +105,7 @@ impl Policies {
         self.get(&rule.deciding_policy.policy).is_none_or(|policy| policy.needs.any_argument())
     }
 
-    /// Whether the conditions before the first that looks at a call are met. Where they fail, that is told as unclear.
+    /// Whether the conditions before the first one that reads the call hold. If they fail, the result counts as uncertain.
     fn may_hold(&self, rule: &PolicyRule, question: &CedarRequest) -> bool {
         let listing = self.get(&rule.deciding_policy.policy).and_then(|policy| policy.listing.as_ref());
         listing.is_none_or(|listing| self.holds(listing.prefix.clone(), question).unwrap_or(true))

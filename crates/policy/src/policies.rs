@@ -1,4 +1,4 @@
-//! Policies that were read, validated and indexed: what calls are decided by.
+//! Policies that were read, validated and indexed: they decide calls.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -14,12 +14,12 @@ use crate::{
     vocabulary::Vocabulary,
 };
 
-/// What holds whatever else is written, as Cedar text.
+/// The Cedar text of the rules that always apply.
 pub const ALWAYS_TEXT: &str = include_str!("always.cedar");
-/// What holds unless it is switched off, as Cedar text.
+/// The Cedar text of the rules that apply unless they are switched off.
 pub const DEFAULTS_TEXT: &str = include_str!("defaults.cedar");
 
-/// A set of policies and the tools they are about. It never changes: other policies or other tools are another set.
+/// A set of policies and the tools they are about. It never changes: other policies or other tools make another set.
 pub struct Policies {
     vocabulary: Arc<Vocabulary>,
     index: PolicyIndex,
@@ -28,12 +28,12 @@ pub struct Policies {
     authorizer: Authorizer,
     look_at_client: bool,
     look_at_questions: bool,
-    /// No other set has it.
+    /// Unique to this set.
     number: u64,
 }
 
 impl Policies {
-    /// Loads policies. A single mistake in any of them, and none is loaded.
+    /// Loads policies. If any of them has a mistake, none is loaded.
     pub fn load(
         vocabulary: Arc<Vocabulary>,
         sources: &[PolicySource<'_>],
@@ -65,37 +65,37 @@ impl Policies {
         &self.vocabulary
     }
 
-    /// How many policies there are, built-in ones among them.
+    /// How many policies there are, including built-in ones.
     pub fn count(&self) -> usize {
         self.loaded.len()
     }
 
-    /// How many of them somebody wrote.
+    /// How many of them are written by the operator.
     pub fn written_count(&self) -> usize {
         self.loaded.iter().filter(|policy| !policy.is_built_in()).count()
     }
 
-    /// The policies by id, with their texts: to tell what differs between two sets.
+    /// The policies by id, with their texts, for finding the differences between two sets.
     pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
         self.loaded.iter().map(|policy| (policy.id.as_str(), policy.text.as_str()))
     }
 
-    /// How the policy of an id is told of, if there is one.
+    /// How decisions report the policy of an id, if there is one.
     pub fn deciding_policy(&self, id: &str) -> Option<&DecidingPolicy> {
         self.get(id).map(|policy| &*policy.deciding_policy)
     }
 
-    /// Whether any of them asks what the client's software calls itself.
+    /// Whether any of them reads the name that the client's software gives itself.
     pub const fn look_at_client(&self) -> bool {
         self.look_at_client
     }
 
-    /// Whether any policy decides about questions of an upstream to its caller.
+    /// Whether any policy decides about an upstream's questions to its caller.
     pub const fn look_at_questions(&self) -> bool {
         self.look_at_questions
     }
 
-    /// The policies about a tool that look at the caller's groups: what they say is not known where the groups are not.
+    /// The policies about a tool that read the caller's groups: their result is unknown if the groups are.
     pub fn look_at_groups(&self, tool: &str) -> Vec<&str> {
         let Some(known) = self.vocabulary.tool(tool) else { return Vec::new() };
         let looking = self.loaded.iter().filter(|policy| policy.looks_at_groups() && policy.scope.covers(tool, known));

@@ -1,8 +1,8 @@
-//! Who calls, as policies see them. Names are qualified by their tenant, so that one tenant's `admins` are never taken for
+//! The caller as policies see it. Names are qualified by their tenant, so that one tenant's `admins` are never mistaken for
 //! another's.
 //!
-//! Anybody who holds a credential can put a name of their choice in front of it. What somebody claims to be counts against them
-//! and never for them: the principal is who is proven to act, and a call has to be allowed to everybody they claim to be as well.
+//! Anyone with a credential can add a name of their choice to it. A claimed name counts against the caller and never for it:
+//! the principal is the party that is proven to act, and a call must also be allowed under every claimed name.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -21,7 +21,7 @@ use crate::{
     vocabulary::{PolicyTool, Vocabulary},
 };
 
-/// Groups and scopes one party may have.
+/// The most groups and scopes of one party.
 const MEMBERSHIPS_MAX: usize = 256;
 
 /// One authenticated party: a person or an agent.
@@ -31,33 +31,33 @@ pub struct PartyIdentity {
     pub id: String,
     /// Its tenant.
     pub tenant: String,
-    /// What it was given leave for.
+    /// The scopes that it was granted.
     pub scopes: BTreeSet<String>,
     /// The groups it is in, by their names within the tenant.
     pub groups: BTreeSet<String>,
 }
 
-/// A principal, made once and used for any number of calls.
+/// A principal, created once and used for any number of calls.
 #[derive(Debug, Clone)]
 pub struct Principal {
     pub(crate) uid: EntityUid,
     entities: Vec<Entity>,
-    /// The same, put together.
+    /// The same, as Cedar entities.
     store: Entities,
     pub(crate) cache: Arc<PrincipalCache>,
-    /// What the principal is or is in: the only scopes of policies that can hold for it.
+    /// The principal itself and everything that contains it. Only policies with one of these in their scope can apply.
     pub(crate) keys: Vec<(u64, EntityUid)>,
     scopes: Texts,
     groups: Texts,
     pub(crate) tenant: String,
-    /// Who else has to be asked about.
+    /// The other names for which policies must be evaluated.
     others: Vec<(PrincipalRole, Principal)>,
 }
 
-/// A party that no policy can speak of.
+/// A party that no policy can refer to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PrincipalError {
-    /// `tenant/name` would be read in two ways.
+    /// `tenant/name` would be ambiguous.
     #[error("the tenant {tenant:?} is empty or contains `/`")]
     Tenant {
         /// The tenant.
@@ -66,13 +66,13 @@ pub enum PrincipalError {
     /// Too many memberships.
     #[error("`{id}` has more than {MEMBERSHIPS_MAX} groups or scopes")]
     Memberships {
-        /// Whose.
+        /// The party.
         id: String,
     },
-    /// Cedar refused something we made: a defect of ours.
-    #[error("the principal cannot be told to the policy engine: {reason}")]
+    /// Cedar refused an entity that we built: a defect of ours.
+    #[error("the policy engine does not accept the principal: {reason}")]
     Engine {
-        /// Cedar's words.
+        /// Cedar's message.
         reason: String,
     },
 }
@@ -88,8 +88,8 @@ impl Principal {
         Self::assemble(uid, vec![entity], keys, user)
     }
 
-    /// An agent, with the person it acts for if there is one. Whatever is said of that person or of their groups holds for
-    /// the agent too.
+    /// An agent, with the person it acts for, if there is one. A policy about that person or their groups applies to the agent
+    /// too.
     pub fn agent(
         vocabulary: &Vocabulary,
         agent: &PartyIdentity,
@@ -104,7 +104,7 @@ impl Principal {
         if let Some(user) = user {
             let acted_for = Self::user(vocabulary, user)?;
             attributes.insert("user".to_owned(), RestrictedExpression::new_entity_uid(acted_for.uid));
-            // All ancestors, not only the parents, so that nothing has to be worked out for a call.
+            // All ancestors, not only the parents, so that a call does not have to compute them.
             parents.extend(acted_for.keys.into_iter().map(|(_, key)| key));
             entities = acted_for.entities;
         }
@@ -113,7 +113,8 @@ impl Principal {
         Self::assemble(uid, entities, keys, agent)
     }
 
-    /// Whoever acts for a user, the one who acts now first. The principal is the first that is proven, and the user if none is.
+    /// The agents that act for a user; the one that acts now comes first. The principal is the first that is proven, or the
+    /// user if none is.
     pub fn acting(
         vocabulary: &Vocabulary,
         user: &PartyIdentity,
@@ -137,18 +138,18 @@ impl Principal {
         Ok(principal)
     }
 
-    /// Everybody a call has to be asked about for: itself first, and most have nobody else.
+    /// Every party for which a call must be evaluated: the principal first. Most principals have no others.
     pub(crate) fn roles(&self) -> impl Iterator<Item = (PrincipalRole, &Self)> {
         let others = self.others.iter().map(|(role, other)| (*role, other));
         std::iter::once((PrincipalRole::Proven, self)).chain(others)
     }
 
-    /// Whether it is nobody but itself.
+    /// Whether there are no other names.
     pub(crate) const fn acts_alone(&self) -> bool {
         self.others.is_empty()
     }
 
-    /// What it was given leave for, as policies see it.
+    /// The scopes that it was granted, as policies see them.
     pub fn scopes(&self) -> Texts {
         self.scopes.clone()
     }
@@ -172,7 +173,7 @@ impl Principal {
         Ok(Self { uid, entities, store, cache: Arc::default(), keys, scopes, groups, tenant, others: Vec::new() })
     }
 
-    /// Everything a policy can look into when this principal calls this tool.
+    /// Every entity that a policy can read when this principal calls this tool.
     pub(crate) fn entities_with(&self, tool: &PolicyTool) -> Result<Arc<Entities>, String> {
         if let Some(entities) = self.cache.entities.get(&tool.number) {
             return Ok(entities);
@@ -184,7 +185,7 @@ impl Principal {
     }
 }
 
-/// A number for a party, worked out once: names are long to hash. Two parties may have the same, so it only finds.
+/// A hash of a party, computed once because names are long. Two parties may have the same hash, so it only finds candidates.
 pub(crate) fn fingerprint(uid: &EntityUid) -> u64 {
     let mut hasher = DefaultHasher::new();
     uid.hash(&mut hasher);

@@ -1,5 +1,5 @@
-//! What a principal remembers between calls: what was worked out for it and does not depend on a call. It is bounded, and
-//! forgetting it changes nothing but time.
+//! What a principal caches between calls: results that do not depend on a call. The cache is bounded, and clearing it costs
+//! only time.
 
 use std::{
     collections::HashMap,
@@ -11,15 +11,15 @@ use cedar_policy::Entities;
 
 use crate::answer::PartialEvaluation;
 
-/// Tools that are remembered. Beyond them all is forgotten and it begins anew.
+/// The most tools that are cached. When the cache is full, it is cleared.
 const REMEMBERED_MAX: usize = 256;
 
-/// What a principal remembers.
+/// The caches of a principal.
 #[derive(Debug, Default)]
 pub(crate) struct PrincipalCache {
-    /// The principal beside a tool, by the tool's number.
+    /// The principal's entities together with a tool, by the tool's number.
     pub entities: BoundedCache<u64, Entities>,
-    /// What is settled for a tool, by the numbers of the policies and the tool.
+    /// The settled results for a tool, by the numbers of the policies and the tool.
     pub partial_evaluations: BoundedCache<(u64, u64), PartialEvaluation>,
 }
 

@@ -1,4 +1,4 @@
-//! A call as policies see it: only what some policy looks at is built, and what is built fits the schema by construction.
+//! A call as policies see it: only what some policy reads is built, and it fits the schema by construction.
 
 use std::sync::Arc;
 
@@ -13,41 +13,42 @@ use crate::{
     arguments, bucket::PolicyRule, context_needs::CombinedNeeds, principal::Principal, vocabulary::PolicyTool,
 };
 
-/// What is to be decided.
+/// The call to decide.
 #[derive(Debug, Clone, Copy)]
 pub struct PolicyCall<'a> {
     /// Who calls.
     pub principal: &'a Principal,
     /// The name of the tool's contract.
     pub tool: &'a str,
-    /// The arguments, after the gates that judge them.
+    /// The arguments, after the gates that validate them.
     pub arguments: &'a CanonicalBytes,
-    /// When, where and what for.
+    /// Time, environment and purpose.
     pub circumstances: &'a CallCircumstances<'a>,
 }
 
-/// What else is known of a call.
+/// What else is known about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallCircumstances<'a> {
-    /// The tenant in whose name it is made: what the principal's has to be.
+    /// The tenant in whose name the call is made; it must be the principal's.
     pub tenant: &'a str,
     /// The environment the gateway is in, e.g. `production`.
     pub environment: &'a str,
     /// When it arrived.
     pub time: Timestamp,
-    /// What the client's software calls itself. Not to be trusted.
+    /// The name that the client's software gives itself. Not to be trusted.
     pub client: Option<&'a str>,
-    /// The task the client says it belongs to.
+    /// The task that the client names.
     pub task: Option<&'a str>,
-    /// What the client says it wants: `read`, `write` or `destructive`.
+    /// The intent that the client states: `read`, `write` or `destructive`.
     pub intent: Option<&'a str>,
-    /// The kind of question, if a question of the upstream to the caller during the call is to be decided; none if the call is.
+    /// The kind of question, if the decision is about an upstream's question to the caller during the call; `None` if it is
+    /// about the call.
     pub question: Option<QuestionKind>,
-    /// How grave the call is, if the program that it brings decides; none if it is as grave as the contract says.
+    /// How grave the call is, if the program in its arguments decides; `None` if it is as grave as the contract says.
     pub program_class: Option<SideEffectClass>,
 }
 
-/// What Cedar is asked.
+/// A request to Cedar.
 #[derive(Debug)]
 pub(crate) struct CedarRequest {
     pub request: Request,
@@ -55,7 +56,7 @@ pub(crate) struct CedarRequest {
 }
 
 impl CedarRequest {
-    /// Whether a rule's condition holds; one without a condition does.
+    /// Whether a rule's condition holds; a rule without a condition always holds.
     pub(crate) fn holds_for(&self, rule: &PolicyRule) -> Result<bool, String> {
         rule.condition.as_ref().map_or(Ok(true), |condition| self.holds(condition))
     }
@@ -70,14 +71,14 @@ impl CedarRequest {
     }
 }
 
-/// Why a question cannot be asked.
+/// Why a request cannot be built.
 #[derive(Debug)]
 pub(crate) enum CedarRequestError {
     Arguments(String),
     Engine(String),
 }
 
-/// The question a call poses.
+/// The request for a call.
 pub(crate) fn for_call(
     call: &PolicyCall<'_>,
     tool: &PolicyTool,
@@ -89,13 +90,13 @@ pub(crate) fn for_call(
             .map_err(CedarRequestError::Arguments)?;
         context.push(("args".to_owned(), arguments));
     }
-    // What Cedar can refuse here is a number beyond the range of its decimals; its own words would repeat it.
+    // Cedar can refuse only a number beyond the range of its decimals here; its own message would quote the number.
     let beyond = || CedarRequestError::Arguments("a number beyond what a policy can hold".to_owned());
     let context = Context::from_pairs(context).map_err(|_| beyond())?;
     question(call.principal, tool, context)
 }
 
-/// The question a call poses to policies that look at none of its arguments.
+/// The request for a call, for policies that read none of its arguments.
 pub(crate) fn for_call_without_arguments(
     principal: &Principal,
     tool: &PolicyTool,
@@ -106,12 +107,12 @@ pub(crate) fn for_call_without_arguments(
     question(principal, tool, context)
 }
 
-/// The question that is the same for all calls of a tool by a principal.
+/// The request that is the same for all calls of a tool by a principal.
 pub(crate) fn for_all_calls(principal: &Principal, tool: &PolicyTool) -> Result<CedarRequest, CedarRequestError> {
     question(principal, tool, Context::empty())
 }
 
-/// The question a list poses: no arguments, no time, nothing of a single call.
+/// The request for a list: no arguments, no time, nothing of a single call.
 pub(crate) fn for_list(
     principal: &Principal,
     tool: &PolicyTool,

@@ -1,4 +1,4 @@
-//! The vocabulary in Cedar's own schema language: what is printed for people is what policies are validated against.
+//! The vocabulary in Cedar's own schema language: policies are validated against the text that people see.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -8,7 +8,7 @@ use crate::{
     vocabulary::Vocabulary,
 };
 
-/// The action that stands for every tool a policy does not name. No contract can have this name: it has spaces.
+/// The action that stands for every tool that a policy does not name. No contract can have this name, because it has spaces.
 const ANY_OTHER: &str = "call:any other tool";
 
 const ENTITIES: &str = r#"// Who calls. Ids are `tenant/name`, e.g. User::"local/local".
@@ -71,7 +71,7 @@ pub(crate) fn whole(vocabulary: &Vocabulary) -> String {
     for (name, tool) in vocabulary.tools() {
         text.push('\n');
         for untyped in vocabulary.untyped().iter().filter(|untyped| untyped.tool == *name) {
-            // A pointer is anybody's text; a line break in it must not end the comment.
+            // A server may put any text into a pointer; a line break in it must not end the comment.
             let _ = writeln!(text, "// not seen: {}: {}", untyped.pointer.escape_debug(), untyped.reason);
         }
         action(&mut text, &format!("{CALL_OF}{name}"), Some(&tool.facts.parameters().arguments));
@@ -79,8 +79,8 @@ pub(crate) fn whole(vocabulary: &Vocabulary) -> String {
     text
 }
 
-/// The schema of some tools, and of one that stands for all others. Whether a policy that looks at no arguments is valid
-/// depends on nothing else, and this is checked in the time of a few tools instead of all of them.
+/// The schema of some tools, and of one that stands for all others. The validity of a policy that reads no arguments depends on
+/// nothing else, and checking it takes the time of a few tools instead of all.
 pub(crate) fn part<'a>(vocabulary: &Vocabulary, tools: impl Iterator<Item = &'a str>, others: bool) -> String {
     let mut text = ENTITIES.to_owned();
     for name in tools {

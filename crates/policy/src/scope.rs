@@ -1,4 +1,4 @@
-//! Where a policy can apply, from its scope: to which tools, and to whom.
+//! Where a policy can apply, by its scope: to which tools, and to which parties.
 
 use cedar_policy::{ActionConstraint, EntityTypeName, EntityUid, Policy, PrincipalConstraint, ResourceConstraint};
 
@@ -8,11 +8,11 @@ use crate::{
     vocabulary::{PolicyTool, Vocabulary},
 };
 
-/// The annotation that lets a policy be one that can never apply, with the reason as its value.
+/// The annotation that allows a policy to never apply; its value is the reason.
 pub(crate) const MAY_NEVER_APPLY: &str = "may_never_apply";
-/// Tools that one policy may name, so that the index stays small.
+/// The most tools that one policy may name, so that the index stays small.
 const TOOLS_NAMED_MAX: usize = 1_024;
-/// Where a policy applies: there and nowhere else.
+/// Where a policy applies, and nowhere else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PolicyScope {
     pub tools: Vec<ScopeTool>,
@@ -26,7 +26,7 @@ pub(crate) enum ScopeTool {
     Tool(String),
 }
 
-/// Whom a policy is about.
+/// The parties that a policy is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ScopePrincipals {
     Everybody,
@@ -62,7 +62,7 @@ pub(crate) fn policy_scope(vocabulary: &Vocabulary, policy: &Policy) -> Result<P
     parties_qualified(policy)?;
     let principals = principals(policy);
     let Some(resource) = resource_key(vocabulary.names(), policy) else {
-        // The validator says what is wrong with it, unless it may never apply: then it never does.
+        // The validator reports what is wrong with it. With the annotation, the policy applies to nothing.
         return Ok(PolicyScope { tools: Vec::new(), principals });
     };
     let known = match &resource {
@@ -93,11 +93,11 @@ pub(crate) fn policy_scope(vocabulary: &Vocabulary, policy: &Policy) -> Result<P
     Ok(PolicyScope { tools, principals })
 }
 
-/// The tools of the action constraint; none if it is about all of them. Unknown ones are left to the validator.
+/// The tools of the action constraint; `None` if it covers all of them. The validator reports unknown ones.
 fn named_tools(policy: &Policy) -> Option<Vec<String>> {
     let mut tools: Vec<String> = match policy.action_constraint() {
         ActionConstraint::Any => return None,
-        // No call's action is the group itself.
+        // No call has the group itself as its action.
         ActionConstraint::Eq(action) => tool_of(&action).into_iter().collect(),
         ActionConstraint::In(actions) if actions.iter().any(is_every_call) => return None,
         ActionConstraint::In(actions) => actions.iter().filter_map(tool_of).collect(),
@@ -119,7 +119,7 @@ fn is_every_call(action: &EntityUid) -> bool {
     action.type_name().basename() == "Action" && action.id().unescaped() == CALL
 }
 
-/// The tools that the resource constraint is about; none if it is about no tool.
+/// The tools that the resource constraint covers; `None` if it covers no tool.
 fn resource_key(names: &EntityTypes, policy: &Policy) -> Option<ScopeTool> {
     match policy.resource_constraint() {
         ResourceConstraint::Any => Some(ScopeTool::Any),
@@ -149,13 +149,13 @@ fn principals(policy: &Policy) -> ScopePrincipals {
     }
 }
 
-/// Refuses a party without a tenant, wherever the policy names it: it would match no caller.
+/// Refuses a party without a tenant anywhere in the policy: it would match no caller.
 fn parties_qualified(policy: &Policy) -> Result<(), (String, String)> {
     for uid in policy.entity_literals() {
         let party = matches!(uid.type_name().basename(), "User" | "Agent" | "Group");
         if party && uid.id().unescaped().split_once('/').is_none_or(|(tenant, _)| tenant.is_empty()) {
             let hint = format!("write `{}::\"<tenant>/{}\"`", uid.type_name(), uid.id().escaped());
-            return Err((format!("`{uid}` names no tenant, so nobody is meant"), hint));
+            return Err((format!("`{uid}` names no tenant, so it matches no caller"), hint));
         }
     }
     Ok(())

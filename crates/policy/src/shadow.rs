@@ -28,7 +28,7 @@ pub struct ShadowOutcome {
 }
 
 impl ShadowPolicies {
-    /// Puts policies into the shadow.
+    /// Puts policies into shadow mode.
     pub const fn new(policies: Policies) -> Self {
         Self { policies }
     }
@@ -50,7 +50,7 @@ impl ShadowPolicies {
 }
 
 impl ShadowOutcome {
-    /// As records have it.
+    /// The result in the form of a record.
     pub fn to_record(&self) -> ShadowRecord {
         let (refused, allowed) = (record::ShadowDecision::Refused, record::ShadowDecision::Allowed);
         let would_have = if self.refused_for.is_some() { refused } else { allowed };

@@ -1,4 +1,4 @@
-//! Takes a file of policies apart into single ones, so that each is parsed by itself: every mistake of a file is told, not
+//! Splits a file of policies into single ones, so that each is parsed by itself: every mistake of a file is reported, not only
 //! the first, and each with its line.
 
 /// A policy's text and where it begins.
@@ -8,15 +8,15 @@ pub(crate) struct PolicyText<'a> {
     pub offset: usize,
     /// How deep its brackets are nested.
     pub depth: usize,
-    /// How many conditions it joins with `&&` and `||`.
+    /// How many `&&` and `||` it has.
     pub joins: usize,
-    /// The most steps, sums and the like that one condition has: each can make it one level deeper, without any bracket.
+    /// The most steps, sums and the like in one condition: each can make it one level deeper, without any bracket.
     pub steps: usize,
-    /// How often it says `if`.
+    /// How many `if`s it has.
     pub ifs: usize,
 }
 
-/// The policies of a text. What follows the last `;` is one too, unless it is empty: Cedar will say what it lacks.
+/// The policies of a text. Text after the last `;` is one too, unless it is empty: Cedar reports what is missing.
 pub(crate) fn pieces(text: &str) -> Vec<PolicyText<'_>> {
     let mut splitting = PolicySplitter { text, pieces: Vec::new(), start: None, counts: SyntaxCounts::default() };
     let mut at = 0;
@@ -27,7 +27,7 @@ pub(crate) fn pieces(text: &str) -> Vec<PolicyText<'_>> {
     splitting.pieces
 }
 
-/// The clauses of a policy: whether each is a `when`, and what stands between its braces.
+/// The clauses of a policy: whether each is a `when`, and the text between its braces.
 pub(crate) fn clauses(text: &str) -> Vec<(bool, &str)> {
     let (mut found, mut at, mut depth, mut start, mut word) = (Vec::new(), 0, 0_usize, 0, "");
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
@@ -59,7 +59,7 @@ pub(crate) fn position(text: &str, offset: usize) -> (usize, usize) {
     }
     let before = text.get(..offset).unwrap_or_default();
     let line_start = before.rfind(['\n', '\r']).map_or(0, |at| at + 1);
-    // A carriage return by itself ends a line, one before a line feed does not end another.
+    // A carriage return alone ends a line; one before a line feed does not end another.
     let breaks = before.replace("\r\n", "\n");
     let line = breaks.bytes().filter(|byte| matches!(byte, b'\n' | b'\r')).count() + 1;
     (line, before.get(line_start..).unwrap_or_default().chars().count() + 1)
@@ -72,7 +72,7 @@ struct PolicySplitter<'a> {
     counts: SyntaxCounts,
 }
 
-/// What one policy has had so far.
+/// The counts of the current policy so far.
 #[derive(Default)]
 struct SyntaxCounts {
     depth: usize,
@@ -84,7 +84,7 @@ struct SyntaxCounts {
 }
 
 impl PolicySplitter<'_> {
-    /// Takes what stands at the beginning of the rest, and says how long it is.
+    /// Consumes the token at the beginning of the rest, and returns its length.
     fn token(&mut self, at: usize, rest: &str) -> usize {
         let length = token_len(rest);
         let Some(first) = rest.chars().next().filter(|first| !first.is_whitespace()) else { return length };
@@ -143,11 +143,11 @@ impl SyntaxCounts {
     }
 }
 
-/// How long what stands at the beginning is: a comment, a string, a word, a joining operator, or a single character.
+/// The length of the first token: a comment, a string, a word, a joining operator, or a single character.
 fn token_len(rest: &str) -> usize {
     let first = rest.chars().next().unwrap_or(' ');
     if rest.starts_with("//") {
-        // As Cedar has it: a carriage return ends a comment too, and what follows counts.
+        // Like in Cedar, a carriage return ends a comment too, and what follows counts.
         rest.find(['\n', '\r']).unwrap_or(rest.len())
     } else if first == '"' {
         string_len(rest)

@@ -1,5 +1,5 @@
-//! The Cedar type of a tool's arguments, from the JSON Schema of its contract. What Cedar has no type for is left out and
-//! listed, so that a policy that looks at it does not validate instead of meaning something else.
+//! The Cedar type of a tool's arguments, from the JSON Schema of its contract. An argument without a Cedar type is left out and
+//! listed, so that a policy that looks at it fails validation instead of meaning something else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::unseen::{UnseenArgument, UnseenPart, declared};
 
 /// Types nested deeper than this are left out.
 const DEPTH_MAX: usize = 12;
-/// Attributes of one tool beyond this are left out: definitions that refer to each other multiply.
+/// Further attributes of one tool are left out: definitions that refer to each other multiply.
 const ATTRIBUTES_MAX: usize = 2_000;
 
 /// The type of one value.
@@ -28,13 +28,13 @@ pub(crate) enum ArgumentType {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Attribute {
     pub kind: ArgumentType,
-    /// Always there. What may be `null` is not: `null` counts as absent.
+    /// Always present. An argument that may be `null` is not, because `null` counts as absent.
     pub required: bool,
     pub nullable: bool,
 }
 
 impl ArgumentType {
-    /// Whether a value that fits the contract may be one that Cedar cannot hold exactly.
+    /// Whether a value that fits the contract may not fit Cedar's type exactly.
     pub(crate) fn may_not_fit(&self) -> bool {
         match self {
             Self::Text | Self::Bool => false,
@@ -52,7 +52,7 @@ pub struct UntypedArgument {
     pub tool: String,
     /// Where in the arguments, as a JSON Pointer; `*` stands for every item.
     pub pointer: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -67,11 +67,11 @@ struct ArgumentTypeReader<'a> {
     root: &'a Value,
     left_out: Vec<UnseenArgument>,
     attributes: usize,
-    /// The references that are being followed.
+    /// The references that are currently being followed.
     following: Vec<String>,
 }
 
-/// A type, and whether `null` may stand in its place. None is a schema of `null` alone.
+/// A type, and whether `null` is allowed instead. `None` for a schema of `null` alone.
 type NullableType = (Option<ArgumentType>, bool);
 
 impl ArgumentTypeReader<'_> {
@@ -102,13 +102,13 @@ impl ArgumentTypeReader<'_> {
         members
     }
 
-    /// Members of an object that something else than its `properties` declares.
+    /// Records members of an object that are declared outside its `properties`.
     fn leave_out_others(&mut self, schema: &Value, at: &[String]) {
         let own = schema.get("properties").and_then(Value::as_object);
         let but_for: BTreeSet<String> = own.into_iter().flat_map(Map::keys).cloned().collect();
         for keyword in ["$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "patternProperties"] {
             let Some(value) = schema.get(keyword) else { continue };
-            // What follows on `if` stands beside it.
+            // `then` and `else` are keywords beside `if`.
             let beside = ["then", "else"].into_iter().filter(|_| keyword == "if");
             let parts = beside.filter_map(|word| Some((word.to_owned(), schema.get(word)?.clone())));
             let parts: Map<String, Value> = [(keyword.to_owned(), value.clone())].into_iter().chain(parts).collect();
@@ -116,7 +116,7 @@ impl ArgumentTypeReader<'_> {
                 UnseenPart::Others { names: declared(self.root, &Value::Object(parts)), but_for: but_for.clone() };
             self.leave_out(at, format!("what only `{keyword}` declares is not seen"), part);
         }
-        // What the arguments themselves may have beside what is declared is looked for when a call brings it.
+        // Undeclared members of the arguments themselves are checked when a call has one.
         let open = schema.get("additionalProperties").is_some_and(|others| *others != Value::Bool(false));
         if open && !at.is_empty() {
             let part = UnseenPart::Others { names: None, but_for };
@@ -145,7 +145,7 @@ impl ArgumentTypeReader<'_> {
         }
     }
 
-    /// A schema that does not name its type itself.
+    /// A schema without its own `type`.
     fn read_untyped(
         &mut self,
         members: &Map<String, Value>,
@@ -225,7 +225,7 @@ impl ArgumentTypeReader<'_> {
     }
 }
 
-/// Without a type, the values that are allowed tell it.
+/// Without a type, the allowed values determine it.
 fn by_values(schema: &Map<String, Value>) -> Result<NullableType, String> {
     let single = schema.get("const").map(std::slice::from_ref);
     let Some(values) = single.or_else(|| schema.get("enum").and_then(Value::as_array).map(Vec::as_slice)) else {

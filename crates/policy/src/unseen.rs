@@ -1,4 +1,4 @@
-//! What of a tool's arguments policies cannot see. To a policy such an argument is absent.
+//! The parts of a tool's arguments that policies cannot see. To a policy such an argument is absent.
 
 use std::collections::BTreeSet;
 
@@ -6,26 +6,26 @@ use serde_json::Value;
 
 use crate::context_needs::ArgumentAccess;
 
-/// References that are followed in one another.
+/// How deep references are followed.
 const DEPTH_MAX: usize = 16;
 /// A part of a tool's arguments that policies cannot see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UnseenArgument {
-    /// The way to it from the arguments; `*` stands for every item.
+    /// The path to it from the arguments; `*` stands for every item.
     pub path: Vec<String>,
     /// Why it is not seen.
     pub reason: String,
     pub part: UnseenPart,
 }
 
-/// What is not seen there.
+/// Which part is not seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum UnseenPart {
     /// All of it.
     Whole,
-    /// Members that other keywords declare: these, or whichever if nothing is said, but for those that the object names itself.
+    /// Members that other keywords declare, except those that the object itself names: `names`, or any name if that is `None`.
     Others { names: Option<BTreeSet<String>>, but_for: BTreeSet<String> },
-    /// Nothing that anybody misses: it is always null, which counts as absent.
+    /// Nothing of interest: it is always null, which counts as absent.
     Nothing,
 }
 
@@ -45,7 +45,7 @@ impl UnseenArgument {
     }
 }
 
-/// Members that keywords beside `properties` declare for the same object; none where it cannot be told which.
+/// Members that keywords beside `properties` declare for the same object; `None` if that cannot be determined.
 pub(crate) fn declared(root: &Value, schema: &Value) -> Option<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     declare(root, schema, DEPTH_MAX, &mut names)?;

@@ -1,9 +1,9 @@
-//! Validates policies against the vocabulary, strictly: what could fail while it is evaluated, or can never apply, is found
-//! before any call is decided by it.
+//! Validates policies against the vocabulary, strictly: a policy that could fail during evaluation, or can never apply, is
+//! found before it decides any call.
 //!
 //! Each policy is validated against the part of the schema that concerns it. A policy about one tool's action needs only that
-//! action. A policy about all tools that looks at no arguments sees the same types at each of them, so one stands for all.
-//! Only a policy about all tools that looks at arguments is validated against all.
+//! action. A policy about all tools that reads no arguments sees the same types for each of them, so one stands for all. Only a
+//! policy about all tools that reads arguments is validated against all.
 
 mod closed_words;
 mod unseen_arguments;
@@ -24,11 +24,11 @@ use crate::{
     vocabulary::Vocabulary,
 };
 
-/// Steps from one entity to the next: `principal.user.tenant` has two. Entities that a policy names itself cannot be looked
-/// into at all, because what a call brings along is its principal, its tool and nobody else.
+/// Steps from one entity to the next: `principal.user.tenant` has two. A policy cannot read attributes of entities that it
+/// names itself, because a call provides only its principal and its tool.
 const STEPS_MAX: u32 = 2;
 
-/// Tools whose actions are in one schema where the policies are about single actions.
+/// The most tools in one schema for policies about single actions.
 const TOOLS_TOGETHER_MAX: usize = 8;
 
 /// Every mistake of every policy.
@@ -41,7 +41,7 @@ pub(crate) fn all(
     let mut findings = Vec::new();
     for policy in loaded {
         findings.extend(closed_words::findings(policy, sources));
-        // What cannot be seen is absent to the validator, whose advice would lead astray.
+        // An unseen argument is absent to the validator, whose advice would be misleading.
         match unseen_arguments::findings(vocabulary, policy, sources) {
             none if none.is_empty() => groups.entry(SchemaPart::for_policy(policy)).or_default().push(policy),
             some => findings.extend(some),
@@ -52,8 +52,8 @@ pub(crate) fn all(
     findings
 }
 
-/// Puts policies about single actions together: each looks at its own action only, and to make a schema takes longer than
-/// to look at a few actions more.
+/// Groups policies about single actions: each reads only its own action, and building a schema takes longer than checking a few
+/// more actions.
 fn batched(groups: BTreeMap<SchemaPart, Vec<&LoadedPolicy>>) -> Vec<(SchemaPart, Vec<&LoadedPolicy>)> {
     let mut batches: Vec<(SchemaPart, Vec<&LoadedPolicy>)> = Vec::new();
     for (concern, policies) in groups {
@@ -143,13 +143,13 @@ fn group(
     for (id, (kind, (offset, message, hint))) in errors.chain(warnings) {
         let id: &str = id.as_ref();
         let Some(policy) = by_id.get(id) else { continue };
-        // That a policy can never apply is no news where it is wrong anyway.
+        // That a policy can never apply is not reported if it has another mistake.
         let never = kind == PolicyFindingKind::NeverApplies;
         let meant = never && (policy.may_never_apply() || wrong.contains(id));
-        // Cedar names the policy in its words; here it is named beside them.
+        // Cedar names the policy in its message; here it is named separately.
         let told = |words: String| words.replace(&format!("for policy `{id}`, "), "");
         let (message, hint) = (told(message), hint.map(told));
-        // The same place is told once for every kind of principal and every tool.
+        // The same place is reported once, not for every kind of principal and every tool.
         if !meant && seen.insert((policy.id.as_str(), offset)) {
             findings.push(PolicyFinding { hint, ..policy.finding(sources, offset, kind, message) });
         }
@@ -157,7 +157,7 @@ fn group(
     findings
 }
 
-/// What kind of mistake it is, where, in which words, and what to do.
+/// The kind of mistake, its offset, the message and the hint.
 type ValidationMessage = (PolicyFindingKind, (usize, String, Option<String>));
 
 fn error_message(vocabulary: &Vocabulary, error: &ValidationError) -> ValidationMessage {
@@ -184,7 +184,7 @@ fn error_message(vocabulary: &Vocabulary, error: &ValidationError) -> Validation
     (PolicyFindingKind::Type, (offset, message, Some(hint.to_owned())))
 }
 
-/// The action that was probably meant, of all there are: Cedar was shown only a part of them.
+/// The action that was probably meant, among all actions: Cedar saw only some of them.
 fn meant_action(vocabulary: &Vocabulary, error: &ValidationError, message: &str) -> Option<String> {
     let ValidationError::UnrecognizedActionId(_) = error else { return None };
     let (_, written) = message.split_once(CALL_OF)?;
@@ -196,7 +196,7 @@ fn warning_message(warning: &ValidationWarning) -> ValidationMessage {
     let (offset, message, help) = describe_diagnostic(warning);
     match warning {
         ValidationWarning::ImpossiblePolicy(_) => {
-            let hint = format!("mend it, or say that it is meant: `@{MAY_NEVER_APPLY}(\"why\")`");
+            let hint = format!("correct it, or say that it is intended: `@{MAY_NEVER_APPLY}(\"why\")`");
             (PolicyFindingKind::NeverApplies, (offset, message, Some(hint)))
         }
         ValidationWarning::InvalidActionApplication(_) => {

@@ -1,5 +1,5 @@
-//! The words policies are written in: the tools that exist, their facts and the types of their arguments, taken from the
-//! contracts. Deliberately not the policies: a vocabulary is the same whoever may do what.
+//! The words that policies are written in: the existing tools, their facts and the types of their arguments, taken from the
+//! contracts. Deliberately without the policies: a vocabulary does not depend on permissions.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,16 +21,16 @@ use crate::{
     types::UntypedArgument,
 };
 
-/// What is known of one tool.
+/// What is known about one tool.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolFacts<'a> {
     /// Its contract.
     pub contract: &'a ToolContract,
-    /// The tenants it is for; none named is a tool of everybody.
+    /// The tenants that may use it; empty means all.
     pub tenants: &'a BTreeSet<String>,
-    /// Whether a call can be of a milder class than the contract's, because the program that it brings decides.
+    /// Whether a call can have a milder class than the contract, because the program in its arguments decides.
     pub program_decides_class: bool,
-    /// What the arguments are held to, where the contract was admitted. Else it is compiled.
+    /// The compiled schema of the arguments, if the contract was admitted. Otherwise it is compiled here.
     pub input: Option<&'a Arc<CompiledSchema>>,
 }
 
@@ -42,7 +42,7 @@ pub struct Vocabulary {
     names: Arc<EntityTypes>,
 }
 
-/// Contracts that no vocabulary can be made of.
+/// Why contracts do not make a vocabulary.
 #[derive(Debug, thiserror::Error)]
 pub enum VocabularyError {
     /// Two contracts of one name: a policy could not say which it means.
@@ -57,20 +57,20 @@ pub enum VocabularyError {
         /// The name.
         tool: String,
     },
-    /// Arguments that cannot be enforced have no type either.
+    /// Arguments whose schema cannot be enforced have no type either.
     #[error("the input schema of `{tool}` cannot be read")]
     Schema {
         /// The tool.
         tool: String,
-        /// Why.
+        /// The reason.
         source: SchemaError,
     },
-    /// Cedar refused something we made: a defect of ours.
-    #[error("`{tool}` cannot be told to the policy engine: {reason}")]
+    /// Cedar refused an entity that we built: a defect of ours.
+    #[error("the policy engine does not accept the tool `{tool}`: {reason}")]
     Engine {
         /// The tool.
         tool: String,
-        /// Cedar's words.
+        /// Cedar's message.
         reason: String,
     },
 }
@@ -78,7 +78,7 @@ pub enum VocabularyError {
 /// One tool in calls of one class.
 #[derive(Debug)]
 pub(crate) struct PolicyTool {
-    /// No other tool of any vocabulary has it.
+    /// Unique among all tools of all vocabularies.
     pub number: u64,
     pub facts: Arc<CedarToolFacts>,
     class: SideEffectClass,
@@ -108,7 +108,7 @@ impl Vocabulary {
         self.tools.keys().map(String::as_str)
     }
 
-    /// Whether the program that a call of the tool brings decides how grave the call is.
+    /// Whether the program in the arguments of a call decides how grave the call is.
     pub fn program_decides_class(&self, tool: &str) -> bool {
         self.tool(tool).is_some_and(|tool| !tool.milder.is_empty())
     }
@@ -160,7 +160,8 @@ impl Vocabulary {
 }
 
 impl PolicyTool {
-    /// The tool as policies see it in a call of that class: as the contract says where the call has none of its own, or an unknown one.
+    /// The tool as policies see it in a call of that class. A call without a class, or with an unknown one, gets the
+    /// contract's.
     pub(crate) fn for_class(&self, class: Option<SideEffectClass>) -> &Self {
         class.and_then(|class| self.milder.get(&class)).unwrap_or(self)
     }
@@ -170,12 +171,12 @@ impl PolicyTool {
         std::iter::once(self).chain(self.milder.values())
     }
 
-    /// The tool and its action, as Cedar takes them.
+    /// The tool and its action, as Cedar entities.
     pub(crate) fn entities(&self) -> Result<[Entity; 2], String> {
         self.facts.entities(self.class)
     }
 
-    /// Whether a call may bring an argument that policies look at and cannot hold, so that it is refused.
+    /// Whether a call may have an argument that policies read but cannot hold, so that the call is refused.
     pub(crate) fn may_get_unfit_argument(&self, needs: &ContextNeeds) -> bool {
         let all: CombinedNeeds<'_> = [needs].into_iter().collect();
         let VisibleArguments { arguments, open, .. } = self.facts.parameters();

@@ -1,4 +1,4 @@
-//! An agent's MCP client (2026-07-28, no sessions, so that any replica will do) and what it may make of an answer.
+//! An agent's MCP client (2026-07-28, no sessions, so that any replica can answer), and how it classifies an answer.
 
 use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
@@ -11,10 +11,10 @@ use crate::{
 };
 
 const MODERN: &str = "2026-07-28";
-/// What every key begins with, before the business id it is for.
+/// The prefix of every key; the business id follows.
 pub const KEY_PREFIX: &str = "key-";
 
-/// What is called: the tool, the key and the payload.
+/// One call: the tool, the key and the payload.
 #[derive(Debug, Clone)]
 pub struct Order {
     pub tool: String,
@@ -22,11 +22,11 @@ pub struct Order {
     pub business: String,
     pub amount: i64,
     pub script: String,
-    /// What the call changes that only one call may change at a time, where the tool takes it.
+    /// The account that only one call may change at a time, if the tool takes one.
     pub account: Option<String>,
     /// How long the gateway waits for the upstream, by the tool's contract.
     pub limit_ms: u64,
-    /// The name of this attempt, which the gateway passes on.
+    /// The name of this attempt; the gateway passes it on.
     pub attempt: Option<String>,
 }
 
@@ -37,14 +37,14 @@ pub enum Answer {
     Success {
         /// Content and structured content, byte for byte.
         content: String,
-        /// Whether it says that it is a stored one.
+        /// Whether the answer says that it is a replay.
         replayed: bool,
     },
     /// The gateway's refusal.
     Refused(Refusal),
     /// Something that is neither.
     Strange(String),
-    /// Nothing, and why.
+    /// No answer, and the reason.
     Nothing(String),
 }
 
@@ -59,14 +59,14 @@ pub struct Refusal {
     pub message: String,
     pub retryable: bool,
     pub retry_after_ms: Option<u64>,
-    /// The effect that can be asked about.
+    /// The handle of the effect, by which it can be asked about.
     pub handle: Option<String>,
     /// The whole text.
     pub text: String,
 }
 
 impl Order {
-    /// A call of this tool, answered as it should be.
+    /// A call of this tool that the upstream answers correctly.
     pub fn new(tool: &str, business: &str) -> Self {
         Self {
             tool: tool.to_owned(),
@@ -187,12 +187,12 @@ impl Answer {
         matches!(self, Self::Refused(refusal) if refusal.code == code)
     }
 
-    /// Refused, and says that nobody knows whether it happened.
+    /// Refused, and says that it is unknown whether the call was performed.
     pub fn is_unknown(&self) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.effect == "unknown" && !refusal.is_about_the_key())
     }
 
-    /// Refused, and says that nobody will know before a person looks.
+    /// Refused, and says that it stays unknown until a person checks.
     pub fn is_unknown_for_good(&self) -> bool {
         self.is_unknown() && !matches!(self, Self::Refused(refusal) if refusal.retryable)
     }
@@ -216,13 +216,12 @@ impl Answer {
 }
 
 impl Refusal {
-    /// Whether it says something about another call of the key, and nothing about what this one did.
+    /// Whether it is about another call of the key, and says nothing about what this one did.
     pub fn is_about_the_key(&self) -> bool {
         ["IDEMPOTENCY_CONFLICT", "SIGNATURE_MISMATCH"].contains(&self.code.as_str()) || self.says_expired()
     }
 
-    /// Whether it says nothing that would still be so after another attempt with the same key: nothing was sent, or the key could
-    /// not be looked up.
+    /// Whether another attempt with the same key may get a better answer: nothing was sent, or the key could not be looked up.
     pub fn can_be_asked_again(&self) -> bool {
         self.effect == "unknown_before" || self.effect == "none" && !self.is_about_the_key()
     }

@@ -1,5 +1,5 @@
-//! The one clock of a run: the machine's monotonic clock, which every process of the trial reads alike and which no trial
-//! moves (gateways and databases whose clocks are moved keep this one, too).
+//! The one clock of a run: the machine's monotonic clock. Every process of the trial reads it, and no trial moves it (gateways
+//! and databases with a moved wall clock keep this one too).
 
 use rustix::time::{ClockId, clock_gettime};
 

@@ -12,7 +12,7 @@ use crate::{
 
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// One effect, as far as an oracle needs it.
+/// One effect, limited to what an oracle needs.
 #[derive(Debug, Clone)]
 pub struct Seen {
     pub id: String,
@@ -26,8 +26,8 @@ pub struct Seen {
 /// The effects by the client's key.
 pub type Listing = BTreeMap<String, Seen>;
 
-/// The newest effects in these states (in all, if none is named), so many at the most, however this version wants to be
-/// asked.
+/// The newest effects in these states (in all, if none is named), up to a limit. Tries the options of each version of the
+/// command.
 pub async fn list(setup: &Setup, folder: &Path, states: &[&str], limit: usize) -> Result<Listing, String> {
     let rows = rows(setup, folder, states, limit).await?;
     Ok(rows.iter().filter_map(seen).collect())
@@ -41,7 +41,7 @@ pub async fn rows(setup: &Setup, folder: &Path, states: &[&str], limit: usize) -
     let limited: Vec<&str> = plain.iter().copied().chain(["--limit", &limit]).collect();
     let named: Vec<&str> = ["effects", "list", "--json", "--limit", &limit].into_iter().chain(wanted).collect();
     let mut why = None;
-    // Without a limit of one's own it is the newest few, which is enough for a case of the matrix.
+    // Without a limit the command lists the newest few, which is enough for a case of the matrix.
     for way in [limited, named, plain] {
         match run(setup, folder, &way).await {
             Ok(listed) => {
@@ -74,7 +74,7 @@ pub async fn run(setup: &Setup, folder: &Path, args: &[&str]) -> Result<Value, S
     })
 }
 
-/// What an oracle needs of a row.
+/// The part of a row that an oracle needs.
 pub fn seen(row: &Value) -> Option<(String, Seen)> {
     let key = row["key"]["client_key"].as_str().or(row["client_key"].as_str())?;
     let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();

@@ -27,10 +27,10 @@ const POLL: Duration = Duration::from_millis(10);
 pub struct Launch {
     /// `SERVANDA_FAULTS`.
     pub faults: Option<String>,
-    /// Whether faults wait until somebody arms them.
+    /// Whether faults wait until the trial arms them.
     pub waits_for_arm: bool,
     pub seed: u64,
-    /// What its clock shows: `+1h`, `-1h`.
+    /// The offset of its clock: `+1h`, `-1h`.
     pub clock: Option<String>,
 }
 
@@ -43,12 +43,12 @@ impl Launch {
     }
 }
 
-/// Why a gateway is not there.
+/// Why a gateway did not start.
 #[derive(Debug)]
 pub struct NotStarted {
     /// How it ended, if it ended by itself.
     pub status: Option<std::process::ExitStatus>,
-    /// The last things it said.
+    /// Its last output.
     pub words: String,
 }
 
@@ -68,7 +68,7 @@ impl Gateway {
         Self::try_start(setup, folder, launch).await.map_err(String::from)
     }
 
-    /// The same, for a gateway that may rightly refuse to start.
+    /// The same, for a gateway that may be right to refuse to start.
     pub async fn try_start(setup: &Setup, folder: &Path, launch: &Launch) -> Result<Self, NotStarted> {
         let number = fs::read_dir(folder).map_or(0, Iterator::count);
         let (log, arm) = (folder.join(format!("gateway-{number}.log")), folder.join(format!("armed-{number}")));
@@ -89,7 +89,7 @@ impl Gateway {
                 return Ok(Self { address, child, pid, arm, log });
             }
             if let Ok(Some(status)) = child.try_wait() {
-                // What it said last may still be on its way through the pipe.
+                // Its last output may still be in the pipe.
                 sleep(POLL * 10).await;
                 return Err(NotStarted { status: Some(status), words: last_lines(&log) });
             }
@@ -100,12 +100,12 @@ impl Gateway {
         }
     }
 
-    /// From now on its faults happen.
+    /// Enables its faults.
     pub fn arm(&self) -> Result<(), String> {
         fs::write(&self.arm, "armed\n").map_err(|error| error.to_string())
     }
 
-    /// From now on they do not.
+    /// Disables its faults.
     pub fn disarm(&self) -> Result<(), String> {
         fs::remove_file(&self.arm).map_err(|error| error.to_string())
     }
@@ -114,14 +114,14 @@ impl Gateway {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Ends it as a power cut would.
+    /// Kills it, like a power cut would.
     pub async fn kill(&mut self) {
         // It may have ended by itself.
         let _ = self.child.start_kill();
         let _ = timeout(END_PATIENCE, self.child.wait()).await;
     }
 
-    /// Waits for an end that somebody else caused.
+    /// Waits for an end that the trial did not cause itself.
     pub async fn ended(&mut self, patience: Duration) -> bool {
         timeout(patience, self.child.wait()).await.is_ok()
     }
@@ -139,7 +139,7 @@ impl Gateway {
         let _ = kill_process(self.pid, Signal::CONT);
     }
 
-    /// From now on no file of its grows beyond this; none takes the limit away.
+    /// Limits the size of every file it writes; `None` removes the limit.
     pub async fn limit_files(&self, bytes: Option<u64>) -> Result<(), String> {
         let limit = bytes.map_or_else(|| "unlimited".to_owned(), |bytes| bytes.to_string());
         let pid = self.pid.as_raw_nonzero().to_string();
@@ -148,7 +148,7 @@ impl Gateway {
         if limited.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&limited.stderr).into_owned()) }
     }
 
-    /// The last things it said.
+    /// Its last output.
     pub fn said(&self) -> String {
         last_lines(&self.log)
     }
@@ -175,9 +175,10 @@ impl From<NotStarted> for String {
     }
 }
 
-/// The binary with a configuration, and nothing of the tester's environment that could change what it does.
+/// The command for the binary with a configuration, without any variable of the tester's environment that could change its
+/// behaviour.
 pub fn command(setup: &Setup, folder: &Path, launch: &Launch, arm: &Path) -> Result<Command, String> {
-    // A full disk is an error of a write; a limit on files is a signal too, and this takes the signal away.
+    // A full disk gives a write error. A limit on file sizes also sends a signal, which this ignores.
     let mut command = Command::new("/bin/sh");
     command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]).arg(&setup.servanda);
     command.arg("--config").arg(folder.join("servanda.yaml")).current_dir(folder).env_clear();
@@ -194,19 +195,19 @@ pub fn command(setup: &Setup, folder: &Path, launch: &Launch, arm: &Path) -> Res
     if let Some(clock) = &launch.clock {
         let library = faketime().ok_or("libfaketime is not installed: apt-get install faketime")?;
         command.env("LD_PRELOAD", library).env("FAKETIME", clock);
-        // Waits are measured on a clock that never jumps, and must go on being so.
+        // Waits use the monotonic clock, which must not be faked.
         command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1").env("DONT_FAKE_MONOTONIC", "1");
     }
     Ok(command)
 }
 
-/// The library that shows a process another time, if it is installed.
+/// The library that fakes a process's clock, if it is installed.
 pub fn faketime() -> Option<PathBuf> {
     let folders = fs::read_dir("/usr/lib").ok()?.filter_map(Result::ok);
     folders.map(|folder| folder.path().join("faketime/libfaketimeMT.so.1")).find(|library| library.exists())
 }
 
-/// Writes down what a gateway says, for as long as it lives.
+/// Writes a gateway's output to a file for as long as the gateway lives.
 async fn keep(mut stderr: tokio::process::ChildStderr, log: PathBuf) {
     let Ok(mut file) = fs::File::create(&log) else { return };
     let mut said = [0; 4096];

@@ -1,5 +1,5 @@
-//! What clients were told, written down as it happens: one JSON line an event, each with times of the one clock. What was done
-//! to gateways and to the store is in the same file, because some of it excuses an answer. `checker` judges the file.
+//! What clients were told, recorded as it happens: one JSON line per event, each with times of the one clock. What the trial
+//! did to gateways and to the store is in the same file, because some of it excuses an answer. `checker` judges the file.
 
 use std::{
     fs::{File, OpenOptions},
@@ -25,7 +25,7 @@ pub struct History {
     out: Mutex<File>,
 }
 
-/// Who asks, whom, and which attempt it is.
+/// The client, the gateway, and the attempt.
 #[derive(Debug, Clone)]
 pub struct Asking {
     pub who: String,
@@ -46,7 +46,7 @@ impl History {
         Ok(history)
     }
 
-    /// Makes a call and writes down what was told.
+    /// Makes a call and records the answer.
     pub async fn ask(&self, asking: &Asking, order: &Order, wire: &mut Wire, patience: Duration) -> Answer {
         let began_ms = now_ms();
         let order = Order { attempt: Some(asking.attempt.clone()), ..order.clone() };
@@ -55,7 +55,7 @@ impl History {
         answer
     }
 
-    /// Writes down what an attempt was told.
+    /// Records the answer to an attempt.
     pub fn told(&self, asking: &Asking, order: &Order, began_ms: u64, answer: &Answer) {
         let Asking { who, gateway, attempt } = asking;
         let mut event = json!({
@@ -67,14 +67,14 @@ impl History {
         self.write(&event);
     }
 
-    /// Something that was done to a gateway: `started`, `paused`, `resumed`, `killed`, `ended`.
+    /// Records what the trial did to a gateway: `started`, `paused`, `resumed`, `killed`, `ended`.
     pub fn gateway(&self, gateway: &str, what: &str, more: &Value) {
         let mut event = json!({ "kind": "gateway", "gateway": gateway, "what": what, "at_ms": now_ms() });
         merge(&mut event, more);
         self.write(&event);
     }
 
-    /// Something that was done to the store: `away`, `back`, `full`, `has room`.
+    /// Records what the trial did to the store: `away`, `back`, `full`, `has room`.
     pub fn store(&self, what: &str, more: &Value) {
         let mut event = json!({ "kind": "store", "what": what, "at_ms": now_ms() });
         merge(&mut event, more);

@@ -1,4 +1,4 @@
-//! The driver's side of the hostile upstream: starts it, tells it what to do, looks into its books.
+//! The driver's side of the hostile upstream: starts it, sets its scripts, reads its books.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -45,7 +45,7 @@ impl Hostile {
         Ok(hostile)
     }
 
-    /// Kills it; from now on its port refuses connections.
+    /// Kills it; from then on its port refuses connections.
     pub async fn kill(&self) {
         let _ = self.child.lock().await.kill().await;
     }
@@ -59,12 +59,12 @@ impl Hostile {
         self.wait_until_up().await
     }
 
-    /// Sets what happens to the calls of a name, whatever they say themselves.
+    /// Sets the script for the calls of a name; it overrides the call's own script.
     pub async fn plan(&self, name: &str, script: &str) -> Result<(), String> {
         self.order("plan", &json!({ "name": name, "script": script })).await.map(drop)
     }
 
-    /// Lets whoever holds under that name go on.
+    /// Releases every call that holds under that name.
     pub async fn release(&self, name: &str) -> Result<(), String> {
         self.order("release", &json!({ "name": name })).await.map(drop)
     }
@@ -91,7 +91,7 @@ impl Hostile {
         Ok(false)
     }
 
-    /// What really happened, from the file.
+    /// What really happened, read from the file.
     pub fn books(&self) -> Result<Books, String> {
         Books::read(&self.books_file).map_err(|error| error.to_string())
     }

@@ -1,4 +1,4 @@
-//! HTTP/1.1, as little as both sides of a trial need, by hand: a library would repair what is to be broken here.
+//! Minimal HTTP/1.1 for both sides of a trial, written by hand: a library would repair what the trial breaks on purpose.
 
 use std::{io, net::SocketAddr, time::Duration};
 
@@ -48,7 +48,7 @@ impl Wire {
         self.address
     }
 
-    /// Asks, and waits so long for the whole answer. A connection that failed is not used again.
+    /// Sends a request and waits at most `patience` for the whole answer. A connection that failed is not used again.
     pub async fn ask(&mut self, request: &[u8], patience: Duration) -> io::Result<Message> {
         let asked = timeout(patience, self.exchange(request)).await;
         let answer = asked.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "no answer in time")));

@@ -1,4 +1,4 @@
-//! Real processes, a hostile upstream and an oracle: whether one key does one thing, whatever breaks.
+//! Real processes, a hostile upstream and an oracle: whether one key has one effect, whatever breaks.
 
 mod agent;
 mod checker;
@@ -28,7 +28,7 @@ use postgres::Postgres;
 use report::Report;
 use world::{Setup, Store};
 
-/// How many calls can be paid for, for each second of a schedule: fewer than are made.
+/// How many calls the budget pays for per second of a schedule: fewer than are made.
 const BUDGET_A_SECOND: u64 = 5;
 
 #[tokio::main]
@@ -62,7 +62,7 @@ async fn upstream(args: &[String]) -> Result<(), String> {
     upstream::serve(listener, Path::new(books), syncs).await.map_err(|error| error.to_string())
 }
 
-/// Runs what was asked for, and says whether it went as it should.
+/// Runs the requested trials, and returns whether all passed.
 async fn trial(args: &[String]) -> Result<bool, String> {
     let options = Options::parse(args)?;
     println!("seed {}", options.seed);
@@ -85,7 +85,7 @@ async fn stores(options: &Options, folder: &Path, report: &mut Report) -> Result
     let wants_postgres = options.stores.contains(&Store::Postgres) && (options.matrix || schedules);
     let mut clusters = None;
     if wants_postgres {
-        // Cases make many databases, and a cluster of many takes long to come back from a crash.
+        // Cases create many databases, and a cluster with many takes long to recover from a crash.
         let steady = Arc::new(Postgres::start(&folder.join("postgres")).await?);
         clusters = Some((steady, Arc::new(Postgres::start(&folder.join("postgres-crashing")).await?)));
     }
@@ -110,7 +110,7 @@ async fn stores(options: &Options, folder: &Path, report: &mut Report) -> Result
             let hostile = Arc::new(Hostile::start(&folder, true).await?);
             let setup = Setup::probe(&options.servanda, &folder, hostile.address).await?;
             let setup = Setup { budget: Some(seconds * BUDGET_A_SECOND), ..setup };
-            // A read leaves nothing that its cost could be held against.
+            // A read leaves no effect that its cost could be compared with.
             let classes = "nnnkkq".to_owned();
             let options = Options { random: Some(seconds), calls: None, classes, ..options.clone() };
             report.add_random(&random::run(&options, *store, &setup, &hostile, crashing.as_deref()).await?);

@@ -1,4 +1,4 @@
-//! What the trial is asked for.
+//! The command-line options of the trial.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub const USAGE: &str =
   --calm               no faults: what the harness itself costs, and whether it complains without a reason
   --expect-violations  succeed only if effects happened more than once: for a binary without its fence";
 
-/// What the trial is asked for.
+/// The options of the trial.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "switches as they are typed")]
 pub struct Options {

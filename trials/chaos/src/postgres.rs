@@ -1,4 +1,4 @@
-//! A PostgreSQL of one's own: made for the run, on loopback, stopped as a crash would stop it, thrown away.
+//! A private PostgreSQL: created for the run, on loopback, stopped like by a crash, then deleted.
 
 use std::{
     fs,
@@ -19,11 +19,11 @@ pub struct Postgres {
     bin: PathBuf,
     folder: PathBuf,
     port: u16,
-    /// Who runs it: PostgreSQL does not run as root.
+    /// The user it runs as: PostgreSQL does not run as root.
     user: Option<User>,
 }
 
-/// Somebody who is not root, by numbers.
+/// A user that is not root, by its numbers.
 #[derive(Debug, Clone)]
 struct User {
     uid: String,
@@ -48,7 +48,7 @@ impl Postgres {
         Ok(postgres)
     }
 
-    /// Starts it, on a clock that shows another time if one is given.
+    /// Starts it, with a moved clock if one is given.
     pub async fn up(&self, clock: Option<&str>) -> Result<(), String> {
         let options = format!(
             "-p {} -c listen_addresses=127.0.0.1 -c unix_socket_directories={} -c max_connections=500 \
@@ -59,7 +59,7 @@ impl Postgres {
         let log = self.folder.join("log").display().to_string();
         let mut command = self.command("env");
         if let Some(clock) = clock {
-            // Set by `env`, because what the library sets up as root is of no use to anybody else.
+            // Set by `env`, because another user cannot use what the library sets up as root.
             let library = crate::gateway::faketime().ok_or("libfaketime is not installed")?;
             command.arg(format!("LD_PRELOAD={}", library.display())).arg(format!("FAKETIME={clock}"));
             command.args(["FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1"]);
@@ -80,7 +80,7 @@ impl Postgres {
         self.signal_all(Signal::STOP)
     }
 
-    /// Lets them go on.
+    /// Resumes them.
     pub fn thaw(&self) -> Result<(), String> {
         self.signal_all(Signal::CONT)
     }
@@ -110,7 +110,7 @@ impl Postgres {
         run(self.command("psql").args(args)).await
     }
 
-    /// A standby beside it, so that commits can be lost by a failover: asynchronous, as they come.
+    /// A standby that follows asynchronously, so that a failover can lose commits.
     pub async fn standby(&self, folder: &Path) -> Result<Self, String> {
         let port = servanda_requirements::unused_port();
         fs::create_dir_all(folder).map_err(|error| error.to_string())?;
@@ -123,7 +123,7 @@ impl Postgres {
         run(standby.command("pg_basebackup").args(copy).args(["-c", "fast"])).await?;
         standby.up(None).await?;
         for _ in 0..STANDBY_LOOKS_MAX {
-            // Fails as long as nobody follows.
+            // Fails as long as no standby follows.
             if self.sql("postgres", "select 1 / count(*) from pg_stat_replication").await.is_ok() {
                 return Ok(standby);
             }
@@ -154,10 +154,10 @@ impl Postgres {
 impl Drop for Postgres {
     fn drop(&mut self) {
         let data = self.data();
-        // A server that is stopped cannot end.
+        // A stopped server cannot end.
         let _ = self.thaw();
         let mut command = self.command("pg_ctl").into_std();
-        // Nothing of it is wanted any more; if it is down already, so much the better.
+        // Best effort: the server may already be down.
         let _ = command.args(["-D", &data, "-m", "immediate", "-w", "-t", "20", "stop"]).output();
     }
 }
@@ -186,7 +186,7 @@ fn find() -> Option<PathBuf> {
     folders.into_iter().find(|folder| folder.join("pg_ctl").exists() && folder.join("initdb").exists())
 }
 
-/// Whoever PostgreSQL can run as.
+/// A user that PostgreSQL can run as.
 fn unprivileged() -> Result<User, String> {
     let known = fs::read_to_string("/etc/passwd").map_err(|error| error.to_string())?;
     let find = |name: &&str| {

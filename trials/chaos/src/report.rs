@@ -1,4 +1,4 @@
-//! The table at the end: what ran, what happened more than once, what was lost, what nobody knows.
+//! The table at the end: what ran, what happened more than once, what was lost, what stayed unknown.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use crate::{
     world::Store,
 };
 
-/// So many complaints of a schedule are printed.
+/// The most complaints of a schedule that are printed.
 const WRONG_SHOWN_MAX: usize = 12;
 
-/// So many findings of each kind are printed.
+/// The most findings of each kind that are printed.
 const LIES_SHOWN_MAX: usize = 3;
 
-/// So many reasons why nobody knows are printed, the commonest first.
+/// The most reasons for unknown outcomes that are printed, the commonest first.
 const REASONS_SHOWN_MAX: usize = 12;
 
-/// What a random schedule came to.
+/// The result of a random schedule.
 #[derive(Debug)]
 pub struct RandomFigures {
     pub store: Store,
@@ -33,7 +33,7 @@ pub struct RandomFigures {
     pub unknown_reasons: BTreeMap<String, usize>,
     pub disasters: BTreeMap<&'static str, u64>,
     pub wrong: Vec<String>,
-    /// What became of the money, where calls cost some.
+    /// The result of the budget check, if calls cost money.
     pub budget: Option<String>,
     /// What the history checker says.
     pub checked: Option<Verdict>,
@@ -186,7 +186,7 @@ impl Report {
         self.duplicated += verdict.count(&[Lie::EffectsMoreThanOne]);
     }
 
-    /// Prints the table and says whether everything is as it should be.
+    /// Prints the table and returns whether everything is as expected.
     pub fn print(&self, expects_violations: bool) -> bool {
         println!();
         for line in &self.lines {

@@ -1,4 +1,4 @@
-//! Numbers that a seed decides: the same seed draws the same schedule. `SplitMix64`, because nothing here needs more.
+//! Random numbers from a seed: the same seed gives the same schedule. `SplitMix64`, because nothing here needs more.
 
 /// A source of numbers.
 #[derive(Debug, Clone)]
@@ -9,7 +9,7 @@ impl Rng {
         Self(seed)
     }
 
-    /// Another source, decided by this one: tasks that draw side by side do not disturb each other's numbers.
+    /// Another generator seeded by this one, so that concurrent tasks do not disturb each other's numbers.
     pub fn fork(&mut self) -> Self {
         Self(self.next())
     }
@@ -27,7 +27,7 @@ impl Rng {
         low + self.next() % (high - low).max(1)
     }
 
-    /// True so many times in a thousand.
+    /// True with this probability in thousandths.
     pub fn permille(&mut self, share: u64) -> bool {
         self.next() % 1000 < share
     }

@@ -1,5 +1,6 @@
-//! A stdio server that does not want to end: it ignores signals (its shell has them ignored), goes on when its input ends, and has
-//! a child that does the same. After some minutes both end by themselves, so that a failed trial leaves nothing behind for ever.
+//! A stdio server that refuses to end: it ignores signals (its shell has them ignored), keeps running when its input ends, and
+//! has a child that does the same. After some minutes both end by themselves, so that a failed trial leaves nothing behind for
+//! ever.
 
 use std::{
     io::{BufRead as _, Write as _},
@@ -25,7 +26,7 @@ pub fn serve(args: &[String]) -> Result<(), String> {
         let message: Value = serde_json::from_str(&line).unwrap_or_default();
         if let Some(answer) = answer(&message) {
             let mut out = std::io::stdout().lock();
-            // A client that is gone cannot be answered.
+            // The client may already be gone.
             let _ = writeln!(out, "{answer}").and_then(|()| out.flush());
         }
     }

@@ -16,19 +16,19 @@ use crate::{
 /// The upstream that every gateway has.
 pub const USUAL: &str = "hostile";
 
-/// How long a call of a plain tool may take. Short, because whoever waits for it to be overdue waits this long and more.
+/// How long a call of a plain tool may take. Short, because a trial that waits for it to be overdue waits longer than this.
 pub const CALL_MS_MAX: u64 = 1_500;
 /// How long a call of a slow tool may take: longer than any pause of a case.
 pub const SLOW_CALL_MS_MAX: u64 = 5_000;
 /// How long a call of a long tool may take, unless a trial says otherwise.
 pub const LONG_CALL_MS_MAX: u64 = 30_000;
-/// How long an owner may be silent in a trial, unless it wants what users get.
+/// How long an owner may be silent in a trial, unless the trial uses the default of real deployments.
 pub const OWNER_SILENCE_MS: u64 = 2_000;
-/// How long an owner may be silent at users'.
+/// How long an owner may be silent in real deployments.
 pub const USUAL_SILENCE_MS: u64 = 15_000;
 /// For how long the trial's upstream remembers keys.
 const KEY_WINDOW_SEC: u64 = 3_600;
-/// For how long answers are remembered: longer than a clock jumps in row 23, shorter than in row 20.
+/// How long answers are remembered: longer than a clock jumps in row 23, shorter than in row 20.
 const TTL_SEC: u64 = 6 * 3_600;
 
 /// Where effects are kept.
@@ -58,7 +58,7 @@ pub struct Setup {
     pub upstream: SocketAddr,
     /// Whether the binary serves tools with preconditions.
     pub has_preconditions: bool,
-    /// How many calls can be paid for, where they cost money.
+    /// How many calls the budget pays for, if calls cost money.
     pub budget: Option<u64>,
     /// How long an owner may be silent.
     pub silence_ms: u64,
@@ -102,7 +102,7 @@ impl Class {
         Self::ALL.into_iter().find(|class| tool.ends_with(&format!("_{}", class.letter()))).unwrap_or(Self::R)
     }
 
-    /// The tool of this class that comes to its effect this way.
+    /// The tool of this class that performs its effect in this way.
     pub fn tool(self, way: &str) -> String {
         if self.mutates() { format!("{way}_{}", self.letter()) } else { "read_r".to_owned() }
     }
@@ -227,7 +227,7 @@ impl Setup {
     }
 }
 
-/// What a gateway calls itself to its upstreams, by its folder.
+/// The name that a gateway gives itself to its upstreams, by its folder.
 pub fn gateway_name(folder: &Path) -> String {
     folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
@@ -274,7 +274,7 @@ fn paying(way: &str, class: &str) -> Value {
         effect["status"] = status;
     }
     contract["effect"] = effect;
-    // What may be sent again is sent again by the gateway itself, too.
+    // The gateway itself also retries what may be sent again.
     contract["runtime"]["max_retries"] = json!(if class == "n" { 0 } else { 2 });
     if way == "long" {
         contract["execution"]["timeout_class"] = json!("long_running");

@@ -1,5 +1,5 @@
-//! Draws the numbers by which a text is put together. They come from a generator of random numbers, or from the bytes of a fuzzer that
-//! looks at coverage.
+//! Draws the numbers from which a text is built. They come from a random number generator, or from the bytes of a
+//! coverage-guided fuzzer.
 
 use std::ops::Bound;
 
@@ -10,7 +10,7 @@ pub(crate) fn below<D: Driver>(driver: &mut D, end: usize) -> Option<usize> {
     driver.gen_usize(Bound::Included(&0), Bound::Excluded(&end.max(1)))
 }
 
-/// One of the items; none if there are none.
+/// One of the items; `None` if there are none.
 pub(crate) fn one_of<'a, T, D: Driver>(driver: &mut D, all: &'a [T]) -> Option<&'a T> {
     all.get(below(driver, all.len())?)
 }

@@ -1,5 +1,5 @@
-//! Puts texts together from the parts of a grammar. It knows no grammar itself: each reader brings its words, its brackets and texts that
-//! people really wrote.
+//! Builds texts from the parts of a grammar. It knows no grammar itself: each reader supplies its words, its brackets and texts
+//! that people really wrote.
 
 use bolero::{Driver, ValueGenerator};
 
@@ -20,7 +20,7 @@ pub struct Grammar {
     pub brackets: Vec<(&'static str, &'static str)>,
     /// Texts that mean something; changed copies of them are made.
     pub seeds: Vec<&'static str>,
-    /// Names of members, where the reader takes JSON: half of the texts are JSON then, with the words as strings.
+    /// Names of members, for readers of JSON: then half of the texts are JSON, with the words as strings.
     pub members: Vec<&'static str>,
 }
 
@@ -71,7 +71,7 @@ impl Grammar {
         };
         let (middle, after) = (self.sequence_of(driver, 3)?, self.sequence_of(driver, 2)?);
         let most = bytes_max / (unit.len() + close.len()).max(1);
-        // Few enough to pass a limit as often as not.
+        // Small enough to stay below a limit about half of the time.
         let count = match below(driver, 3)? {
             0 => most.min(below(driver, 40)?),
             _ => most,

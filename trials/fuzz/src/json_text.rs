@@ -1,4 +1,4 @@
-//! JSON objects of any shape: deep, wide, with the members a reader knows and with strings out of its grammar.
+//! JSON objects of any shape: deep, wide, with the members that a reader knows and with strings from its grammar.
 
 use bolero::Driver;
 
@@ -67,7 +67,7 @@ impl<D: Driver> Writing<'_, D> {
     fn members(&mut self, depth_max: usize) -> Option<()> {
         let count = self.count()?;
         self.push("{");
-        // A name stands once, because otherwise the object would be refused before the reader looks at it.
+        // A name occurs once, because otherwise the object would be refused before the reader sees it.
         let first = below(self.driver, self.grammar.members.len())?;
         for number in 0..count {
             if number > 0 {

@@ -21,7 +21,7 @@ const USAGE: &str =
     "servanda-fuzz [--inputs N] [--seconds S for each reader] [--seed N] [--only READER] [--each] [--text FILE]";
 /// Texts between two lines of progress.
 const BATCH: u64 = 20_000;
-/// Failures of one reader after which it is not run further.
+/// A reader with this many failures is not run further.
 const FAILURES_MAX: usize = 20;
 /// How long one text may take before the trial gives up on its reader.
 const LOST_AFTER: Duration = Duration::from_mins(1);
@@ -103,7 +103,7 @@ fn one(all: &[Reader], text: &[u8]) -> Result<ExitCode, NotReady> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs batch after batch, and prints the name of each before it begins, because an overflow of the stack ends the process.
+/// Runs batch after batch, and prints the name of each before it begins, because a stack overflow ends the process.
 fn many(reader: &Reader, wanted: &Wanted, count: u64, timed: bool) -> Result<Figures, NotReady> {
     let mut figures = Figures::default();
     let until = wanted.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));

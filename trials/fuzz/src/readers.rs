@@ -1,4 +1,5 @@
-//! The readers, each with the parts of its texts. A reader's answer is thrown away, after a check of what has to hold for every answer.
+//! The readers, each with the parts of its texts. A reader's answer is discarded after a check of what must hold for every
+//! answer.
 
 mod arguments;
 mod policies;
@@ -23,7 +24,7 @@ pub struct Reader {
     pub read: Read,
 }
 
-/// Why a reader cannot be made ready: a contract, schema or policy of ours that it needs is broken.
+/// Why a reader cannot be set up: a contract, schema or policy of ours that it needs is broken.
 pub type NotReady = Box<dyn std::error::Error + Send + Sync>;
 
 /// All readers.

@@ -25,7 +25,7 @@ pub const LIMIT: Duration = Duration::from_millis(50);
 const STACK_BYTES: usize = 2 << 20;
 /// Numbers that may be drawn for one text.
 const DRAWN_BYTES_MAX: usize = 16 << 20;
-/// Another look at a text that took too long: the machine may have been busy.
+/// Repeated measurements of a text that took too long: the machine may have been busy.
 const LOOKS: usize = 3;
 
 /// The seed of the text that is being read.
@@ -57,8 +57,8 @@ pub struct Failure {
     pub text: Vec<u8>,
 }
 
-/// Reads the texts of `count` seeds from `first` on. Without `timed` a slow text is no failure: a build without optimisation,
-/// or beside others, says nothing about time.
+/// Reads the texts of `count` seeds from `first` on. Without `timed` a slow text is not a failure: an unoptimised build, or a
+/// busy machine, says nothing about time.
 pub fn run(reader: &Reader, first: u64, count: u64, timed: bool) -> Figures {
     let mut figures = Figures::default();
     for seed in (0..count).map(|number| first.wrapping_add(number)) {
@@ -121,7 +121,7 @@ impl Figures {
         }
     }
 
-    /// Adds what another batch of the same reader did.
+    /// Adds the figures of another batch of the same reader.
     pub fn add(&mut self, other: Self) {
         self.inputs += other.inputs;
         self.bytes += other.bytes;

@@ -1,10 +1,10 @@
-//! What can happen, one thing at a time: to clients, gateways, the store, the upstream and the time.
+//! Everything that can happen, one step at a time: to clients, gateways, the store, the upstream and the time.
 
 use servanda_contract::tool::EffectClass;
 
 use crate::world::{Bounds, Life, OWNERS_MAX, Phase, Request, TIMEOUT_MS, World};
 
-/// One thing that happens.
+/// One step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     /// A client calls with a key, at a gateway.
@@ -14,32 +14,32 @@ pub enum Action {
         /// The gateway.
         owner: u8,
     },
-    /// The same, and the store's answer is lost, and so is the question that follows.
+    /// The same, but the store's answer is lost, and so is the question that follows.
     BeginUnanswered {
         /// The key.
         key: u8,
         /// The gateway.
         owner: u8,
     },
-    /// A claimed call is let out.
+    /// A claimed call is fenced and may be sent.
     Fence(u8),
     /// Its bytes leave, if its lease holds.
     Send(u8),
-    /// The upstream cannot be reached: not a byte left.
+    /// The upstream cannot be reached: no byte left.
     Refused(u8),
-    /// The upstream does it.
+    /// The upstream performs it.
     Run(u8),
     /// The upstream answers.
     Answer(u8),
-    /// The connection is lost, or the time is over.
+    /// The connection is lost, or the time limit is over.
     Lose(u8),
     /// The request is dropped at the upstream and never runs.
     Drop(u8),
-    /// A gateway tells the ledger how its call ended.
+    /// A gateway records in the ledger how its call ended.
     Settle(u8),
-    /// A gateway answers its client before the ledger has said anything.
+    /// A gateway answers its client before the ledger has answered.
     AnswerUnrecorded(u8),
-    /// A gateway looks after a key that was left behind.
+    /// A gateway recovers a key that was left behind.
     Recover {
         /// The key.
         key: u8,
@@ -48,11 +48,11 @@ pub enum Action {
     },
     /// The store forgets the answer of a key whose window is over.
     Expire(u8),
-    /// A gateway says that it is alive.
+    /// A gateway reports that it lives.
     Beat(u8),
     /// A gateway is stopped.
     Pause(u8),
-    /// A gateway goes on.
+    /// A gateway resumes.
     Wake(u8),
     /// A gateway dies.
     Die(u8),
@@ -66,7 +66,7 @@ pub enum Action {
     Leap,
 }
 
-/// How many ticks a gateway that lives, with a store that is there, beats late at the most.
+/// The most ticks that a live gateway beats late while the store is up.
 const LATE_TICKS_MAX: u8 = 2;
 
 /// Everything that can happen next.
@@ -155,14 +155,14 @@ fn of_time(world: &World, bounds: &Bounds, actions: &mut Vec<Action>) {
     let all =
         |holds: fn(&crate::world::Owner) -> bool| running(world).filter_map(|owner| world.owner(owner)).all(holds);
     if world.store.is_up {
-        // A store that is there stays long enough for a live gateway to beat once.
+        // A store that is up stays long enough for a live gateway to beat once.
         if world.happened.outages < bounds.outages && all(|owner| owner.beat_since_back) {
             actions.push(Action::StoreAway);
         }
     } else {
         actions.push(Action::StoreBack);
     }
-    // A live gateway beats late, but not for ever.
+    // A live gateway may beat late, but not for ever.
     let beats = !world.store.is_up || all(|owner| owner.late < LATE_TICKS_MAX);
     if bounds.ticks.is_none_or(|ticks| world.happened.ticks < ticks) && beats {
         actions.push(Action::Tick);
@@ -171,7 +171,7 @@ fn of_time(world: &World, bounds: &Bounds, actions: &mut Vec<Action>) {
         let keys = (0..bounds.keys).filter(|key| world.effect(*key).is_some());
         actions.extend(keys.map(Action::Expire));
     }
-    // Nothing is under way over a leap: what a long time does to what is under way, ticks show.
+    // Nothing is running during a leap: ticks show what a long time does to a running call.
     let quiet = world.calls.iter().all(|call| !is_waited_for(world, call));
     if world.happened.leaps < bounds.leaps && quiet && beats {
         actions.push(Action::Leap);
@@ -188,7 +188,7 @@ fn running(world: &World) -> impl Iterator<Item = u8> + '_ {
     indices.filter(|index| world.owner(*index).is_some_and(|owner| owner.life == Life::Running))
 }
 
-/// Whether calls of a class are asked about instead of being sent again.
+/// Whether the gateway asks about calls of a class instead of sending them again.
 pub(crate) fn is_asked_about(class: EffectClass) -> bool {
     class == EffectClass::Q
 }

@@ -1,5 +1,5 @@
-//! Which states are one: those that differ only in what time it is, in the names of gateways and keys, in the order of calls, or
-//! in how long ago something was that is over either way.
+//! Which states are equal: those that differ only in the time, in the names of gateways and keys, in the order of calls, or in
+//! the age of something that is over either way.
 
 use std::hash::{DefaultHasher, Hasher as _};
 
@@ -17,7 +17,7 @@ pub(crate) struct Canonical {
     names: Vec<Names>,
 }
 
-/// Other names for gateways and keys: what each is called instead.
+/// A renaming of gateways and keys.
 #[derive(Clone, Copy)]
 struct Names {
     owners: [u8; OWNERS_MAX],
@@ -36,7 +36,7 @@ impl Canonical {
         Self { bounds, names: names.collect() }
     }
 
-    /// What tells states apart, in 128 bits: two of ten million are the same by chance once in 10^24 explorations.
+    /// The fingerprint of a state, in 128 bits: two of ten million states collide by chance once in 10^24 explorations.
     pub(crate) fn fingerprint(&self, world: &World) -> u128 {
         let least = self.names.iter().map(|names| self.written(world, *names)).min().unwrap_or_default();
         let [mut one, mut other] = [DefaultHasher::new(), DefaultHasher::new()];
@@ -71,7 +71,7 @@ impl Canonical {
         let ledger_ms = world.ledger_now(self.bounds.rules).ledger_ms;
         let silent = heard
             .map_or(u8::MAX, |heard_ms| ticks_of(ledger_ms.saturating_sub(heard_ms), owner_silence_ms_max() + TICK_MS));
-        // Only what can be repeated is sent by its gateway's own lease.
+        // Only repeatable calls are sent under the gateway's own lease.
         let lends = owner.life != Life::Dead && matches!(self.bounds.class, EffectClass::R | EffectClass::K);
         let lease = if lends { ticks_of(owner.lease_until_ms.saturating_sub(world.now_ms), u64::MAX) } else { 0 };
         bytes.extend([owner.life as u8, owner.late, u8::from(owner.beat_since_back), lease, silent]);
@@ -118,7 +118,7 @@ impl Canonical {
 }
 
 fn written_call(world: &World, call: &Call, names: Names) -> [u8; 8] {
-    // Only whether it is the effect's own epoch counts, and among earlier ones which is which.
+    // Only the relation to the effect's present epoch counts, and the order of earlier ones.
     let present = world.effect(call.key).map_or(0, |effect| effect.epoch);
     let behind = |epoch: u64| u8::try_from(present.saturating_sub(epoch)).unwrap_or(u8::MAX);
     let (phase, epoch, known) = match call.phase {
@@ -151,7 +151,7 @@ fn written_call(world: &World, call: &Call, names: Names) -> [u8; 8] {
     [key << 4 | owner, phase, epoch, known, request, asked, sent, flags]
 }
 
-/// What was called so before it got another name.
+/// The name that something had before the renaming.
 fn old_name(names: &[u8], name: usize) -> usize {
     names.iter().position(|new| usize::from(*new) == name).unwrap_or_default()
 }
@@ -161,7 +161,7 @@ fn owner_place(owner: &OwnerId, names: Names) -> u8 {
     names.owners.get(index).copied().unwrap_or_default()
 }
 
-/// How many ticks a time is, beyond which it makes no difference any more.
+/// A time in ticks, capped where it makes no difference any more.
 fn ticks_of(time_ms: u64, max_ms: u64) -> u8 {
     u8::try_from(time_ms.min(max_ms).div_ceil(TICK_MS)).unwrap_or(u8::MAX)
 }

@@ -1,5 +1,5 @@
-//! Goes through every history within the bounds, breadth first, so that a promise that breaks is shown by a shortest history. Two
-//! states that differ only in what time it is are one.
+//! Explores every history within the bounds, breadth first, so that a broken promise is shown by a shortest history. Two states
+//! that differ only in the time are one.
 
 use std::collections::HashMap;
 
@@ -11,33 +11,33 @@ use crate::{
     world::{Bounds, World},
 };
 
-/// What came of an exploration.
+/// The result of an exploration.
 #[derive(Debug)]
 pub enum Explored {
-    /// Every state within the bounds, and no promise was broken.
+    /// Every state within the bounds was explored, and no promise was broken.
     Exhausted {
         /// How many states there are.
         states: usize,
-        /// How long the longest of the shortest histories is.
+        /// The length of the longest shortest history.
         depth: usize,
     },
     /// A shortest history that breaks a promise.
     Broken {
-        /// Which promise.
+        /// The promise.
         violation: Violation,
         /// What happened, in order.
         history: Vec<Action>,
-        /// How many states were looked at.
+        /// How many states were explored.
         states: usize,
     },
-    /// There were more states than were asked for.
+    /// There were more states than the limit.
     TooMany {
-        /// So many.
+        /// The limit.
         states: usize,
     },
 }
 
-/// How a state was reached first: from which one, and by what.
+/// How a state was first reached: from which state, by which action.
 type Reached = HashMap<u128, (u128, Action)>;
 
 /// Explores everything within the bounds. `wanted` says which broken promises count.
@@ -58,7 +58,7 @@ pub fn explore(bounds: &Bounds, states_max: usize, wanted: impl Fn(Violation) ->
                         history.push(action);
                         return Explored::Broken { violation, history, states };
                     }
-                    // A history that is not looked for ends here.
+                    // A broken promise that is not wanted ends its history here.
                     Err(_) => {}
                     Ok(world) => {
                         let print = canonical.fingerprint(&world);

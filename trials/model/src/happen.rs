@@ -1,5 +1,5 @@
-//! What each action does to the world. Where the product decides, the product's own functions decide: `step` in the store, and the
-//! rules of what a caller is told.
+//! What each action does to the world. Decisions of the product use the product's own functions: `step` in the store, and the
+//! rules for answers to callers.
 
 use servanda_contract::{refusal::EffectKnowledge, tool::EffectClass};
 use servanda_effects::effect::{
@@ -23,7 +23,7 @@ pub(crate) fn after(world: &World, bounds: &Bounds, action: Action) -> Result<Wo
     let mut next = world.clone();
     happen(&mut next, bounds, action)?;
     invariant::check(world, &next, bounds)?;
-    // What can do nothing more is forgotten; what its client was told as done is not.
+    // A call that can do nothing more is forgotten; that its client was told "done" is not.
     next.calls.retain(|call| call.phase != Phase::Over || call.request == Request::Waiting);
     Ok(next)
 }
@@ -74,7 +74,7 @@ fn happen(world: &mut World, bounds: &Bounds, action: Action) -> Result<(), Viol
     }
 }
 
-/// A client calls. Where the store is away, it is told what can be told of a key that could not be read.
+/// A client calls. If the store is away, it gets the answer for a key that could not be read.
 fn call(world: &mut World, bounds: &Bounds, key: u8, owner: u8) -> Result<(), Violation> {
     world.happened.calls += 1;
     let index = add_call(world, key, owner);
@@ -84,7 +84,7 @@ fn call(world: &mut World, bounds: &Bounds, key: u8, owner: u8) -> Result<(), Vi
     }
     let begun = EffectEvent::Begin(Box::new(begin(bounds, key, owner)));
     let (mut reply, mut asked) = (world.apply(bounds, key, &begun), EffectReply::Unknown);
-    // A status tool is asked once, and then it is tried again.
+    // The status tool is asked once, then the call tries again.
     if let EffectReply::Ask(claim) = reply {
         asked = ask(world, bounds, key, claim.epoch);
         reply = world.apply(bounds, key, &begun);
@@ -110,14 +110,14 @@ fn call(world: &mut World, bounds: &Bounds, key: u8, owner: u8) -> Result<(), Vi
     }
 }
 
-/// The store does what it is asked and cannot say so, and cannot be asked afterwards either.
+/// The store performs the request, its answer is lost, and the store cannot be asked afterwards either.
 fn call_unanswered(world: &mut World, bounds: &Bounds, key: u8, owner: u8) -> Result<(), Violation> {
     world.happened.lost_acks += 1;
     world.happened.calls += 1;
     let index = add_call(world, key, owner);
     let reply = world.apply(bounds, key, &EffectEvent::Begin(Box::new(begin(bounds, key, owner))));
     if let EffectReply::Mine(claim) = reply {
-        // It looks for the mark later, and takes it back.
+        // The gateway looks for its mark later, and withdraws it.
         change(world, index, |call| call.phase = Phase::Ended(claim.epoch, Known::NotExecuted));
     }
     let known = knowledge_without_mark(bounds.class, true, knowledge_of_unread_key(true, bounds.rules));
@@ -144,7 +144,7 @@ fn fence(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation>
     }
 }
 
-/// Bytes leave only within the lease; what can be repeated also while the gateway's own lasts.
+/// Bytes leave only within the lease; repeatable calls may also use the gateway's own lease.
 fn send(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation> {
     let Some(call) = call_at(world, index) else { return Ok(()) };
     let Phase::MaySend(epoch) = call.phase else { return Ok(()) };
@@ -165,7 +165,7 @@ fn send(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation> 
     Ok(())
 }
 
-/// The upstream does it; one that knows keys answers a key again that it has done.
+/// The upstream performs it; an upstream that knows keys repeats its answer for a known key.
 fn run(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation> {
     let Some(call) = call_at(world, index) else { return Ok(()) };
     let now_ms = world.now_ms;
@@ -181,7 +181,7 @@ fn run(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation> {
     invariant::check_run(world, bounds, call.key, told)
 }
 
-/// The ledger is told of an end, and the client what the ledger lets it be told.
+/// Records the end of a call in the ledger, and tells the client what the ledger allows.
 fn settle(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation> {
     let Some(call) = call_at(world, index) else { return Ok(()) };
     let Phase::Ended(epoch, known) = call.phase else { return Ok(()) };
@@ -205,7 +205,7 @@ fn settle(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation
     tell(world, bounds, index, told)
 }
 
-/// What a client is told of a call that did nothing, or whose end its gateway does not know.
+/// The answer to a client whose call did nothing, or whose end the gateway does not know.
 fn not_done(call: &Call, known: Known, concluded: SettlementStatus, effect: Option<&Effect>, bounds: &Bounds) -> Told {
     let attempt = match known {
         Known::NotExecuted => knowledge_after_attempt(EffectKnowledge::None, call.was_sent_before, bounds.rules),
@@ -214,7 +214,7 @@ fn not_done(call: &Call, known: Known, concluded: SettlementStatus, effect: Opti
     told_of(knowledge_to_report(attempt, concluded, effect, bounds.rules))
 }
 
-/// The ledger does not answer: what the upstream said is not told as done.
+/// The ledger does not answer, so the upstream's answer is not reported as done.
 fn answer_unrecorded(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation> {
     let Some(call) = call_at(world, index) else { return Ok(()) };
     let Phase::Ended(_, known) = call.phase else { return Ok(()) };
@@ -225,7 +225,7 @@ fn answer_unrecorded(world: &mut World, bounds: &Bounds, index: u8) -> Result<()
     tell(world, bounds, index, told)
 }
 
-/// A gateway takes what was left behind: sends it again, asks about it, or says that it is not known.
+/// A gateway recovers a call: it sends it again, asks about it, or reports it as unknown.
 fn recover(world: &mut World, bounds: &Bounds, key: u8, owner: u8) {
     let holds = |call: &Call| call.key == key && call.owner == owner && call.phase != Phase::Over;
     if world.calls.iter().any(holds) {
@@ -238,7 +238,7 @@ fn recover(world: &mut World, bounds: &Bounds, key: u8, owner: u8) {
             let was_sent_before = world.effect(key).is_some_and(Effect::was_sent_before);
             change(world, index, |call| {
                 (call.phase, call.was_sent_before) = (Phase::MaySend(claim.epoch), was_sent_before);
-                // Nobody waits for it.
+                // No client waits for it.
                 call.told = Some(Told::UnknownBefore);
             });
         }
@@ -249,7 +249,7 @@ fn recover(world: &mut World, bounds: &Bounds, key: u8, owner: u8) {
     }
 }
 
-/// The status tool says what the upstream did, and its word counts.
+/// The status tool says what the upstream did, and its answer counts.
 fn ask(world: &mut World, bounds: &Bounds, key: u8, epoch: u64) -> EffectReply {
     debug_assert!(is_asked_about(bounds.class));
     let ran = world.upstream.get(usize::from(key)).map_or(0, |upstream| upstream.ran);
@@ -302,7 +302,7 @@ fn pass(world: &mut World, action: Action) {
     }
 }
 
-/// The upstream runs a request within the time it has, or not at all.
+/// The upstream runs a request within its time limit, or not at all.
 fn too_late(world: &mut World) {
     let now_ms = world.now_ms;
     let is_late = |call: &&mut Call| call.request == Request::Waiting && now_ms >= call.sent_ms + TIMEOUT_MS;
@@ -378,7 +378,7 @@ fn ends(world: &mut World, index: u8, known: Known) {
     });
 }
 
-/// What a client is told whose operation is not its own to perform.
+/// Answers a client whose operation another call performs or performed.
 fn standing(reply: &EffectReply, effect: Option<&Effect>) -> Told {
     match reply {
         EffectReply::Replay(answer) => run_of(answer).map_or(Told::Happened, Told::Done),

@@ -1,4 +1,4 @@
-//! What must never happen, whatever did before.
+//! What must never happen, in any history.
 
 use servanda_contract::tool::EffectClass;
 use servanda_effects::effect::{Effect, EffectState};
@@ -8,7 +8,7 @@ use crate::{
     world::{Bounds, Call, Known, Life, Phase, Request, Told, World, is_done},
 };
 
-/// Of every step: what is unknown is not held by a live gateway, and what was told as done stays done.
+/// Checks every step: an unknown effect is not held by a live gateway, and what was reported as done stays done.
 pub(crate) fn check(before: &World, after: &World, bounds: &Bounds) -> Result<(), Violation> {
     for key in 0..bounds.keys {
         let (was, is) = (before.effect(key), after.effect(key));
@@ -28,7 +28,7 @@ pub(crate) fn check(before: &World, after: &World, bounds: &Bounds) -> Result<()
     Ok(())
 }
 
-/// Of what a client is told.
+/// Checks an answer to a client.
 pub(crate) fn check_told(world: &mut World, bounds: &Bounds, call: &Call, told: Told) -> Result<(), Violation> {
     let key = usize::from(call.key);
     let ran = world.upstream.get(key).map_or(0, |upstream| upstream.ran);
@@ -50,7 +50,7 @@ pub(crate) fn check_told(world: &mut World, bounds: &Bounds, call: &Call, told: 
             }
         }
         Told::Happened if ran == 0 => return Err(Violation::HappenedInvented),
-        // Who cannot read the ledger does not know, and neither does the ledger when the window is over.
+        // A gateway that cannot read the ledger does not know, and neither does the ledger when the window is over.
         Told::Unknown if done.is_some() && world.store.is_up && !is_expired(world.effect(call.key)) => {
             return Err(Violation::DoneUndone);
         }
@@ -59,7 +59,7 @@ pub(crate) fn check_told(world: &mut World, bounds: &Bounds, call: &Call, told: 
     Ok(())
 }
 
-/// Of what the upstream does: once, and not for a client that was told that nothing was done.
+/// Checks what the upstream does: it performs a key once, and never for a client that was told that nothing was done.
 pub(crate) fn check_run(world: &World, bounds: &Bounds, key: u8, told: Option<Told>) -> Result<(), Violation> {
     let ran = world.upstream.get(usize::from(key)).map_or(0, |upstream| upstream.ran);
     if bounds.class != EffectClass::R && ran > 1 {
@@ -71,10 +71,10 @@ pub(crate) fn check_run(world: &World, bounds: &Bounds, key: u8, told: Option<To
     Ok(())
 }
 
-/// Of bytes that leave: nothing of another key that changes the same is at work. A call that its own gateway gave up is left out,
-/// because only the upstream knows then.
+/// Checks bytes that leave: no call of another key that changes the same account is running. A call that its own gateway gave
+/// up is ignored, because only the upstream knows about it.
 pub(crate) fn check_turn(world: &World, bounds: &Bounds, key: u8) -> Result<(), Violation> {
-    // An upstream that knows keys answers what it has done, and does nothing.
+    // An upstream that knows keys repeats its answer, and does nothing.
     let is_answered = |key: u8| bounds.class == EffectClass::K && has_run(world, key);
     let at_work = |other: &&Call| {
         other.key != key && other.request == Request::Waiting && other.phase != Phase::Over && !is_answered(other.key)
@@ -85,7 +85,7 @@ pub(crate) fn check_turn(world: &World, bounds: &Bounds, key: u8) -> Result<(), 
     if world.calls.iter().any(|other| at_work(&other)) { Err(Violation::TwoAtOnce) } else { Ok(()) }
 }
 
-/// Of an end that says what happened: the ledger has it afterwards, or a conflict.
+/// Checks an end that says what happened: the ledger holds it afterwards, or a conflict.
 pub(crate) fn check_evidence(known: Known, effect: Option<&Effect>) -> Result<(), Violation> {
     let is_definite = matches!(known, Known::Done(_));
     let is_taken = effect.is_some_and(|effect| {
@@ -102,7 +102,7 @@ fn is_expired(effect: Option<&Effect>) -> bool {
     effect.is_some_and(|effect| effect.state == EffectState::Expired)
 }
 
-/// Whether a live gateway that was not stopped meanwhile has the dispatch of that epoch in hand.
+/// Whether a live gateway that was not stopped meanwhile holds the dispatch of that epoch.
 fn is_held(world: &World, call: &Call, key: u8, epoch: u64) -> bool {
     let holds = match call.phase {
         Phase::MaySend(own) | Phase::Sent(own) | Phase::Ended(own, Known::Done(_)) => own == epoch,

@@ -1,10 +1,10 @@
-//! The protocol of effects as a model: gateways, clients, an upstream, a store and time, explored exhaustively within stated bounds.
-//! The store runs the product's own `step`, and clients are told what the product's own rules say; only the world around them is
-//! made up here.
+//! The protocol of effects as a model: gateways, clients, an upstream, a store and time, explored exhaustively within stated
+//! bounds. The store runs the product's own `step`, and clients get answers by the product's own rules; only the world around
+//! them is modelled here.
 //!
-//! Assumed: a gateway that runs, with a store that is there, beats at most two ticks (10 s) after its last beat, and at most one tick
-//! after it was stopped or the store was away; a store that is there stays long enough for that once; an upstream runs a request
-//! within the time it has or not at all.
+//! Assumed: a running gateway, with a store that is up, beats at most two ticks (10 s) after its last beat, and at most one
+//! tick after it was stopped or the store was away; a store that is up stays long enough for that once; an upstream runs a
+//! request within its time limit or not at all.
 
 mod action;
 mod canonical;
@@ -26,9 +26,9 @@ pub use world::Bounds;
 /// A promise that was broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Violation {
-    /// The upstream did it more than once for a key.
+    /// The upstream performed a key more than once.
     RanTwice,
-    /// What was told as done is not, or is told otherwise later.
+    /// What was reported as done is not done, or is reported differently later.
     DoneUndone,
     /// A client was told that nothing was done, and something was or may still be.
     NothingDenied,
@@ -36,7 +36,7 @@ pub enum Violation {
     HappenedInvented,
     /// The ledger says unknown while a live gateway holds the call.
     UnknownWhileHeld,
-    /// Two calls that change the same were at work at once.
+    /// Two calls that change the same account ran at once.
     TwoAtOnce,
     /// An answer that says what happened was dropped.
     EvidenceDropped,

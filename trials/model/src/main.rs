@@ -8,14 +8,14 @@ use model::{BEFORE, Bounds, Explored, Violation, explore, full, walk, wide, with
 use servanda_contract::tool::EffectClass;
 use servanda_effects::effect::{EffectRule, EffectRules};
 
-/// More states than this are too many for a machine of this size.
+/// The most states for a machine of this size.
 const STATES_MAX: usize = 40_000_000;
 /// Random histories, over all classes.
 const HISTORIES: u64 = 1_000_000;
 
 fn main() -> ExitCode {
     let started = Instant::now();
-    // Words of a scenario's name: only such scenarios are explored.
+    // Words of a scenario's name: only matching scenarios are explored.
     if let Some(name) = std::env::args().nth(1) {
         return if exhaust(&name) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
@@ -42,7 +42,7 @@ fn exhaust(name: &str) -> bool {
     whole
 }
 
-/// What independent trials found, as shortest histories.
+/// Shortest histories of what independent trials found.
 fn rules_before() -> bool {
     println!("with the rules before issue 15:");
     let (bounds, _) = without(EffectRule::WholeKey);
@@ -88,7 +88,7 @@ fn histories() -> bool {
     true
 }
 
-/// How often what may happen.
+/// How often each thing may happen.
 fn extent(bounds: &Bounds) -> String {
     let Bounds { owners, keys, calls, outages, pauses, deaths, losses, lost_acks, leaps, .. } = bounds;
     let mut words = vec![format!("{owners} gateways, {keys} keys, {calls} calls")];

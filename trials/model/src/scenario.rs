@@ -1,4 +1,4 @@
-//! The bounds that are explored, and for every rule the bounds in which its absence shows.
+//! The bounds that are explored, and for every rule the bounds in which its absence is visible.
 
 use servanda_contract::tool::EffectClass;
 use servanda_effects::effect::{EffectRule, EffectRules};
@@ -10,7 +10,7 @@ use crate::{Bounds, Violation};
 pub struct Scenario {
     /// What it is called in reports.
     pub name: &'static str,
-    /// How large it is.
+    /// Its bounds.
     pub bounds: Bounds,
 }
 
@@ -41,7 +41,7 @@ const NOTHING: Bounds = Bounds {
     rules: EffectRules::IN_FORCE,
 };
 
-/// What random histories are drawn from: more of everything than can be explored.
+/// The bounds of random histories: more of everything than can be explored.
 pub fn wide(class: EffectClass, keys: u8, claims: bool) -> Bounds {
     Bounds {
         class,
@@ -77,7 +77,7 @@ pub fn full() -> Vec<Scenario> {
     for (class, name) in [(EffectClass::N, "one key of class N"), (EffectClass::Q, "one key of class Q")] {
         scenarios.push(Scenario { name, bounds: Bounds { class, losses: 2, lost_acks: 1, ..one } });
     }
-    // What is sent again has many more histories: not everything at once happens to three calls.
+    // Calls that are sent again have many more histories, so three calls do not get all events at once.
     for (class, name) in [(EffectClass::K, "one key of class K"), (EffectClass::R, "one key of class R")] {
         let three = Bounds { class, calls: 3, ..NOTHING };
         scenarios.push(Scenario { name, bounds: Bounds { class, calls: 2, losses: 1, lost_acks: 1, ..one } });
@@ -108,7 +108,7 @@ pub fn full() -> Vec<Scenario> {
     scenarios
 }
 
-/// Bounds in which the absence of a rule shows, and what it breaks.
+/// Bounds in which the absence of a rule is visible, and the promise that it breaks.
 pub fn without(rule: EffectRule) -> (Bounds, Violation) {
     let (bounds, violation) = match rule {
         EffectRule::Lease => (Bounds { pauses: 1, ..NOTHING }, Violation::UnknownWhileHeld),

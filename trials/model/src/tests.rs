@@ -29,8 +29,8 @@ fn taking_out_a_rule_breaks_a_promise() {
     }
 }
 
-/// What independent trials found in the rules before: a call told as done that the ledger does not hold as done after a store was
-/// away, and a keyed call told that nothing was done while its upstream was down.
+/// What independent trials found under the earlier rules: a call reported as done that the ledger does not hold as done after a
+/// store outage, and a keyed call whose client was told that nothing was done while its upstream was down.
 #[test]
 fn the_rules_before_break_as_it_was_found() {
     let away = Bounds { class: EffectClass::K, outages: 1, ticks: Some(6), rules: BEFORE, ..small_bounds() };

@@ -1,5 +1,5 @@
-//! Random histories, longer and wider than what can be gone through exhaustively. Every history is drawn from a number, so that one
-//! that breaks a promise can be seen again.
+//! Random histories, longer and wider than can be explored exhaustively. Every history comes from a seed, so that one that
+//! breaks a promise can be repeated.
 
 use crate::{
     Action, Violation,
@@ -19,7 +19,7 @@ pub struct Broken {
     pub history: Vec<Action>,
 }
 
-/// Walks through that many histories, and says how many steps they had.
+/// Walks through that many histories, and returns their number of steps.
 pub fn walk(bounds: &Bounds, seed: u64, histories: u64, steps_max: usize) -> Result<u64, Box<Broken>> {
     let mut steps = 0;
     for number in 0..histories {

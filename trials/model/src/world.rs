@@ -1,8 +1,8 @@
 //! The world of the model: a store, some gateways, some calls of clients and an upstream. All of it is one value, so that every
-//! state can be kept, compared and gone on from. What every client was told is part of it.
+//! state can be kept, compared and continued. The answer to every client is part of it.
 //!
-//! Time is a number that only [`Action::Tick`](crate::Action) and [`Action::Leap`](crate::Action) move. Deliberately not here: what
-//! can happen, and what must never happen.
+//! Time is a number that only [`Action::Tick`](crate::Action) and [`Action::Leap`](crate::Action) move. Deliberately not here:
+//! what can happen, and what must never happen.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use servanda_effects::effect::{
     is_blocking, owner_silence_ms_max, step,
 };
 
-/// What the clock says at the beginning.
+/// The clock at the beginning.
 pub(crate) const START_MS: u64 = 1_000_000;
 /// How much time passes at once.
 pub(crate) const TICK_MS: u64 = 5_000;
-/// How much passes when a window is to end.
+/// How much time passes in a leap, so that a window ends.
 pub(crate) const LEAP_MS: u64 = 3_600_000;
 /// How long a call may take.
 pub(crate) const TIMEOUT_MS: u64 = 15_000;
-/// For how long the upstream knows a key, and the ledger an answer.
+/// How long the upstream remembers a key, and the ledger an answer.
 pub(crate) const WINDOW_MS: u64 = 1_800_000;
 /// The longest list of owners and of keys.
 pub(crate) const OWNERS_MAX: usize = 3;
@@ -41,9 +41,9 @@ pub struct Bounds {
     pub calls: u8,
     /// Whether calls claim first and are fenced later.
     pub claims: bool,
-    /// Ticks of time; as many as one likes if there is no number.
+    /// Ticks of time; unlimited if `None`.
     pub ticks: Option<u8>,
-    /// Times at which more time passes than any window lasts.
+    /// How often more time passes than any window lasts.
     pub leaps: u8,
     /// How often the store goes away.
     pub outages: u8,
@@ -59,18 +59,18 @@ pub struct Bounds {
     pub rules: EffectRules,
 }
 
-/// Everything there is.
+/// The whole state.
 #[derive(Debug, Clone)]
 pub(crate) struct World {
     pub(crate) now_ms: u64,
     pub(crate) store: Store,
     pub(crate) owners: [Owner; OWNERS_MAX],
-    /// Calls that are under way at a gateway or at the upstream.
+    /// Calls that are running at a gateway or at the upstream.
     pub(crate) calls: Vec<Call>,
     /// The number of the next call.
     pub(crate) next: u8,
     pub(crate) upstream: [Upstream; KEYS_MAX],
-    /// What was told as done.
+    /// What was reported as done.
     pub(crate) told_done: [Option<u8>; KEYS_MAX],
     pub(crate) happened: Happened,
 }
@@ -102,11 +102,11 @@ pub(crate) struct Store {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Owner {
     pub(crate) life: Life,
-    /// Ticks since its last beat, counted while it runs and the store is there.
+    /// Ticks since its last beat, counted while it runs and the store is up.
     pub(crate) late: u8,
     /// Whether it has beaten since the store came back.
     pub(crate) beat_since_back: bool,
-    /// Until when it knows that the store takes it for alive.
+    /// Until when it knows that the store considers it alive.
     pub(crate) lease_until_ms: u64,
 }
 
@@ -130,7 +130,7 @@ pub(crate) struct Call {
     /// When the store was asked for its lease, and when its bytes left.
     pub(crate) asked_ms: u64,
     pub(crate) sent_ms: u64,
-    /// Whether an earlier dispatch of its key may have done it, as the fence said.
+    /// Whether the fence said that an earlier dispatch of its key may have performed it.
     pub(crate) was_sent_before: bool,
     /// Whether its gateway was stopped while the call was under way.
     pub(crate) was_paused: bool,
@@ -143,7 +143,7 @@ pub(crate) enum Phase {
     Claimed(u64),
     MaySend(u64),
     Sent(u64),
-    /// Its end is known here, and the ledger has to be told.
+    /// Its end is known here and must be recorded in the ledger.
     Ended(u64, Known),
     Over,
 }
@@ -188,7 +188,7 @@ pub(crate) enum Told {
     Happened,
     /// It is not known.
     Unknown,
-    /// It is not known what earlier calls did.
+    /// What earlier calls did is not known.
     UnknownBefore,
 }
 
@@ -320,7 +320,7 @@ pub(crate) fn end_of(known: Known) -> DispatchEnd {
     }
 }
 
-/// The upstream's answers differ by the run that they are of.
+/// The upstream's answers differ by run.
 pub(crate) fn answer_of(run: u8) -> StoredAnswer {
     StoredAnswer::Result(Bytes::from_static(match run {
         1 => b"1",
@@ -329,7 +329,7 @@ pub(crate) fn answer_of(run: u8) -> StoredAnswer {
     }))
 }
 
-/// The run that a stored answer is of; none if it is no answer.
+/// The run of a stored answer; `None` if it is not an answer.
 pub(crate) fn run_of(answer: &StoredAnswer) -> Option<u8> {
     match answer {
         StoredAnswer::Result(bytes) => bytes.first().map(|digit| digit - b'0'),

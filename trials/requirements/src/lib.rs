@@ -1,6 +1,6 @@
-//! What tests need from outside the tree: the corpora beside the repository, PostgreSQL, a port. A test that lacks something fails where
-//! `CI=true`; elsewhere it is skipped and leaves a line in `target/skipped.txt`, which `make unit` and `make test` count last
-//! (`trials/skipped`). It installs and starts nothing.
+//! What tests need from outside the tree: the corpora beside the repository, PostgreSQL, a port. A test that lacks something
+//! fails if `CI=true`; otherwise it is skipped and leaves a line in `target/skipped.txt`, which `make unit` and `make test`
+//! count last (`trials/skipped`). It installs and starts nothing.
 //!
 //! Only tests and trials depend on it.
 
@@ -14,7 +14,7 @@ use std::{
 
 pub use port::unused_port;
 
-/// A file or folder in the folder `shared` beside the repository, or beside the folder that holds several work trees. None where
+/// A file or folder in the folder `shared` beside the repository, or beside the folder that holds several work trees. `None` if
 /// it is missing: the test is skipped, and that is counted.
 #[must_use]
 pub fn shared(path: &str) -> Option<PathBuf> {
@@ -25,7 +25,7 @@ pub fn shared(path: &str) -> Option<PathBuf> {
     found
 }
 
-/// Says what a test lacks. Where `CI=true` the test fails; elsewhere the test is counted as skipped, and returns without a verdict.
+/// Reports what a test lacks. If `CI=true` the test fails; otherwise it is counted as skipped, and returns without a verdict.
 #[expect(clippy::panic, reason = "a test that lacks something fails by it")]
 pub fn missing(reason: &str) {
     let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/skipped.txt");
@@ -48,7 +48,7 @@ impl Absence {
         if ci == "true" { Self::Fails } else { Self::IsCounted }
     }
 
-    /// Adds a line to the list, or is the error that the test fails with.
+    /// Adds a line to the list, or returns the error that the test fails with.
     fn report(self, test: &str, reason: &str, list: &Path) -> Result<(), String> {
         if self == Self::Fails {
             return Err(format!("{reason}, and with CI=true nothing is skipped"));

@@ -1,4 +1,4 @@
-//! A port for a server that a test starts, and perhaps stops and starts again.
+//! A port for a server that a test starts, and perhaps restarts.
 
 use std::{
     net::{Ipv4Addr, TcpListener},
@@ -9,13 +9,13 @@ use std::{
 const FIRST: u16 = 20_000;
 const COUNT: u16 = 12_000;
 
-/// A port of this machine on which nothing listens. Asking the system for one would find a port that the next outgoing connection can
-/// take before the server listens on it, or while the server is stopped; a port from here stays free unless a server takes it.
+/// A port of this machine on which nothing listens. A port from the system could be taken by the next outgoing connection
+/// before the server listens on it, or while the server is stopped; a port from this range stays free unless a server takes it.
 #[must_use]
 #[expect(clippy::panic, reason = "a test that lacks something fails by it")]
 pub fn unused_port() -> u16 {
     static ASKED: AtomicU16 = AtomicU16::new(0);
-    // Processes begin at places of their own, because tests of several processes look at the same time.
+    // Each process starts at a different place, because tests of several processes search at the same time.
     let start = std::process::id().wrapping_mul(7919) % u32::from(COUNT);
     for _ in 0..COUNT {
         let asked = u32::from(ASKED.fetch_add(1, Ordering::Relaxed));

@@ -1,10 +1,9 @@
-//! Module edges: inside every crate, at every level of its module tree, the modules that stand beside each other refer to
-//! each other without a cycle.
+//! Module edges: inside every crate, at every level of its module tree, sibling modules refer to each other without a cycle.
 //!
-//! A module stands for everything below it. It refers to another where a path in it (in `use`, in code, in a macro's
-//! arguments, in serde's attributes) names something that the other defines; re-exports count as the module that defines
-//! the item. What a parent and its child say of each other makes no edge, and neither do tests, comments and texts.
-//! `cargo nextest run -p servanda-tidy modules --no-capture` prints the graph.
+//! A module includes everything below it. It refers to another if a path in it (in `use`, in code, in a macro's arguments, in
+//! serde's attributes) names something that the other defines; re-exports count as the module that defines the item. References
+//! between a parent and its child make no edge, and neither do tests, comments and texts. `cargo nextest run -p servanda-tidy
+//! modules --no-capture` prints the graph.
 
 mod graph;
 mod module;

@@ -92,7 +92,7 @@ struct Source {
 }
 
 impl Source {
-    /// The lines before the tests that stand in the same file.
+    /// The lines before the tests in the same file.
     fn production(&self) -> &[String] {
         let end = self.lines.windows(2).position(|pair| pair[0] == "#[cfg(test)]" && pair[1].ends_with('{'));
         &self.lines[..end.unwrap_or(self.lines.len())]
@@ -125,7 +125,7 @@ fn read(root: &Path, path: &Path) -> Source {
     let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
     let text = std::fs::read_to_string(path).expect("a source file");
     let is_test = name.contains("/tests/")
-        // What people run by hand to measure.
+        // Measurements that people run by hand.
         || name.contains("/examples/")
         || name.ends_with("tests.rs")
         || name.ends_with("testing.rs")

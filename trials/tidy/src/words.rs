@@ -1,15 +1,15 @@
-//! One name for one thing: every type has a name of its own, and words that the glossary retired do not come back.
+//! One name for one thing: every type has its own name, and words that the glossary retired do not come back.
 //!
-//! The rules read code only, not what it means: that a name is a good one, people decide in review.
+//! The rules read code only, not its meaning: people decide in review whether a name is good.
 
 use std::{collections::BTreeMap, path::Path};
 
 use crate::modules::tokens::{Kind, Token, tokens};
 
-/// Names that many programs use for a type that no other file sees. Several files may have one each.
+/// Common names for a type that no other file sees. Several files may each have one.
 const PRIVATE_IDIOMS: [&str; 7] = ["Args", "Entry", "Inner", "Line", "Raw", "Row", "State"];
 
-/// Names that an old word is part of for a reason: the file's path and the identifier.
+/// Names that contain an old word for a reason: the file's path and the identifier.
 const ALLOWED: [(&str, &str); 3] = [
     // The classifier and the sample know the words of tools.
     ("crates/identity/src/classifier/", ""),
@@ -62,14 +62,14 @@ struct Declaration {
     is_private: bool,
 }
 
-/// What to say of a name that stands for several types, if it may not.
+/// The complaint about a name of several types, if that is not allowed.
 fn repeated(name: &str, declared: &[Declaration]) -> Option<String> {
     let is_idiom = PRIVATE_IDIOMS.contains(&name) && declared.iter().all(|one| one.is_private);
     let places: Vec<&str> = declared.iter().map(|one| one.place.as_str()).collect();
     (declared.len() > 1 && !is_idiom).then(|| format!("`{name}`: {}", places.join(", ")))
 }
 
-/// The types that a file declares, outside of its tests. Aliases count where they stand in a module; those of traits do not.
+/// The types that a file declares, outside its tests. Aliases count at module level; those in traits do not.
 fn declarations(file: &str, tokens: &[Token]) -> Vec<Declaration> {
     let mut found = Vec::new();
     let mut depth = 0_usize;
@@ -97,7 +97,7 @@ fn declarations(file: &str, tokens: &[Token]) -> Vec<Declaration> {
     found
 }
 
-/// Whether `#[cfg(test)] mod name {` stands here.
+/// Whether `#[cfg(test)] mod name {` begins here.
 fn begins_tests(tokens: &[Token], position: usize) -> bool {
     let words: Vec<&str> = tokens[position..].iter().take(9).filter_map(Token::word).collect();
     tokens[position].is('#')
@@ -128,7 +128,7 @@ fn singular(part: &str) -> &str {
     part.strip_suffix('s').unwrap_or(part)
 }
 
-/// The table under "Retired words": the word, and what is said instead.
+/// The table under "Retired words": the word and its replacement.
 fn retired_words(glossary: &str) -> BTreeMap<String, String> {
     let (_, table) = glossary.split_once("## Retired words").unwrap_or_default();
     let rows = table.lines().filter_map(|line| {

@@ -1,4 +1,4 @@
-//! Names that several tools or handoffs without a namespace share, before anything is exposed.
+//! Names shared by several tools or handoffs without a namespace, before anything is exposed.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::{Handoff, IdentityError, LookupKey, NameConflict, NameSource, PublicN
 /// What to do about a shared name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CollisionPolicy {
-    /// Refuse. What a gateway for several tenants wants.
+    /// Refuse. A gateway for several tenants wants this.
     Refuse,
     /// Keep one: the last handoff if there is one, else the last tool.
     KeepLast,
@@ -92,7 +92,7 @@ fn bare_name<T>(tool: &Tool<T>) -> Option<PublicName> {
 impl Group<'_> {
     fn conflict(&self) -> NameConflict {
         let sources: Vec<&NameSource> = self.tools.iter().chain(&self.handoffs).map(|(_, source)| *source).collect();
-        // Two agents whose names became one: the remedy is another name for one of them, so it is told apart.
+        // Two agents whose derived names are equal: the remedy is to rename one of them, so the error is different.
         let derived = matches!(sources.as_slice(), [NameSource::Agent(one), NameSource::Agent(other)] if one != other);
         match (self.tools.is_empty(), self.handoffs.is_empty(), derived) {
             (false, true, false) => NameConflict::Tools,

@@ -1,11 +1,11 @@
-//! Names that nobody chose: of handoffs and of agents that are used as tools, and the check of names made up for callables.
+//! Default names of handoffs and of agents that are used as tools, and the check of names generated for callables.
 
 use super::{IdentityError, NameSource, PublicName};
 
-/// The longest name that may be made up.
+/// The longest generated name.
 const GENERATED_CHARS_MAX: usize = 64;
 
-/// The name of a handoff to an agent: the one that was chosen, as it is, or one derived from the agent's name.
+/// The name of a handoff to an agent: the chosen one, unchanged, or one derived from the agent's name.
 pub fn handoff_name(agent: &str, chosen: Option<&str>) -> Option<(PublicName, NameSource)> {
     chosen_or(chosen, agent, &format!("transfer_to_{agent}"))
 }
@@ -15,7 +15,7 @@ pub fn agent_tool_name(agent: &str, chosen: Option<&str>) -> Option<(PublicName,
     chosen_or(chosen, agent, agent)
 }
 
-/// A name that was made up for a callable, if every provider takes it. Names that somebody chose are not checked here.
+/// A name generated for a callable, if every provider accepts it. Chosen names are not checked here.
 pub fn generated_name(name: &str) -> Result<PublicName, IdentityError> {
     let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
     let named = PublicName::new(name).filter(|_| plain && name.len() <= GENERATED_CHARS_MAX);

@@ -1,5 +1,5 @@
-//! What the layers refuse, with a stable code each. Whose fault it is decides who is told: the operator, whose configuration
-//! cannot work, or the agent, whose call cannot be taken.
+//! What the layers refuse, each with a stable code. The fault decides who is told: the operator, whose configuration cannot
+//! work, or the agent, whose call cannot be accepted.
 
 use super::{PublicName, QualifiedName};
 
@@ -15,7 +15,7 @@ pub enum IdentityError {
     /// A namespace without a description.
     #[error("a namespace needs a description that is not blank")]
     EmptyNamespaceDescription,
-    /// Something in a namespace that has no identity there.
+    /// Something without an identity is in a namespace.
     #[error("only function tools can be in a namespace")]
     NotAFunctionTool,
     /// Two deferred tools without a namespace have one name.
@@ -27,7 +27,7 @@ pub enum IdentityError {
     /// Several things without a namespace have one name.
     #[error("{conflict} are called `{name}`")]
     NameConflict {
-        /// Of what kind they are.
+        /// The kind of conflict.
         conflict: NameConflict,
         /// The name.
         name: PublicName,
@@ -35,22 +35,22 @@ pub enum IdentityError {
     /// Several servers offer tools of one name, and names are not prefixed.
     #[error("several servers offer {}; prefix tool names with their server", quoted(.names))]
     DuplicateServerToolNames {
-        /// Which names, in order.
+        /// The names, in order.
         names: Vec<String>,
     },
-    /// No name was given, and the one that was made up is not one that every provider takes.
+    /// No name was given, and not every provider accepts the generated one.
     #[error("the name `{0}` that was derived for a tool is not 1 to 64 of A-Z a-z 0-9 _ -; give it a name")]
     InvalidGeneratedName(String),
-    /// A call that no tool answers to.
+    /// No tool has the called name.
     #[error("there is no tool `{0}`")]
     ToolNotFound(String),
-    /// A call id that stands for another call already.
+    /// A call id that already belongs to another call.
     #[error("this call id was used for a different call")]
     CallIdReused,
     /// A call without an id cannot be decided about.
     #[error("a decision about a call needs the id of the call")]
     ApprovalRequiresCallId,
-    /// It cannot be said which call a decision is about.
+    /// A decision does not say which call it is about.
     #[error("a decision needs to say which tool is called, and with what")]
     ApprovalRequiresCanonicalInvocation,
     /// A hosted request without an id cannot be decided about.
@@ -59,12 +59,12 @@ pub enum IdentityError {
     /// A lasting decision about a hosted tool must say which.
     #[error("a lasting decision about a hosted tool needs its server and its name")]
     HostedStickyRequiresServerAndTool,
-    /// As many calls or decisions are remembered as may be.
+    /// The limit of remembered calls or decisions is reached.
     #[error("no more than {limit} {what} are remembered")]
     Full {
-        /// Of what.
+        /// What is remembered.
         what: &'static str,
-        /// How many.
+        /// The limit.
         limit: usize,
     },
 }
@@ -86,7 +86,7 @@ pub enum NameConflict {
     DerivedToolAndHandoff,
 }
 
-/// Whose fault a refusal is.
+/// Who is at fault for a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The configuration cannot work; no call will change that.
@@ -118,7 +118,7 @@ impl IdentityError {
         }
     }
 
-    /// Whose fault it is.
+    /// Who is at fault.
     pub const fn fault(&self) -> Fault {
         match self {
             Self::ToolNotFound(_)
@@ -130,7 +130,7 @@ impl IdentityError {
         }
     }
 
-    /// The name that it is about, if it is about one.
+    /// The name that it is about, if any.
     pub fn subject(&self) -> Option<&str> {
         match self {
             Self::ReservedSyntheticNamespace(name) | Self::QualifiedNameCollision(name) => Some(name.as_str()),

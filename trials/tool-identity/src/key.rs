@@ -9,7 +9,7 @@ use super::{ExplicitNamespace, PublicName, ToolAddress};
 pub enum LookupKey {
     /// A tool without a namespace. A dot in its name means nothing.
     Bare(PublicName),
-    /// A deferred tool without a namespace, which is loaded when it is looked for.
+    /// A deferred tool without a namespace, which is loaded when it is searched for.
     DeferredTopLevel(PublicName),
     /// A tool in a namespace.
     Namespaced {
@@ -30,7 +30,7 @@ impl LookupKey {
         }
     }
 
-    /// The key that a call's payload asks for; none if it says no name.
+    /// The key that a call's payload asks for; `None` if it has no name.
     pub fn of_call(call: &Value) -> Option<Self> {
         ToolAddress::from_call(call).map(|address| Self::of(&address))
     }
@@ -53,7 +53,7 @@ impl LookupKey {
         }
     }
 
-    /// The key of a stored form; none if it is not one. What else is stored beside it does not matter.
+    /// The key of a stored form; `None` if it is not one. Other members beside it do not matter.
     pub fn decode(stored: &Value) -> Option<Self> {
         let name = PublicName::read(stored.get("name"))?;
         match stored.get("kind")?.as_str()? {

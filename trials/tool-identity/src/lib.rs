@@ -1,12 +1,12 @@
-//! The layers of a tool's identity and the rules between them, as clients that speak a wire with namespaces have them.
+//! The layers of a tool's identity and the rules between them, as clients on a wire with namespaces have them.
 //!
-//! A tool has a public name, perhaps a namespace, a qualified name that is written, a lookup key by which it is found, texts that
-//! approvals are filed under, a label in traces; each of its calls has an id. Each is a type of its own. All follow from the
-//! definition or from the call's payload, and never from each other's text.
+//! A tool has a public name, perhaps a namespace, a written qualified name, a lookup key, texts that approvals are filed under,
+//! and a label in traces; each of its calls has an id. Each is its own type. All are derived from the definition or from the
+//! call's payload, and never from each other's text.
 //!
-//! This is a proof and not a part of the gateway: it shows by vectors and by laws that the names the gateway gives
-//! (`servanda_identity::layers::gateway`) keep to rules that hold on such wires too. Deciding a call is not done here, and nothing
-//! is kept beyond what a caller holds.
+//! This is a proof and not a part of the gateway: it shows by vectors and by laws that the names that the gateway gives
+//! (`servanda_identity::layers::gateway`) follow rules that hold on such wires too. This crate decides no call and keeps no
+//! state of its own.
 
 pub mod approval;
 pub mod call;

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Handoff, IdentityError, LookupKey, QualifiedName, Tool, ToolAddress, TraceName, check_shape};
 
-/// Refuses tools of which a call could not say which it means; the first failure in order is told.
+/// Refuses tools that a call could not distinguish; reports the first failure in order.
 ///
 /// Several tools of one name without a namespace are accepted: the last of them is called.
 pub fn validate<'a, T: 'a>(tools: impl IntoIterator<Item = &'a Tool<T>>) -> Result<(), IdentityError> {
     let mut deferred = BTreeSet::new();
-    // Whether the first tool that is written so has a namespace.
+    // Whether the first tool with this written name has a namespace.
     let mut first: BTreeMap<QualifiedName, bool> = BTreeMap::new();
     for tool in tools {
         let Some(address) = tool.identity.address() else { continue };
@@ -63,7 +63,7 @@ impl<'a, T> LookupTable<'a, T> {
         self.tools.iter().map(|(key, tool)| (key, *tool))
     }
 
-    /// Where a call at this address leads: to a handoff of that name if it says no namespace, else to the tool of its key.
+    /// Where a call at this address leads: to a handoff of that name if it has no namespace, else to the tool of its key.
     pub fn route<H: 'a>(
         &self,
         handoffs: impl IntoIterator<Item = &'a Handoff<H>>,
@@ -73,14 +73,14 @@ impl<'a, T> LookupTable<'a, T> {
         if let (None, Some(handoff)) = (&address.namespace, named) {
             return Ok(Route::Handoff(handoff));
         }
-        // The name as it was said, not as a trace would label it: `missing.missing` tells what the caller did.
+        // The name as the caller wrote it, not as a trace would label it: `missing.missing` shows what the caller did.
         let not_found = || IdentityError::ToolNotFound(address.qualified_name().as_str().to_owned());
         self.get(&LookupKey::of(address)).map(Route::Tool).ok_or_else(not_found)
     }
 }
 
 impl<T, H> Route<'_, T, H> {
-    /// What reports say was called.
+    /// The called name in reports.
     pub fn reported_name(&self) -> Option<TraceName> {
         match self {
             Self::Handoff(handoff) => Some(ToolAddress { name: handoff.name.clone(), namespace: None }.trace_name()),

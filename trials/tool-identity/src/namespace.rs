@@ -1,8 +1,8 @@
-//! Declaring a namespace: its members get it, and lose the one they had. And the one shape that no namespace may have.
+//! Declaring a namespace: its members get it, and lose their earlier one. Also the one shape that no namespace may have.
 
 use super::{ExplicitNamespace, IdentityError, ToolAddress, ToolIdentity, ToolKind};
 
-/// A namespace that was declared well.
+/// A valid namespace declaration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamespaceDeclaration {
     name: ExplicitNamespace,

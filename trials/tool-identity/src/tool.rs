@@ -1,4 +1,4 @@
-//! A tool's definition as far as its identity goes, and a handoff's.
+//! The parts of a tool's and a handoff's definition that decide its identity.
 
 use super::{ExplicitNamespace, LookupKey, PublicName, QualifiedName, ToolAddress, TraceName};
 
@@ -11,18 +11,18 @@ pub struct Tool<T> {
     pub target: T,
 }
 
-/// An explicit route that is taken before tools are looked up.
+/// An explicit route that comes before the lookup of tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Handoff<H> {
-    /// The name that takes it.
+    /// The name that selects it.
     pub name: PublicName,
-    /// Where the name is from.
+    /// The source of the name.
     pub source: NameSource,
     /// What it leads to.
     pub target: H,
 }
 
-/// What a tool's identity follows from.
+/// What a tool's identity is derived from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolIdentity {
     /// What kind of tool it is.
@@ -33,9 +33,9 @@ pub struct ToolIdentity {
     pub namespace: Option<ExplicitNamespace>,
     /// When it is loaded.
     pub loading: Loading,
-    /// What lists of tools label it with instead of its name.
+    /// The label in lists of tools, instead of its name.
     pub label: Option<String>,
-    /// Where the name is from.
+    /// The source of the name.
     pub source: NameSource,
 }
 
@@ -53,14 +53,14 @@ pub enum ToolKind {
 pub enum Loading {
     /// From the beginning.
     Eager,
-    /// When it is looked for.
+    /// When it is searched for.
     Deferred,
 }
 
-/// Where a name is from.
+/// The source of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NameSource {
-    /// Somebody chose it.
+    /// A person chose it.
     Chosen,
     /// It was derived from the name of an agent.
     Agent(String),
@@ -94,12 +94,12 @@ impl ToolIdentity {
         self.public_name().is_some() && self.loading == Loading::Eager && self.namespace.is_none()
     }
 
-    /// Where it is.
+    /// Its address.
     pub fn address(&self) -> Option<ToolAddress> {
         self.public_name().map(|name| ToolAddress { name: name.clone(), namespace: self.namespace.clone() })
     }
 
-    /// The one key it is found by, or none.
+    /// Its one lookup key, or `None`.
     pub fn lookup_key(&self) -> Option<LookupKey> {
         let address = self.address()?;
         Some(if self.is_deferred_top_level() {
@@ -119,7 +119,7 @@ impl ToolIdentity {
         self.address().map(|address| address.trace_name())
     }
 
-    /// The label in lists of tools, of whatever kind: its own if it has one, else its name, never its namespace.
+    /// The label in lists of tools, of any kind: its own if it has one, else its name, never its namespace.
     pub fn listing_label(&self) -> Option<&str> {
         let own = self.label.as_deref().filter(|label| !label.is_empty());
         own.or(self.name.as_ref().map(PublicName::as_str))

@@ -26,7 +26,7 @@ fn all_core_vectors_pass_and_the_declined_ones_are_known() {
     assert_eq!(report.failed("reference"), declined, "{report}");
 }
 
-/// A runner that lets everything pass would pass the test above.
+/// A runner that accepts everything would pass the test above.
 #[test]
 fn a_wrong_answer_an_unknown_function_and_a_vector_without_an_answer_fail() {
     let vector = |function: &str, members: Value| {

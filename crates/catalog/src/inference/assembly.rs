@@ -1,5 +1,5 @@
-//! Turns a reading into the entry of a server's file: what was decided about a tool and why. Everything the entry does not say
-//! comes from the layers below it.
+//! Turns inferred behaviour into an entry of a server's file: the decisions about a tool, and why. The layers below supply
+//! everything that the entry does not say.
 
 use serde_json::{Map, Value, json};
 use servanda_contract::{

@@ -1,6 +1,7 @@
-//! How long a tool may take. A new tool is not measured yet, so its timeout class says so, and the built-in limit is one that real tools keep:
-//! half a minute for a read, a minute for a change, because a change that is given up too soon ends with an unknown outcome. Long
-//! work is only what its definition calls that: it costs a second commit and a handle.
+//! How long a tool may take. A new tool is not measured yet, so its timeout class says so, and the built-in limit is one that
+//! real tools keep: half a minute for a read, a minute for a change, because a change that is given up too soon ends with an
+//! unknown outcome. Only work that the definition calls long counts as long, because long work costs a second commit and a
+//! handle.
 
 use servanda_contract::tool::TimeoutClass;
 
@@ -10,7 +11,7 @@ use super::{
 };
 use crate::pins::{Definition, TaskSupport};
 
-/// What a definition says of any tool that works for long.
+/// Phrases by which a definition describes any tool that works for long.
 const LONG: [&str; 12] = [
     "long running",
     "longrunning",
@@ -26,7 +27,8 @@ const LONG: [&str; 12] = [
     "take minutes",
 ];
 
-/// What it says of a tool that begins something and does not wait for its end. Of a look it says that the look is at such work.
+/// Phrases for a tool that starts something and does not wait for its end. In a read-only tool, they mean that it looks at such
+/// work.
 const BEGUN: [&str; 14] = [
     "async",
     "a job",
@@ -44,7 +46,7 @@ const BEGUN: [&str; 14] = [
     "queued for",
 ];
 
-/// The timeout class and limit of a tool that needs longer than the built-in limit of its class, if it does.
+/// The timeout class and limit of a tool that needs more time than the built-in limit; `None` if it does not.
 pub(super) fn longer_limit(definition: &Definition, reading: &InferredBehaviour) -> Option<(TimeoutClass, u64)> {
     let as_task = definition.execution.is_some_and(|execution| execution.task_support != TaskSupport::Forbidden);
     let mutates = reading.reach != ToolReach::ReadOnly;

@@ -1,6 +1,6 @@
-//! The evidence: what the classifier finds in a definition and what its author hints. Where both are clear, the more dangerous of the two
-//! is taken; an author's word decides only where the definition says nothing. That a server reaches outside (`openWorldHint`) makes
-//! nothing graver: a look at the world changes nothing in it.
+//! The evidence about a tool: what the classifier finds in its definition, and what its author hints. If both are clear, the
+//! more dangerous of the two wins; the author's hint decides only if the definition says nothing. That a server reaches outside
+//! (`openWorldHint`) makes no tool graver: looking at the world changes nothing in it.
 
 use serde_json::Value;
 use servanda_contract::tool::{Action, Behaviour, Mutability, OutputDomain};
@@ -19,13 +19,13 @@ pub struct InferredBehaviour {
     pub behaviour: Behaviour,
     /// How far it reaches.
     pub reach: ToolReach,
-    /// Why, in words for the person who reads `servanda init`.
+    /// The reason, in words for the person who reads `servanda init`.
     pub why: String,
     /// Whether the evidence was enough; if not, the reading is the more dangerous one.
     pub certain: bool,
-    /// Where the author and the definition disagree, for a person to look at.
+    /// Where the author and the definition disagree, for a person to review.
     pub disagreements: Vec<String>,
-    /// Whether what an argument's program does is all that it does.
+    /// Whether the tool does nothing beside running the program in its argument.
     pub acts_only_through_program: bool,
 }
 
@@ -34,25 +34,26 @@ pub struct InferredBehaviour {
 pub enum ToolReach {
     /// It changes nothing.
     ReadOnly,
-    /// It changes what is temporary and its own.
+    /// It changes its own temporary state.
     Temporary,
-    /// It changes something small of the upstream's own.
+    /// It changes something small inside the upstream.
     Minor,
-    /// It changes something of the upstream's own that people work with.
+    /// It changes something inside the upstream that people work with.
     Internal,
-    /// It is seen outside, or others stand on what it changes.
+    /// Its change is visible outside, or others depend on it.
     External,
-    /// It destroys, pays, grants, deploys or runs whatever it is given.
+    /// It destroys, pays, grants, deploys or runs arbitrary code.
     Critical,
 }
 
-/// How sure a look has to be where neither its author nor a verb says so.
+/// The confidence needed to call a tool a read if neither its author nor a verb says so.
 const LOOK_CONFIDENCE_MIN: f64 = 0.6;
-/// How sure a change has to be to count as certain.
+/// The confidence needed to call a change certain.
 const CHANGE_CONFIDENCE_MIN: f64 = 0.7;
 
 impl InferredBehaviour {
-    /// Whether a call is as grave as the program it carries: running it is all that the tool does, and the tool changes something.
+    /// Whether the program in its arguments decides how grave a call is: the tool only runs the program, and the tool changes
+    /// something.
     pub(super) fn is_decided_by_program(&self) -> bool {
         self.acts_only_through_program && self.reach == ToolReach::Critical
     }
@@ -62,7 +63,7 @@ impl InferredBehaviour {
 pub(super) fn read(definition: &Definition) -> InferredBehaviour {
     let descriptor = definition.descriptor();
     let hints = descriptor.annotations.unwrap_or_default();
-    // The author's hints are held against what is found without them.
+    // The author's hints are compared with what the classifier finds without them.
     let found = classify(&descriptor, ClassifierOptions { names: true, annotations: false });
     if let Some(argument) =
         programs::shell_argument(definition).filter(|_| found.behaviour.mutability == Mutability::Pure)
@@ -78,7 +79,7 @@ pub(super) fn read(definition: &Definition) -> InferredBehaviour {
         let behaviour = Behaviour { action, output_domain: found.behaviour.output_domain, ..forced };
         let why = format!("its author says that it changes something ({warning})");
         let disagreement = format!("{why}, its definition that it looks: {}", because(&found));
-        // An author who says that nothing is destroyed means state that a look leaves behind.
+        // An author who says that nothing is destroyed means state that a read leaves behind.
         let harmless = hints.destructive_hint == Some(false) && found.looking.is_some();
         let reach = if harmless { ToolReach::Temporary } else { ToolReach::Internal };
         return InferredBehaviour {
@@ -93,7 +94,7 @@ pub(super) fn read(definition: &Definition) -> InferredBehaviour {
     look(found, hints)
 }
 
-/// A shell runs any text, so the name of the tool proves nothing. Only a sandbox could keep it from writing.
+/// A shell runs any text, so the tool's name proves nothing. Only a sandbox could prevent writes.
 fn runs_shell_text(found: &Classification, argument: &str) -> InferredBehaviour {
     let why = format!("its `{argument}` argument is text for a shell, which can do anything");
     let disagreement = format!("{why}; its definition says that it looks: {}", because(found));
@@ -108,7 +109,7 @@ fn runs_shell_text(found: &Classification, argument: &str) -> InferredBehaviour 
     }
 }
 
-/// What the author says against a tool.
+/// The author's hint that the tool changes something, if there is one.
 fn warning(hints: Annotations) -> Option<&'static str> {
     match (hints.read_only_hint, hints.destructive_hint) {
         (Some(false), _) => Some("readOnlyHint: false"),
@@ -117,10 +118,11 @@ fn warning(hints: Annotations) -> Option<&'static str> {
     }
 }
 
-/// What only the weights call a change: a look where its verb surely looks, or where its author says so and nothing contradicts it.
+/// A change by the classifier's weights alone counts as a read if its verb is certain, or if its author says so and nothing
+/// contradicts it.
 fn seen_as_look(definition: &Definition, found: &Classification, hints: Annotations) -> Option<InferredBehaviour> {
     let agrees = hints.read_only_hint == Some(true);
-    // What is surer than this, review would hold against the contract.
+    // At this confidence or above, the review would object to the contract.
     if found.confidence.mutability >= CONFIDENCE_MIN || warning(hints).is_some() {
         return None;
     }
@@ -158,7 +160,7 @@ fn seen_as_look(definition: &Definition, found: &Classification, hints: Annotati
     })
 }
 
-/// Languages that can only ask. What runs one of them looks.
+/// Languages that can only query. A tool that runs one of them only reads.
 const READING_LANGUAGES: [&str; 9] = ["soql", "sosl", "promql", "logql", "jql", "kql", "dax", "groq", "traceql"];
 
 fn reading_language(definition: &Definition) -> Option<&'static str> {
@@ -204,7 +206,7 @@ fn change(found: &Classification, hints: Annotations) -> InferredBehaviour {
     }
     let named = found.cautions.iter().any(|caution| caution.rule == CautionRule::NameChanges);
     let sure = named || found.confidence.mutability >= CHANGE_CONFIDENCE_MIN && found.verb.is_some();
-    // Of what has no verb that is known here, nothing says that it is harmless.
+    // Nothing says that a tool without a known verb is harmless.
     let nameless = !sure && found.verb.is_none() && found.gravity.1.is_none();
     let mut reach = if nameless { ToolReach::External } else { reach_of(found.gravity.0) };
     let mut certain = sure && !is_program(found) && disagreements.is_empty();
@@ -213,7 +215,7 @@ fn change(found: &Classification, hints: Annotations) -> InferredBehaviour {
     {
         why = format!("{why}; {family}");
     }
-    // Authors say so of what cannot be taken back too; a tool that pays or sends is classed as grave already.
+    // Authors also set this hint for actions that cannot be undone; a tool that pays or sends is already classed as grave.
     if adds(behaviour.action) && destroys(hints) && reach < ToolReach::External {
         let adds =
             std::mem::replace(&mut why, "its author says that it may destroy (destructiveHint: true)".to_owned());
@@ -239,7 +241,7 @@ fn adds(action: Action) -> bool {
     matches!(action, Action::Create | Action::Append)
 }
 
-/// Whether the author says that it may destroy; of a tool that only reads the hint means nothing.
+/// Whether the author says that it may destroy; the hint means nothing for a read-only tool.
 fn destroys(hints: Annotations) -> bool {
     hints.destructive_hint == Some(true) && hints.read_only_hint != Some(true)
 }
@@ -258,18 +260,18 @@ fn is_program(found: &Classification) -> bool {
     found.cautions.iter().any(|caution| caution.rule == CautionRule::Program)
 }
 
-/// On what it stands, in a few words.
+/// The grounds for the reading, in a few words.
 fn because(found: &Classification) -> String {
     let mutates = found.behaviour.mutability == Mutability::Mutates;
     if let Some(program) = found.cautions.iter().find(|caution| caution.rule == CautionRule::Program) {
-        return format!("its `{}` argument is a program, and what that does is not known here", program.word);
+        return format!("its `{}` argument is a program, and what the program does is unknown", program.word);
     }
     match (found.verb, found.cautions.first()) {
         (Some((EvidenceSource::Name, verb)), _) => return format!("`{verb}` in its name"),
         (Some((_, verb)), None) => return format!("`{verb}` in its description"),
         _ => {}
     }
-    // What was weighed counts for a change where it is positive.
+    // A positive weight counts for a change.
     let speaks = |weight: Option<f64>| weight.map_or(mutates, |weight| (weight > 0.0) == mutates);
     let reason = found.evidence.mutability.iter().find(|reason| speaks(reason.weight));
     match reason {

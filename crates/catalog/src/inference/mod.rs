@@ -1,8 +1,8 @@
-//! What a contract for a discovered tool should say, worked out from its definition alone.
+//! What a contract for a discovered tool should say, inferred from its definition alone.
 //!
-//! What a tool does is the classifier's to find; an author's hint makes it more dangerous, and makes it harmless only where nothing in
-//! the definition speaks against that. What stays uncertain is classed as more dangerous. Every conclusion comes with its reason, because a person has to be able to disagree. The
-//! result is a proposal: admission judges it like any other contract.
+//! The classifier finds what a tool does. An author's hint can make the result more dangerous; it can make it harmless only if
+//! nothing in the definition contradicts that. An uncertain result is classed as more dangerous. Every conclusion has a reason,
+//! because a person must be able to disagree. The result is a proposal: admission judges it like any other contract.
 
 mod assembly;
 mod duration;
@@ -27,17 +27,17 @@ use crate::pins::Definition;
 /// A proposed contract and how it came about.
 #[derive(Debug, Clone)]
 pub struct InferredContract {
-    /// What the server's file says about the tool.
+    /// The tool's entry in the server's file.
     pub entry: ToolEntry,
-    /// The whole contract that the entry makes without any defaults of the operator's.
+    /// The whole contract that the entry gives without the operator's defaults.
     pub contract: ToolContract,
     /// What the tool seems to do, and why.
     pub reading: InferredBehaviour,
-    /// What had to be changed or left out to make the definition enforceable.
+    /// What was changed or left out to make the definition enforceable.
     pub notes: Vec<String>,
 }
 
-/// Works out a contract for a tool of `upstream`.
+/// Infers a contract for a tool of `upstream`.
 pub fn infer(upstream: &str, definition: &Definition) -> Result<InferredContract, LayerError> {
     let reading = evidence::read(definition);
     let (offered, mut notes) = definition_layer(definition);

@@ -1,5 +1,5 @@
-//! What a pinned definition gives a contract: its texts, and its schemas as far as they can be enforced. What the author wrote
-//! under our own keywords is left out, because only the operator says what arguments mean.
+//! What a pinned definition gives a contract: its texts, and its schemas as far as they can be enforced. Our own keywords are
+//! removed from the author's schema, because only the operator says what arguments mean.
 
 use serde_json::{Map, Value, json};
 use servanda_contract::{
@@ -11,7 +11,7 @@ use servanda_gates::forget_programs;
 
 use crate::pins::Definition;
 
-/// Texts and enforceable schemas of a definition, and what had to be changed or left out for that.
+/// Texts and enforceable schemas of a definition, and notes on what was changed or left out.
 pub fn definition_layer(definition: &Definition) -> (DefinitionLayer, Vec<String>) {
     let mut notes = Vec::new();
     let mut input_schema = input_schema(&definition.input_schema, &mut notes);
@@ -29,7 +29,7 @@ pub fn definition_layer(definition: &Definition) -> (DefinitionLayer, Vec<String
     (offered, notes)
 }
 
-/// The upstream's schema, with only that left out which cannot be enforced: the upstream still checks it itself.
+/// The upstream's schema without the parts that cannot be enforced; the upstream still checks those itself.
 fn input_schema(offered: &SchemaDocument, notes: &mut Vec<String>) -> SchemaDocument {
     let mut schema = offered.clone();
     if !schema.contains_key("type") {
@@ -63,7 +63,7 @@ fn compiles(schema: &SchemaDocument, profile: SchemaProfile) -> bool {
     CompiledSchema::compile_document(schema, profile).is_ok()
 }
 
-/// Removes string `pattern`s that the linear-time engine does not take.
+/// Removes string `pattern`s that the linear-time engine does not support.
 fn drop_patterns(schema: &mut Map<String, Value>, left_out: &mut usize) {
     if let Some(Value::String(pattern)) = schema.get("pattern") {
         let alone = json!({ "type": "object", "properties": { "x": { "pattern": pattern } } });

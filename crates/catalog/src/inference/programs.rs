@@ -1,6 +1,6 @@
 //! Which arguments carry a program or a request: proposes `x-effect` for them, so that the behaviour gate reads what they would
-//! do. Only where the definition says so in words; an argument that only may be a program is left alone, because a reader of
-//! the wrong language would refuse what is good.
+//! do. Only if the definition says so in words. An argument that merely could be a program is left alone, because a reader of
+//! the wrong language would refuse good values.
 
 use serde_json::{Map, Value, json};
 use servanda_gates::{EFFECT_KEYWORD, unenforced_programs};
@@ -11,9 +11,9 @@ use crate::pins::Definition;
 /// Arguments that are SQL by their name.
 const SQL_NAMES: [&str; 8] =
     ["sql", "sql query", "query sql", "sql statement", "sql text", "raw sql", "sql command", "sql code"];
-/// Arguments that are SQL where the definition says so.
+/// Arguments that are SQL if the definition says so.
 const QUERY_NAMES: [&str; 3] = ["query", "statement", "query string"];
-/// Words that say SQL, and the language each of them means.
+/// Words that mean SQL, and the dialect of each.
 const SQL_WORDS: [(&str, &str); 8] = [
     ("sqlite", "sqlite"),
     ("sqlite3", "sqlite"),
@@ -24,7 +24,7 @@ const SQL_WORDS: [(&str, &str); 8] = [
     ("sql", "sql"),
     ("tsql", "sql"),
 ];
-/// Engines whose SQL is none of those dialects.
+/// Engines whose SQL is none of these dialects.
 const OTHER_ENGINES: [&str; 12] = [
     "clickhouse",
     "bigquery",
@@ -39,22 +39,22 @@ const OTHER_ENGINES: [&str; 12] = [
     "trino",
     "presto",
 ];
-/// What a word before or after `SQL` makes of it: something else.
+/// Words next to `SQL` that give it another meaning.
 const NOT_SQL_AFTER: [&str; 4] = ["like", "style", "docs", "plus"];
 const NOT_SQL_BEFORE: [&str; 3] = ["no", "not", "without"];
-/// Words of a tool that searches: its query is what it looks for.
+/// Words of a tool that searches: its query is a search term.
 const SEARCHES: [&str; 6] = ["search", "find", "lookup", "docs", "documentation", "ask"];
 /// Words of a tool that takes a program and does not run it.
 const LEAVES: [&str; 9] =
     ["lint", "validate", "convert", "converts", "format", "parse", "translate", "repair", "explain"];
-/// Words of an argument's description that say it is run.
+/// Words of an argument's description that say that it is run.
 const RUNS: [&str; 6] = ["execute", "executed", "run", "select", "statement", "queries"];
 
-/// Arguments that are a shell's where the definition says so.
+/// Arguments that are shell commands if the definition says so.
 const SHELL_NAMES: [&str; 8] =
     ["command", "cmd", "script", "shell command", "bash command", "shell", "bash", "shell script"];
 const SHELL_WORDS: [&str; 3] = ["shell", "bash", "zsh"];
-/// What a tool says that hands a command to a shell.
+/// Phrases of a tool that passes a command to a shell.
 const SHELL_PHRASES: [&str; 9] = [
     "shell command",
     "bash command",
@@ -66,13 +66,13 @@ const SHELL_PHRASES: [&str; 9] = [
     "in a shell",
     "in bash",
 ];
-/// Words of other languages, which no shell of ours reads.
+/// Words for other languages, which our shell reader does not read.
 const NOT_SHELL: [&str; 7] = ["powershell", "python", "javascript", "applescript", "lua", "gdscript", "sql"];
 
 const METHOD_NAMES: [&str; 4] = ["method", "http method", "request method", "http verb"];
 const METHODS: [&str; 9] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE", "CONNECT"];
 
-/// The arguments of a tool that carry a program, each with what its schema says about that.
+/// The arguments of a tool that carry a program, each with its `x-effect` value.
 ///
 /// `decides` says whether the program decides how grave a call is.
 pub(super) fn program_arguments(
@@ -99,11 +99,13 @@ pub(super) fn program_arguments(
         notes.append(&mut said);
         return marked;
     }
-    notes.extend(said.iter().map(|mark| format!("{mark}, which its schema does not let be enforced: it is not read")));
+    notes.extend(
+        said.iter().map(|mark| format!("{mark}, but its schema prevents that from being enforced, so it is not read")),
+    );
     Vec::new()
 }
 
-/// The argument that a tool hands to a shell, if it has one. Such a tool can do anything.
+/// The argument that a tool passes to a shell, if it has one. Such a tool can do anything.
 pub(super) fn shell_argument(definition: &Definition) -> Option<String> {
     let about = ToolWords::from_definition(definition);
     let properties = definition.input_schema.get("properties")?.as_object()?;
@@ -113,7 +115,7 @@ pub(super) fn shell_argument(definition: &Definition) -> Option<String> {
     properties.iter().find(is_shell).map(|(name, _)| name.clone())
 }
 
-/// What a tool says of itself.
+/// The words of a tool's own description.
 struct ToolWords {
     name: Vec<String>,
     all: Vec<String>,
@@ -127,7 +129,7 @@ impl ToolWords {
         Self { name, all }
     }
 
-    /// Whether it runs what it is given, as far as it says.
+    /// Whether the tool says that it runs what it is given.
     fn runs(&self) -> bool {
         let first = self.all.get(self.name.len());
         !has(&self.name, &LEAVES) && !first.is_some_and(|word| in_list(&LEAVES, word))
@@ -145,7 +147,7 @@ fn language(name: &str, property: &Map<String, Value>, about: &ToolWords) -> Opt
     if is(&METHOD_NAMES) {
         return is_method(property, &told_words).then_some("http_method");
     }
-    // Where only some values are taken, nothing is parsed.
+    // An argument with a fixed set of values is not parsed.
     if property.contains_key("enum") || property.contains_key("const") || !about.runs() {
         return None;
     }
@@ -158,7 +160,7 @@ fn language(name: &str, property: &Map<String, Value>, about: &ToolWords) -> Opt
     (is(&SHELL_NAMES) && is_shell(&told_words, about)).then_some("shell")
 }
 
-/// A query is SQL where its own description says so; or else where the tool says so, does not search, and runs it.
+/// A query is SQL if its own description says so, or if the tool says so, runs it and does not search.
 fn is_sql(told: &[String], about: &ToolWords) -> bool {
     let other = |word: &String| word.ends_with("ql") && !SQL_WORDS.iter().any(|(known, _)| known == word);
     if has(told, &["natural", "plain", "english"]) || told.iter().chain(&about.name).any(other) {
@@ -177,7 +179,7 @@ fn says_sql(text: &[String]) -> bool {
     })
 }
 
-/// The one dialect that is named, first of all where the argument is described. One that names several means any.
+/// The one dialect that is named, preferably in the argument's description. If several are named, any dialect is meant.
 fn dialect(told: &[String], about: &ToolWords) -> &'static str {
     for text in [told, &about.all] {
         let named = text.iter().filter_map(|word| SQL_WORDS.iter().find(|(known, _)| known == word));
@@ -213,7 +215,7 @@ fn is_method(property: &Map<String, Value>, told: &[String]) -> bool {
     ["http method", "http verb", "http request method"].iter().any(|said| told.contains(said))
 }
 
-/// A text, or nothing.
+/// Whether the property is a string, or a string or null.
 fn is_text(property: &Map<String, Value>) -> bool {
     let texts = |schema: &Map<String, Value>| match schema.get("type") {
         Some(Value::String(named)) => named == "string",

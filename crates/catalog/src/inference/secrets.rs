@@ -1,4 +1,4 @@
-//! Which looks show secrets. They change nothing, and what they show opens what others keep shut.
+//! Which read-only tools show secrets. They change nothing, but what they show gives access to other things.
 
 use servanda_contract::tool::DataClassification;
 
@@ -23,7 +23,7 @@ const SECRETS: [&str; 12] = [
     "env",
     "envs",
 ];
-/// Pairs of words that are.
+/// Pairs of words that mean a secret.
 const PAIRS: [(&str, &[&str]); 5] = [
     ("api access private signing secret service", &["key", "keys"]),
     ("api access refresh auth bearer", &["token", "tokens"]),
@@ -31,10 +31,10 @@ const PAIRS: [(&str, &[&str]); 5] = [
     ("connection", &["string", "strings"]),
     ("client", &["secret", "secrets"]),
 ];
-/// What a look says that tells about secrets and shows none.
+/// Phrases of a tool that reports on secrets and shows none.
 const HIDES: [&str; 6] = ["masked", "redacted", "without values", "names only", "not the values", "not return"];
 
-/// How the answers of a tool are to be treated; a note says why where they may hold secrets.
+/// The data classification of a tool's answers; adds a note with the reason if they may contain secrets.
 pub(super) fn classification(
     definition: &Definition,
     reading: &InferredBehaviour,

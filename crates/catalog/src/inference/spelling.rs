@@ -1,4 +1,4 @@
-//! The words of names and sentences, however they are joined.
+//! Splits names and sentences into words, however they are joined.
 
 /// The words of a name: `getUserById`, `get-user.by_id` and `get user` alike.
 pub(super) fn words(text: &str) -> Vec<String> {

@@ -24,7 +24,7 @@ fn names_and_hints_are_weighed() {
     use ToolReach::{Critical, External, Internal, Minor, ReadOnly, Temporary};
     let none = json!({});
     let read = json!({ "readOnlyHint": true });
-    // That a server reaches outside makes nothing graver.
+    // That a server reaches outside makes no tool graver.
     let open = json!({ "openWorldHint": true });
     let open_read = json!({ "openWorldHint": true, "readOnlyHint": true });
     let cases = [
@@ -34,7 +34,7 @@ fn names_and_hints_are_weighed() {
         ("listIssues", &none, ReadOnly),
         ("search_code", &none, ReadOnly),
         ("git_status", &none, ReadOnly),
-        // A noun that nothing explains is no evidence; its author's word is, where nothing contradicts it.
+        // An unexplained noun is no evidence; the author's hint is, if nothing contradicts it.
         ("git_log", &read, ReadOnly),
         ("git_log", &none, External),
         ("directory_tree", &read, ReadOnly),
@@ -50,7 +50,7 @@ fn names_and_hints_are_weighed() {
         ("log_event", &none, External),
         ("check_out_book", &none, Internal),
         ("order_pizza", &none, Critical),
-        // The seed names it: a customer's profile is seen outside.
+        // The seed names it: a customer's profile is visible outside.
         ("update_customer_email", &none, External),
         ("git_commit", &none, Internal),
         ("git_checkout", &none, Internal),
@@ -86,8 +86,8 @@ fn names_and_hints_are_weighed() {
     assert_eq!(reach("get_thing", &contradicted, &json!({})), Internal);
 }
 
-/// Name, description, `readOnlyHint`, `destructiveHint`, and what is proposed: behaviour, reach, whether that is certain and
-/// what there is to review.
+/// Name, description, `readOnlyHint`, `destructiveHint`, and the proposal: behaviour, reach, whether it is certain, and what to
+/// review.
 type Case = (&'static str, &'static str, Option<bool>, Option<bool>, &'static str, ToolReach, bool, &'static str);
 
 const YES: Option<bool> = Some(true);
@@ -180,7 +180,7 @@ fn an_argument_that_is_a_program_outweighs_the_name() {
     let (sql, none) = (json!({ "sql": { "type": "string" } }), json!({}));
     assert_eq!(reach("apply_rows", &none, &sql), ToolReach::Critical);
     assert_eq!(reach("run_rows", &json!({ "readOnlyHint": true }), &sql), ToolReach::Critical);
-    // The behaviour gate reads what a look is given, and refuses what changes something.
+    // The behaviour gate reads the argument of a read-only tool, and refuses a program that changes something.
     assert_eq!(reach("read_rows", &none, &sql), ToolReach::ReadOnly);
     assert_eq!(reach("search_docs", &none, &json!({ "query": { "type": "string" } })), ToolReach::ReadOnly);
 }
@@ -237,7 +237,7 @@ fn long_work_is_what_says_so() {
     }
 }
 
-/// A tool without measurements has a limit that real tools keep: a write of six seconds is not given up.
+/// A tool without measurements has a limit that real tools keep: a write of six seconds is not aborted.
 #[test]
 fn a_look_has_half_a_minute_a_change_a_minute_and_long_work_five() {
     let rows = [
@@ -299,8 +299,8 @@ fn what_cannot_be_enforced_is_left_out_and_said() {
     assert!(servanda_gates::admit(inferred.contract, &servanda_gates::RegisteredContracts::new()).is_ok());
 }
 
-/// Against 2,675 tools whose authors said whether they only read: how often do we call a tool read-only that its author
-/// says writes? That is the dangerous direction, and it is bounded here; the other direction costs comfort only.
+/// Compares with 2,675 tools whose authors said whether they only read: how often is a tool called read-only that its author
+/// says writes? That direction is dangerous, and bounded here; the other costs only comfort.
 #[test]
 fn real_tools_are_seldom_taken_for_harmless() {
     let Some(file) = shared("corpora/tools/tools.jsonl") else { return };
@@ -310,7 +310,7 @@ fn real_tools_are_seldom_taken_for_harmless() {
     for (number, line) in lines.lines().enumerate() {
         let tool: Value = serde_json::from_str(line).unwrap();
         let hint = tool.pointer("/annotations/readOnlyHint").and_then(Value::as_bool);
-        // Judged without the author's hint, so that it can be compared with it.
+        // Judged without the author's hint, so that the two can be compared.
         let definition = json!({
             "name": tool["name"],
             "description": tool["description"],
@@ -338,14 +338,14 @@ fn real_tools_are_seldom_taken_for_harmless() {
     assert!(seen_as_readers * 100 > readers * 93, "only {seen_as_readers} of {readers} readers were seen");
 }
 
-/// What `init` writes is on the dangerous side of everything that review would hear, so nobody is asked about it.
+/// `init` always writes the dangerous side, so review has no objection and no person is asked.
 #[test]
 fn no_proposal_is_objected_to_by_its_own_definition() {
     let Some(file) = shared("corpora/tools/tools.jsonl") else { return };
     let (mut objected, mut reviews) = (Vec::new(), 0);
     for (number, line) in std::fs::read_to_string(file).unwrap().lines().enumerate() {
         let tool: Value = serde_json::from_str(line).unwrap();
-        // Authors that say nothing object to nothing; a sample of theirs is enough.
+        // Authors without hints cause no objections; a sample of them is enough.
         if number % 10 > 0 && tool["annotations"].is_null() {
             continue;
         }
@@ -366,7 +366,7 @@ fn no_proposal_is_objected_to_by_its_own_definition() {
     assert_eq!(objected, Vec::<Value>::new());
 }
 
-/// A tool's name and description, an argument, and what it is proposed to be read as.
+/// A tool's name and description, an argument, and the proposed language.
 #[test]
 fn arguments_that_clearly_carry_a_program_are_marked() {
     let text = |told: &str| json!({ "type": "string", "description": told });
@@ -402,7 +402,7 @@ fn arguments_that_clearly_carry_a_program_are_marked() {
         ("run_in_terminal", "", "command", text(""), Some("shell")),
         ("request", "", "method", methods, Some("http_method")),
         ("request", "", "httpMethod", text("HTTP method, GET if not said"), Some("http_method")),
-        // What only looks like it.
+        // Arguments that only look like programs.
         ("search_docs", "Search the SQL documentation", "query", text("What to look for"), None),
         ("search", "", "query", text("Search query"), None),
         ("ask", "Turns questions into SQL", "query", text("A question in natural language"), None),
@@ -434,7 +434,7 @@ fn arguments_that_clearly_carry_a_program_are_marked() {
     }
 }
 
-/// A tool that only runs its program is as grave as that; one that does more is not.
+/// A call of a tool that only runs its program is as grave as the program; a tool that does more is not.
 #[test]
 fn the_program_decides_where_it_is_all_that_a_tool_does() {
     let rows = [
@@ -457,7 +457,7 @@ fn the_program_decides_where_it_is_all_that_a_tool_does() {
     }
 }
 
-/// What is read as a program is the operator's to say, not the author's.
+/// The operator, not the author, says which arguments are programs.
 #[test]
 fn an_authors_own_marks_are_left_out() {
     let marked = json!({ "type": "string", "x-effect": "nonsense" });
@@ -477,7 +477,7 @@ fn an_authors_own_marks_are_left_out() {
     );
 }
 
-/// A keyword that admission would refuse is not proposed, and the operator is told.
+/// A keyword that admission would refuse is not proposed, and the operator gets a note.
 #[test]
 fn a_program_that_a_schema_does_not_let_be_enforced_is_not_marked() {
     let definition = read(json!({

@@ -1,7 +1,7 @@
-//! Whether what agents are told a tool takes is what the tool takes: the contract's input schema against the live one.
+//! Whether a tool accepts what agents are told that it accepts: compares the contract's input schema with the live one.
 //!
-//! Members and types only. Limits and patterns differ for good reasons (a contract is allowed to be stricter), and what
-//! changed since somebody looked is the pins' business.
+//! Compares members and types only. Limits and patterns may differ, because a contract may be stricter. Changes since the
+//! definition was pinned are handled by `pins`.
 
 mod shape;
 #[cfg(test)]
@@ -15,36 +15,36 @@ use servanda_contract::tool::{KeyPlacement, ToolContract};
 
 use self::shape::{TypeSet, ValueShape};
 
-/// Pairs of schemas that are compared at the most; what takes more is not a tool's parameters.
+/// The most pairs of schemas that are compared; no tool's parameters need more.
 const PAIRS_MAX: usize = 10_000;
 
-/// How two schemas fit.
+/// How well two schemas match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SchemaMatch {
     /// Everything the contract names is offered.
     Full,
-    /// Something optional is not.
+    /// Something optional is missing.
     Partial {
-        /// What.
+        /// What is missing.
         gaps: Vec<SchemaGap>,
     },
-    /// Something that cannot be done without is not, or the tool wants what the contract does not have.
+    /// Something required is missing, or the tool requires what the contract does not have.
     Incompatible {
-        /// Why, all of it.
+        /// All reasons.
         reasons: Vec<SchemaGap>,
     },
 }
 
-/// A place where the live schema is not what the contract says.
+/// A place where the live schema differs from the contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SchemaGap {
     /// JSON Pointer into the contract's input schema.
     pub pointer: String,
-    /// What, in words.
+    /// The difference, in words.
     pub what: String,
 }
 
-/// Compares what a contract's calls are sent with, our key included where it goes among the arguments, with what is offered.
+/// Compares what calls of a contract send, including our key if it is an argument, with what the upstream offers.
 pub fn fits(contract: &ToolContract, offered: &Map<String, Value>) -> SchemaMatch {
     let schema = &contract.affordance.input_schema;
     let Some(KeyPlacement::Argument(name)) = contract.effect.as_ref().and_then(|effect| effect.key.as_ref()) else {
@@ -71,15 +71,13 @@ pub fn negotiate(expected: &Map<String, Value>, offered: &Map<String, Value>) ->
     };
     let mut told = comparison.expected.shape_of_root();
     let taken = comparison.offered.shape_of_root();
-    // A contract without parameters takes none; a server that names none may still take any.
+    // A contract without parameters accepts none; a server that names none may still accept any.
     told.open &= !told.members.is_empty() || told.says_open;
     comparison.shapes("", &told, &taken);
     let SchemaComparison { compared, gaps, mut reasons, .. } = comparison;
     if compared.len() >= PAIRS_MAX {
-        reasons.push(SchemaGap {
-            pointer: String::new(),
-            what: "the schemas are too intricate to be compared".to_owned(),
-        });
+        reasons
+            .push(SchemaGap { pointer: String::new(), what: "the schemas are too complex to be compared".to_owned() });
     }
     match (reasons.is_empty(), gaps.is_empty()) {
         (false, _) => SchemaMatch::Incompatible { reasons },
@@ -91,7 +89,7 @@ pub fn negotiate(expected: &Map<String, Value>, offered: &Map<String, Value>) ->
 struct SchemaComparison<'a> {
     expected: shape::SchemaRoot<'a>,
     offered: shape::SchemaRoot<'a>,
-    /// Where two schemas stand that have been compared: schemas may contain themselves.
+    /// Pairs of schemas that were already compared: schemas may contain themselves.
     compared: BTreeSet<(Vec<usize>, Vec<usize>)>,
     gaps: Vec<SchemaGap>,
     reasons: Vec<SchemaGap>,
@@ -128,7 +126,7 @@ impl<'a> SchemaComparison<'a> {
     fn values(&mut self, at: &str, told: &ValueShape<'a>, taken: &ValueShape<'a>) {
         let Some(taken) = &taken.values else { return };
         let Some(told) = &told.values else {
-            return self.gaps.push(gap(at, "the tool takes only certain values, the contract any".to_owned()));
+            return self.gaps.push(gap(at, "the tool takes only certain values, the contract allows any".to_owned()));
         };
         let missing = told.iter().filter(|value| !taken.contains(value)).count();
         if missing == told.len() && missing > 0 {
@@ -152,7 +150,7 @@ impl<'a> SchemaComparison<'a> {
         }
     }
 
-    /// What the tool demands.
+    /// Checks what the tool requires.
     fn demands(&mut self, at: &str, told: &ValueShape<'a>, taken: &ValueShape<'a>) {
         let has_default = |schemas: Option<&Vec<&Value>>| {
             schemas.is_some_and(|schemas| schemas.iter().any(|schema| schema.get("default").is_some()))
@@ -160,7 +158,7 @@ impl<'a> SchemaComparison<'a> {
         for name in taken.required.difference(&told.required) {
             let pointer = format!("{at}/properties/{}", name.replace('~', "~0").replace('/', "~1"));
             match told.members.get(name) {
-                // A default of the contract's is filled in before the call is sent.
+                // The contract's default is filled in before the call is sent.
                 Some(_) if has_default(told.members.get(name)) => {}
                 Some(_) => self.gaps.push(gap(&pointer, "the tool demands it, the contract does not".to_owned())),
                 None if told.open || has_default(taken.members.get(name)) => {}

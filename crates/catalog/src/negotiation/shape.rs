@@ -1,5 +1,6 @@
-//! What a schema says about members and types once its references and combinations are followed. An approximation that
-//! errs on the side of fitting: of alternatives everything counts that one of them names, and only what all of them demand.
+//! What a schema says about members and types once its references and combinations are resolved. An approximation that errs on
+//! the side of a match: a member of any alternative counts as known, and only a member that all alternatives require counts as
+//! required.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,10 +12,10 @@ use servanda_contract::schema::type_name;
 
 /// How deep references and combinations are followed in place.
 const DEPTH_MAX: usize = 16;
-/// How many schemas one shape is made of at the most.
+/// The most schemas that one shape is made of.
 const PARTS_MAX: usize = 1_000;
 
-/// A whole schema, within which references are followed.
+/// A whole schema, within which references are resolved.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SchemaRoot<'a>(pub(super) &'a Map<String, Value>);
 
@@ -22,19 +23,19 @@ pub(super) struct SchemaRoot<'a>(pub(super) &'a Map<String, Value>);
 #[derive(Debug, Clone, Default)]
 pub(super) struct ValueShape<'a> {
     pub(super) types: TypeSet<'a>,
-    /// The only values; none if any.
+    /// The only allowed values; `None` if any is allowed.
     pub(super) values: Option<Vec<&'a Value>>,
-    /// Members with a name of their own.
+    /// Members that are named.
     pub(super) members: BTreeMap<&'a str, Vec<&'a Value>>,
     pub(super) required: BTreeSet<&'a str>,
-    /// Whether members without a name are taken.
+    /// Whether unnamed members are accepted.
     pub(super) open: bool,
-    /// Whether that was said, and does not only follow from naming none.
+    /// Whether the schema says so, and it does not merely follow from naming none.
     pub(super) says_open: bool,
     pub(super) items: Vec<&'a Value>,
 }
 
-/// The JSON types a value may have; all of them if nothing is said.
+/// The JSON types that a value may have; all of them if the schema names none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct TypeSet<'a>(Option<BTreeSet<&'a str>>);
 
@@ -78,12 +79,12 @@ impl<'a> SchemaRoot<'a> {
             let sometimes = self.schema(part, depth + 1, parts);
             shape.and(ValueShape { members: sometimes.members, open: sometimes.open, ..ValueShape::default() });
         }
-        // An object that names none of its members takes any.
+        // An object that names none of its members accepts any.
         shape.open |= shape.members.is_empty() && schema.get("additionalProperties") != Some(&Value::Bool(false));
         shape
     }
 
-    /// None of no alternatives.
+    /// `None` if there are no alternatives.
     fn any_of(
         self,
         alternatives: impl Iterator<Item = &'a Value>,
@@ -107,7 +108,7 @@ impl<'a> SchemaRoot<'a> {
     }
 }
 
-/// What a schema says itself.
+/// What a schema itself says, without references and combinations.
 fn plain(schema: &Map<String, Value>) -> ValueShape<'_> {
     let values = match (schema.get("enum").and_then(Value::as_array), schema.get("const")) {
         (Some(values), _) => Some(values.iter().collect()),
@@ -130,7 +131,7 @@ fn plain(schema: &Map<String, Value>) -> ValueShape<'_> {
 }
 
 impl<'a> ValueShape<'a> {
-    /// Both are to hold.
+    /// Both shapes must hold.
     fn and(&mut self, other: Self) {
         self.types = TypeSet(match (self.types.0.take(), other.types.0) {
             (Some(one), Some(other)) => Some(one.intersection(&other).copied().collect()),
@@ -147,7 +148,7 @@ impl<'a> ValueShape<'a> {
         self.items.extend(other.items);
     }
 
-    /// One of them is to hold.
+    /// One of the shapes must hold.
     fn or(mut self, other: Self) -> Self {
         self.types = TypeSet(match (self.types.0.take(), other.types.0) {
             (Some(one), Some(other)) => Some(one.union(&other).copied().collect()),
@@ -181,18 +182,18 @@ impl<'a> TypeSet<'a> {
         })
     }
 
-    /// Where no type is named, the only values there are have theirs.
+    /// If no type is named, the types of the only allowed values.
     fn or_types_of(self, values: Option<&[&Value]>) -> Self {
         Self(self.0.or_else(|| values.map(|values| values.iter().map(|value| type_name(value)).collect())))
     }
 
-    /// Whether a value can have a type of both. What cannot have any type is never sent, so it fits.
+    /// Whether a value can have a type of both. A value that can have no type is never sent, so it matches.
     pub(super) fn meets(&self, other: &Self) -> bool {
         let (Some(one), Some(other)) = (&self.0, &other.0) else { return true };
         one.is_empty() || one.iter().any(|named| takes(other, named)) || other.iter().any(|named| takes(one, named))
     }
 
-    /// Whether the other takes every type of this one.
+    /// Whether the other accepts every type of this one.
     pub(super) fn within(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (_, None) => true,
@@ -218,5 +219,5 @@ impl fmt::Display for TypeSet<'_> {
     }
 }
 
-/// What a schema may write where a type stands is a server's text until it is one of these.
+/// A server may write any text as a type, so only these are accepted.
 const KNOWN: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];

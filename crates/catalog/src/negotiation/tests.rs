@@ -10,7 +10,7 @@ fn object(value: &Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
-/// The one outcome of a pair, as a line: the word, and the pointers in order.
+/// The outcome of a pair as a line: the word, and the pointers in order.
 fn outcome(told: &Value, taken: &Value) -> String {
     let pointers = |gaps: &[super::SchemaGap]| {
         gaps.iter().map(|gap| gap.pointer.rsplit('/').next().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
@@ -31,7 +31,7 @@ fn members() {
     let told = with(&json!({ "a": { "type": "string" }, "b": { "type": "integer" } }), &json!(["a"]));
     let rows = [
         (told.clone(), "full"),
-        // More on offer than is told of.
+        // The tool offers more than the contract tells.
         (with(&json!({ "a": {}, "b": {}, "c": {} }), &json!(["a"])), "full"),
         (with(&json!({ "a": {} }), &json!([])), "partial b"),
         (with(&json!({ "b": {} }), &json!([])), "incompatible a"),
@@ -39,7 +39,7 @@ fn members() {
         (json!({ "type": "object" }), "full"),
         (json!({ "type": "object", "properties": {}, "additionalProperties": false }), "incompatible a"),
         (json!({ "type": "object", "properties": { "a": {} }, "additionalProperties": true }), "full"),
-        // What the tool demands.
+        // What the tool requires.
         (with(&json!({ "a": {}, "b": {} }), &json!(["a", "b"])), "partial b"),
         (with(&json!({ "a": {}, "b": {}, "c": {} }), &json!(["a", "c"])), "incompatible c"),
         (with(&json!({ "a": {}, "b": {}, "c": { "default": 1 } }), &json!(["a", "c"])), "full"),
@@ -114,7 +114,7 @@ fn references_and_combinations_are_followed() {
     assert_eq!(outcome(&told, &either), "full");
 }
 
-/// Schemas that contain themselves, and schemas made to take for ever.
+/// Schemas that contain themselves, and schemas that are made to take for ever.
 #[test]
 fn comparing_ends() {
     let tree = json!({
@@ -171,7 +171,7 @@ fn a_schema_fits_itself() {
         .unwrap();
 }
 
-/// What `init` writes for a real tool fits that tool, whatever it had to leave out of the schema.
+/// The contract that `init` writes for a real tool matches that tool, whatever it left out of the schema.
 #[test]
 fn real_tools_fit_their_inferred_contracts() {
     let Some(file) = shared("corpora/tools/tools.jsonl") else { return };

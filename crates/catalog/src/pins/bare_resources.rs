@@ -1,13 +1,13 @@
-//! What an agent is shown of a resource that came after a person agreed to its server's lists: that it exists, and its URI. The server's
-//! own text about it is left out, because no person has read it.
+//! What an agent is shown of a resource that appeared after a person agreed to its server's lists: that it exists, and its URI.
+//! The server's own text about it is left out, because no person has read it.
 
 use serde_json::{Map, Value};
 use servanda_contract::legibility;
 
-/// How long a name may be that an agent is shown, in characters and in words. A longer text may be a sentence with instructions.
+/// The longest name that an agent is shown, in characters and in words. A longer text may be a sentence with instructions.
 const NAME_CHARS_MAX: usize = 64;
 const NAME_WORDS_MAX: usize = 5;
-/// How long a media type may be.
+/// The longest media type.
 const MIME_TYPE_BYTES_MAX: usize = 127;
 
 /// The item with only its URI, a name, a media type and a size. None if its URI is not usable.

@@ -1,4 +1,4 @@
-//! The pinned definition held against the live one: texts, hints and schemas.
+//! Compares the pinned definition with the live one: texts, hints and schemas.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::{
     schema,
 };
 
-/// Everything that differs between the pinned definition and the live one. Nothing means identical.
+/// Every difference between the pinned definition and the live one; empty if they are identical.
 pub fn compare(pinned: &Definition, live: &Definition) -> Vec<Difference> {
     let mut found = DifferenceCollector::default();
     text(&mut found, "/name", Some(&pinned.name), Some(&live.name));
@@ -27,7 +27,7 @@ fn hints(found: &mut DifferenceCollector, pinned: &Definition, live: &Definition
     let rows = [
         ("readOnlyHint", false, false, "it no longer says that it only reads"),
         ("destructiveHint", true, true, "it now says that it may destroy"),
-        ("idempotentHint", false, false, "it no longer says that twice is once"),
+        ("idempotentHint", false, false, "it no longer says that calling it twice has the effect of one call"),
         ("openWorldHint", true, true, "it now says that it reaches outside"),
     ];
     for (name, default, worse, what) in rows {

@@ -1,4 +1,5 @@
-//! What is pinned of a tool: everything a model or a person reads, and nothing that changes without meaning.
+//! The part of a tool's definition that is pinned: everything that a model or a person reads, and nothing that changes without
+//! meaning.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -18,22 +19,22 @@ use servanda_identity::classifier::{Annotations, Descriptor};
 pub struct Definition {
     /// Its own name.
     pub name: String,
-    /// For people.
+    /// The title for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// For models.
+    /// The description for models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Of the arguments.
+    /// The schema of the arguments.
     #[serde(default)]
     pub input_schema: SchemaDocument,
-    /// Of the structured result.
+    /// The schema of the structured result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<SchemaDocument>,
     /// The author's hints.
     #[serde(default, deserialize_with = "or_none", skip_serializing_if = "Map::is_empty")]
     pub annotations: Map<String, Value>,
-    /// How it may be run, in the last legacy revision. Nobody reads it but client software, so it is not pinned.
+    /// How it may be run, in the last legacy revision. Only client software reads it, so it is not pinned.
     #[serde(default, deserialize_with = "or_unknown", skip_serializing)]
     pub execution: Option<ToolExecution>,
 }
@@ -42,7 +43,7 @@ pub struct Definition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolExecution {
-    /// As a task.
+    /// Whether it may be run as a task.
     pub task_support: TaskSupport,
 }
 
@@ -58,20 +59,20 @@ pub enum TaskSupport {
     Required,
 }
 
-/// How much of a definition is read. Its length is bounded by its upstream; what is nested deeper than this, or has members
-/// with longer names, no lock file could keep.
+/// The limits of reading a definition. The upstream connection bounds its length. A lock file could not store deeper nesting or
+/// longer member names.
 const LIMITS: JsonLimits = JsonLimits { bytes_max: usize::MAX, depth_max: 48 };
 const NAME_CHARS_MAX: usize = 256;
 
 impl Definition {
-    /// Reads a definition as an upstream wrote it. The error says why it cannot be used, without repeating what it says.
+    /// Reads a definition as an upstream wrote it. The error gives the reason without quoting the definition.
     pub fn read(text: &str) -> Result<Self, String> {
         let definition = Self::read_unchecked(text)?;
         definition.faults()?;
         Ok(definition)
     }
 
-    /// Reads a definition to be looked at, whatever is wrong with what it says.
+    /// Reads a definition for display, whatever is wrong with its content.
     pub fn read_unchecked(text: &str) -> Result<Self, String> {
         let document: Value = match json::decode(text.as_bytes(), LIMITS) {
             Ok(document) => document,
@@ -92,7 +93,7 @@ impl Definition {
         Digest::compute(DigestDomain::Definition, &[canonical.as_ref().map_or(&[], |canonical| canonical.bytes())])
     }
 
-    /// The same definition with the members of every object in order, so that one definition is written in one way.
+    /// The same definition with sorted members, so that one definition has one text.
     #[must_use]
     pub fn in_order(&self) -> Self {
         let ordered = |map: &Map<String, Value>| {
@@ -109,7 +110,7 @@ impl Definition {
         }
     }
 
-    /// What the classifier reads of it.
+    /// The descriptor for the classifier.
     pub fn descriptor(&self) -> Descriptor {
         let annotations = Annotations {
             read_only_hint: self.hint("readOnlyHint"),
@@ -126,7 +127,7 @@ impl Definition {
             annotations: Some(annotations),
         }
     }
-
+    /// The author's hint of that name, if there is one.
     /// Whether the author says that the tool changes nothing.
     pub(crate) fn hint(&self, name: &str) -> Option<bool> {
         self.annotations.get(name).and_then(Value::as_bool)
@@ -148,7 +149,7 @@ impl Definition {
         }
         // A root without a type is compiled as an object.
         match CompiledSchema::compile_document(&self.input_schema, SchemaProfile::Arguments) {
-            // A pattern we would not enforce is the server's own to check.
+            // The server itself checks a pattern that we do not enforce.
             Ok(_) | Err(SchemaError::Pattern { .. }) => Ok(()),
             Err(error) => Err(format!("its input schema cannot be used: {error}")),
         }
@@ -159,7 +160,7 @@ fn or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Val
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
-/// What is not one of the known forms says nothing.
+/// An unknown form counts as absent.
 fn or_unknown<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ToolExecution>, D::Error> {
     let value = Value::deserialize(deserializer)?;
     Ok(serde_json::from_value(value).ok())

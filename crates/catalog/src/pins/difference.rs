@@ -1,8 +1,8 @@
-//! What changed between two definitions of a tool, and how grave that is.
+//! What changed between two definitions of a tool, and how grave the change is.
 //!
-//! Additive may pass by policy. Breaking means that a caller who kept the old definition may fail. Dangerous means that
-//! somebody who agreed to the old definition might not agree to the new one: its text changed, its reach widened, or there
-//! is a new place to write free text into.
+//! Additive may pass by policy. Breaking means that a caller with the old definition may fail. Dangerous means that a person
+//! who agreed to the old definition might not agree to the new one: its text changed, its reach widened, or there is a new
+//! place to write free text into.
 
 use serde::Serialize;
 use servanda_contract::legibility::reveal;
@@ -16,11 +16,11 @@ const SHOWN_CHARS_MAX: usize = 400;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DifferenceSeverity {
-    /// A minor version: whoever used the old definition still can.
+    /// Like a minor version: users of the old definition are not affected.
     Additive,
-    /// A major version.
+    /// Like a major version.
     Breaking,
-    /// Somebody has to look.
+    /// A person has to review it.
     Dangerous,
 }
 
@@ -31,18 +31,18 @@ pub struct Difference {
     pub severity: DifferenceSeverity,
     /// JSON Pointer into the definition.
     pub pointer: String,
-    /// What, in words.
+    /// The difference, in words.
     pub what: String,
-    /// As pinned, shortened, with what does not show made visible.
+    /// As pinned, shortened, with invisible characters made visible.
     pub before: Option<String>,
-    /// As served now, likewise.
+    /// As served now, in the same form.
     pub after: Option<String>,
     /// The change of a text, word by word: `[-gone-]`, `{+new+}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wording: Option<String>,
 }
 
-/// Differences on their way.
+/// Collects differences.
 #[derive(Default)]
 pub(super) struct DifferenceCollector(Vec<Difference>);
 
@@ -65,13 +65,13 @@ impl DifferenceCollector {
         before: Option<String>,
         after: Option<String>,
     ) {
-        // Both may have names that a server chose.
+        // Both may contain names that a server chose.
         let (pointer, what) = (reveal(pointer).into_owned(), reveal(&what.into()).into_owned());
         self.0.push(Difference { severity, pointer, what, before, after, wording: None });
     }
 }
 
-/// Text that a model reads: a change of it alone is how a tool is poisoned after it was agreed to.
+/// Compares text that a model reads. A change of it alone is enough to poison a tool after a person agreed to it.
 pub(super) fn text(found: &mut DifferenceCollector, pointer: &str, before: Option<&str>, after: Option<&str>) {
     if before != after {
         let what = "its text changed, which a model reads as an instruction";

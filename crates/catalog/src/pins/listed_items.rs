@@ -1,8 +1,8 @@
-//! What else an agent reads of a server: prompts with their arguments, resources and templates. They are pinned in the form of a tool's
-//! definition, so that one comparison and one policy judge them all.
+//! The other texts of a server that an agent reads: prompts with their arguments, resources and templates. They are pinned in
+//! the form of a tool's definition, so that one comparison and one policy judge them all.
 //!
-//! Members that change by themselves are not pinned: the size of a resource, when it was changed, its icons, notes in `_meta`. They have
-//! to pass the same hygiene checks.
+//! Members that change by themselves are not pinned: the size of a resource, its modification time, its icons, notes in
+//! `_meta`. They must pass the same hygiene checks.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -17,10 +17,10 @@ use super::{
 const NOT_PINNED: [&str; 3] = ["_meta", "icons", "size"];
 /// The one member of a resource's `annotations` that may change while the meaning stays the same.
 const LAST_MODIFIED: &str = "lastModified";
-/// How long the name or URI that an item goes by may be; a lock file keeps no longer ones.
+/// The longest name or URI that identifies an item; a lock file stores no longer ones.
 const NAME_BYTES_MAX: usize = 2_048;
 
-/// How long a `name` may be, whether or not the item goes by it.
+/// The longest `name`, whether or not it identifies the item.
 const NAME_CHARS_MAX: usize = 128;
 
 /// A list that a server has beside its tools.
@@ -35,14 +35,14 @@ pub enum ListedKind {
     ResourceTemplates,
 }
 
-/// Whether an agent is shown an item.
+/// How much of an item an agent is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ItemVisibility {
-    /// As it is.
+    /// All of it.
     Whole,
     /// Without the server's own text about it, because no person has read it.
     Bare,
-    /// Not at all, and why.
+    /// Nothing, for this reason.
     Withheld(String),
 }
 
@@ -59,7 +59,7 @@ impl ListedKind {
         }
     }
 
-    /// The member that tells one item from another.
+    /// The member that identifies an item.
     pub const fn key(self) -> &'static str {
         match self {
             Self::Prompts => "name",
@@ -68,10 +68,10 @@ impl ListedKind {
         }
     }
 
-    /// Reads an item as a server lists it. The error says why an agent is not shown it.
+    /// Reads an item as a server lists it. The error says why an agent is not shown the item.
     pub fn read(self, text: &str) -> Result<Definition, String> {
         let mut members: Map<String, Value> =
-            serde_json::from_str(text).map_err(|_| "it is no object that can be read".to_owned())?;
+            serde_json::from_str(text).map_err(|_| "it is not a readable object".to_owned())?;
         if let Some(fault) = legibility::faults(&Value::Object(members.clone())).first() {
             return Err(fault.to_string());
         }
@@ -110,11 +110,11 @@ impl ListedKind {
     }
 }
 
-/// Checks members that are not pinned. They may change unseen, so they must not hold text that an agent could obey: a size is a number,
-/// an icon is a picture, and a name is one short line.
+/// Checks members that are not pinned. They may change unseen, so they must not contain text that an agent could obey: a size
+/// is a number, an icon is a picture, and a name is one short line.
 fn check_unpinned(members: &Map<String, Value>) -> Result<(), String> {
     if members.get("size").is_some_and(|size| !is_size(size)) {
-        return Err("its `size` is no number".to_owned());
+        return Err("its `size` is not a number".to_owned());
     }
     match members.get("icons") {
         None => {}
@@ -133,11 +133,11 @@ fn schema_of(arguments: Option<Value>) -> Result<Map<String, Value>, String> {
     let arguments = match arguments {
         None | Some(Value::Null) => return Ok(Map::new()),
         Some(Value::Array(arguments)) => arguments,
-        Some(_) => return Err("its `arguments` are no list".to_owned()),
+        Some(_) => return Err("its `arguments` are not a list".to_owned()),
     };
     let (mut properties, mut required) = (Map::new(), Vec::new());
     for argument in arguments {
-        let Value::Object(mut argument) = argument else { return Err("an argument is no object".to_owned()) };
+        let Value::Object(mut argument) = argument else { return Err("an argument is not an object".to_owned()) };
         let Some(Value::String(name)) = argument.remove("name") else {
             return Err("an argument has no name".to_owned());
         };
@@ -149,7 +149,7 @@ fn schema_of(arguments: Option<Value>) -> Result<Map<String, Value>, String> {
         }
         argument.insert("type".to_owned(), json!("string"));
         if properties.insert(name, Value::Object(argument)).is_some() {
-            return Err("two arguments have one name".to_owned());
+            return Err("two arguments have the same name".to_owned());
         }
     }
     let mut schema = Map::new();
@@ -161,9 +161,9 @@ fn schema_of(arguments: Option<Value>) -> Result<Map<String, Value>, String> {
 }
 
 impl Pins {
-    /// How much of an item agents are shown, by what a person agreed to. If no person ever agreed to the upstream's lists, all pass.
-    /// Otherwise a new prompt or template is withheld until a person agrees, and of a new resource only the bare item is shown, because
-    /// resources come and go by themselves.
+    /// How much of an item agents are shown, given what a person agreed to. If no person ever agreed to the upstream's lists,
+    /// everything passes. Otherwise a new prompt or template is withheld until a person agrees. A new resource is shown bare,
+    /// because resources come and go by themselves.
     pub fn judge_listed(&self, upstream: &str, kind: ListedKind, live: &Definition) -> ItemVisibility {
         let Some(of_upstream) = self.lock.as_ref().and_then(|lock| lock.listed.get(upstream)) else {
             return ItemVisibility::Whole;
@@ -184,7 +184,7 @@ impl Pins {
 }
 
 impl LockFile {
-    /// Whether the lists of an upstream were ever agreed to.
+    /// Whether a person ever agreed to the lists of an upstream.
     pub fn has_listed(&self, upstream: &str) -> bool {
         self.listed.contains_key(upstream)
     }

@@ -1,7 +1,8 @@
-//! Pins: what every admitted tool's definition was when somebody last agreed to it, and what a definition that differs
-//! means. A model sees the contract's text, but a tool that changed its own is not the tool the contract was written for.
+//! Pins: the definition of every admitted tool at the time when a person last agreed to it, and how a different definition is
+//! judged. A model sees the contract's text, but a tool that changed its own text is not the tool that the contract was written
+//! for.
 //!
-//! Pure: reading and writing the lock file, asking upstreams and holding tools back are others' business.
+//! Pure: this module does no file I/O, asks no upstreams and holds no tools; its callers do.
 
 mod bare_resources;
 mod comparison;
@@ -33,9 +34,9 @@ pub use policy::{AdditiveChangePolicy, MissingPinPolicy, PinPolicy, PinVerdict, 
 /// The version of the lock file's format.
 pub const LOCK_VERSION: u32 = 1;
 
-/// What stands at the head of the file, for whoever opens it.
+/// The comment at the head of the file, for its readers.
 const HEAD: &str = "\
-# What every tool's definition was when somebody agreed to it. A tool that changes is held back until somebody agrees again:
+# What every tool's definition was when a person agreed to it. A tool that changes is held until a person agrees again:
 # `servanda diff` shows what changed, `servanda pin` agrees. Keep this file under version control and review it like code.
 ";
 
@@ -56,11 +57,11 @@ pub struct LockFile {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pin {
-    /// Of the definition.
+    /// The digest of the definition.
     pub digest: Digest,
-    /// When somebody agreed to it, in RFC 3339.
+    /// When a person agreed to it, in RFC 3339.
     pub pinned_at: String,
-    /// What a model or a person would have read.
+    /// The definition that a model or a person read.
     pub definition: Shared<Definition>,
 }
 
@@ -71,8 +72,8 @@ impl Default for LockFile {
 }
 
 impl LockFile {
-    /// Reads the text of a lock file; `file` is only named in errors. A pin whose digest is not its definition's was edited
-    /// by hand, and nobody agreed to that.
+    /// Reads the text of a lock file; `file` is only named in errors. A pin whose digest does not match its definition was
+    /// edited by hand, so no person agreed to it with `servanda pin`.
     pub fn read(file: &str, text: &str) -> Result<Self, DocumentError> {
         let mut lock: Self = document::read_long(file, text)?;
         if lock.servanda_lock != LOCK_VERSION {
@@ -96,14 +97,14 @@ impl LockFile {
         Ok(lock)
     }
 
-    /// Keeps schemas that are written alike once: the tools of a server often take the same arguments.
+    /// Keeps equal schemas once: the tools of a server often take the same arguments.
     fn unify(&mut self) {
         let mut seen: HashMap<String, SchemaDocument> = HashMap::new();
         for pin in self.upstreams.values_mut().flat_map(BTreeMap::values_mut) {
             let definition = &mut *pin.definition;
             for schema in [Some(&mut definition.input_schema), definition.output_schema.as_mut()].into_iter().flatten()
             {
-                // In the order in which it is written: agents are shown that.
+                // In the written order, because agents see it.
                 let Ok(text) = serde_json::to_string(schema) else { continue };
                 match seen.get(&text) {
                     Some(known) => schema.clone_from(known),
@@ -115,7 +116,7 @@ impl LockFile {
         }
     }
 
-    /// The text of a lock file. The same pins are the same text, and what cannot be read again is not written.
+    /// The text of a lock file. The same pins give the same text. Text that could not be read again is not written.
     pub fn write(&self) -> Result<String, DocumentError> {
         let text = document::write(self).map(|text| format!("{HEAD}{text}"))?;
         Self::read("servanda.lock", &text).map(|_| text)
@@ -139,18 +140,18 @@ impl LockFile {
         })
     }
 
-    /// Pins an item of a list; says whether that changed anything.
+    /// Pins an item of a list; returns whether that changed anything.
     pub fn set_listed(&mut self, upstream: &str, kind: ListedKind, definition: &Definition, now: Timestamp) -> bool {
         let pins = self.listed.entry(upstream.to_owned()).or_default().entry(kind).or_default();
         set_pin(pins, definition, now)
     }
 
-    /// Notes that a person agreed to an upstream's lists, even if they are empty.
+    /// Records that a person agreed to an upstream's lists, even if they are empty.
     pub fn agree_to_lists(&mut self, upstream: &str) {
         self.listed.entry(upstream.to_owned()).or_default();
     }
 
-    /// Pins a definition; says whether that changed anything. A definition that is pinned already keeps its date.
+    /// Pins a definition; returns whether that changed anything. A definition that is already pinned keeps its date.
     pub fn set(&mut self, upstream: &str, definition: &Definition, now: Timestamp) -> bool {
         set_pin(self.upstreams.entry(upstream.to_owned()).or_default(), definition, now)
     }

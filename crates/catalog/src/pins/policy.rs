@@ -1,4 +1,4 @@
-//! What follows from a pin, or from there being none.
+//! What follows from a pin, or from a missing one.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -6,42 +6,43 @@ use servanda_contract::shared::Shared;
 
 use super::{Definition, Difference, DifferenceSeverity, LockFile, compare};
 
-/// Pins and what is done about what differs from them.
+/// Pins, and the policy for differences from them.
 #[derive(Debug, Clone, Default)]
 pub struct Pins {
-    /// Every pin; none where there is no lock file.
+    /// Every pin; `None` if there is no lock file.
     pub lock: Option<Arc<LockFile>>,
-    /// What is done.
+    /// The policy.
     pub policy: PinPolicy,
-    /// Definitions that were seen first and are agreed to by that, by upstream and own name, until a lock file has them.
+    /// Definitions that count as agreed to because they were the first ones seen, by upstream and own name, until a lock file
+    /// has them.
     first_sights: BTreeMap<(String, String), Definition>,
 }
 
-/// What is done about what differs.
+/// The policy for differences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PinPolicy {
-    /// About changes that only add.
+    /// For changes that only add.
     pub additive: AdditiveChangePolicy,
-    /// About tools without a pin. If nothing is said, they pass where nothing is pinned at all, and are held otherwise.
+    /// For tools without a pin. By default, they pass if nothing is pinned at all, and are held otherwise.
     pub missing: Option<MissingPinPolicy>,
 }
 
-/// What is done about changes that only add.
+/// The policy for changes that only add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AdditiveChangePolicy {
     /// They pass.
     #[default]
     Allow,
-    /// The tool is held back like any other that changed.
+    /// The tool is held like any other changed tool.
     Hold,
 }
 
-/// What is done about a tool without a pin.
+/// The policy for a tool without a pin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingPinPolicy {
-    /// It is pinned as it is first seen.
+    /// Its first definition is pinned.
     Pin,
-    /// It is held back.
+    /// It is held.
     Hold,
     /// It passes.
     Ignore,
@@ -50,23 +51,23 @@ pub enum MissingPinPolicy {
 /// What the pins say about a live definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PinVerdict {
-    /// It is the pinned one, or differs by what the policy allows.
+    /// It equals the pinned one, or differs only by what the policy allows.
     Agreed {
-        /// By what it differs.
+        /// The allowed differences.
         drift: Vec<Difference>,
     },
     /// It differs.
     Changed {
-        /// How gravely.
+        /// The gravest severity.
         severity: DifferenceSeverity,
-        /// In what, gravest first.
+        /// The differences, gravest first.
         differences: Vec<Difference>,
     },
-    /// Nobody has agreed to any definition, and the policy wants somebody to.
+    /// The tool has no pin, and the policy requires one.
     Unpinned,
-    /// Nobody has agreed to any definition, and the first one seen is to be pinned.
+    /// The tool has no pin, and its first definition is to be pinned.
     FirstSight,
-    /// Nobody has agreed to any definition, and nobody has to.
+    /// The tool has no pin, and the policy requires none.
     Unguarded,
 }
 
@@ -76,7 +77,7 @@ impl Pins {
         Self { lock: lock.map(Arc::new), policy, first_sights: BTreeMap::new() }
     }
 
-    /// Whether somebody agreed to this definition.
+    /// Judges a live definition by its pin.
     pub fn judge(&self, upstream: &str, live: &Definition) -> PinVerdict {
         let differences = match self.lock.as_ref().and_then(|lock| lock.pin(upstream, &live.name)) {
             Some(pin) if pin.digest == live.digest() => Vec::new(),
@@ -101,7 +102,8 @@ impl Pins {
         !pinned && self.without_pin() == PinVerdict::Unpinned
     }
 
-    /// Has a definition hold the pinned one's schemas, or be the pinned one, wherever they are equal. What it says stays the same.
+    /// Makes a definition share memory with the pinned one, or with its schemas, where they are equal. Its content stays the
+    /// same.
     pub(crate) fn unify(&self, upstream: &str, live: &mut Shared<Definition>) {
         let Some(pin) = self.lock.as_ref().and_then(|lock| lock.pin(upstream, &live.name)) else { return };
         live.unify(&pin.definition);
@@ -115,14 +117,14 @@ impl Pins {
         }
     }
 
-    /// Takes note of a definition that is agreed to because it is the first one seen.
+    /// Records a definition that counts as agreed to because it is the first one seen.
     pub(crate) fn note_first_sight(&mut self, upstream: &str, live: &Definition) {
         if self.judge(upstream, live) == PinVerdict::FirstSight {
             self.first_sights.insert((upstream.to_owned(), live.name.clone()), live.clone());
         }
     }
 
-    /// Takes another lock file.
+    /// Replaces the lock file.
     pub(crate) fn replace_lock(&mut self, lock: LockFile) {
         self.first_sights.retain(|(upstream, tool), _| lock.pin(upstream, tool).is_none());
         self.lock = Some(Arc::new(lock));

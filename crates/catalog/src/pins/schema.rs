@@ -1,7 +1,6 @@
-//! What a change of a JSON Schema means to those who send values by it (input) or read values by it (output).
+//! What a change of a JSON Schema means to a sender of values (input) or a reader of values (output).
 //!
-//! A keyword this comparison does not understand counts as breaking when it changes: it is better to ask for a look than to
-//! guess.
+//! A changed keyword that this comparison does not understand counts as breaking: asking for a review is better than guessing.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::difference::{DifferenceCollector, DifferenceSeverity, shorten, text};
 
-/// Whose side a schema is on: what narrows one widens the other.
+/// The side of a schema: a change that narrows one side widens the other.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SchemaSide {
     Input,
@@ -31,7 +30,7 @@ const LIMITS: [(&str, bool); 10] = [
 ];
 /// Keywords that only narrow: adding one narrows, removing one widens, changing one is not comparable.
 const NARROWING: [&str; 5] = ["pattern", "format", "multipleOf", "uniqueItems", "const"];
-/// Keywords that say nothing about values.
+/// Keywords that do not constrain values.
 const SILENT: [&str; 6] = ["$schema", "$id", "$comment", "examples", "deprecated", "x-token-cost"];
 
 pub(super) fn compare_input(found: &mut DifferenceCollector, before: &Map<String, Value>, after: &Map<String, Value>) {
@@ -123,12 +122,12 @@ fn members(
     }
 }
 
-/// A schema as it is shown.
+/// A schema as text.
 fn shown(schema: &Value) -> String {
     shorten(&schema.to_string())
 }
 
-/// A place to write anything into: where secrets leave and instructions enter.
+/// A place for arbitrary text: secrets can leave through it and instructions can enter.
 fn is_free_text(schema: &Value) -> bool {
     let has = |keyword: &str| schema.get(keyword).is_some();
     let text = match schema.get("type") {
@@ -153,7 +152,7 @@ fn required(
     let (old, new) = (names(old), names(new));
     for name in new.difference(&old) {
         let schema = after.get("properties").and_then(|properties| properties.get(name));
-        // A new property that is required has been said already, where it stands.
+        // A new required property was already reported at its own place.
         let excused = schema.is_some_and(|schema| schema.get("default").is_some());
         if side == SchemaSide::Input && !excused {
             found.add(DifferenceSeverity::Breaking, at, format!("`{name}` is now required"));
@@ -166,7 +165,7 @@ fn required(
     }
 }
 
-/// A keyword whose value is one of several, or several: fewer narrows, more widens.
+/// Compares a keyword whose value is one word or a list: fewer words narrow, more widen.
 fn set(found: &mut DifferenceCollector, at: &str, what: &str, (old, new): SchemaPair<'_>, side: SchemaSide) {
     let values = |value: Option<&Value>| -> Option<Vec<Value>> {
         value.map(|value| value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]))
@@ -185,7 +184,7 @@ fn set(found: &mut DifferenceCollector, at: &str, what: &str, (old, new): Schema
     }
 }
 
-/// A schema inside a schema; `true` and absence take anything, `false` nothing.
+/// A schema inside a schema; `true` and absence accept anything, `false` nothing.
 fn inner(found: &mut DifferenceCollector, at: &str, (old, new): SchemaPair<'_>, side: SchemaSide) {
     let open = Map::new();
     let object = |value: Option<&Value>| match value {
@@ -221,7 +220,7 @@ fn plain(found: &mut DifferenceCollector, at: &str, keyword: &str, (old, new): S
     found.add_with(severity, at, what, shown(old), shown(new));
 }
 
-/// Taking less breaks those who send; giving less is what those who read were promised anyway.
+/// Accepting less breaks senders. Returning less still keeps what readers were promised.
 const fn narrowed(side: SchemaSide) -> DifferenceSeverity {
     match side {
         SchemaSide::Input => DifferenceSeverity::Breaking,

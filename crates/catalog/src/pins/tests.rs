@@ -32,7 +32,7 @@ fn read(value: &Value) -> Definition {
     serde_json::from_value(value.clone()).unwrap()
 }
 
-/// The gravest difference after an edit, none if there is none.
+/// The gravest difference after an edit; `None` if there is none.
 fn after(edit: impl FnOnce(&mut Value)) -> Option<DifferenceSeverity> {
     let mut changed = definition();
     edit(&mut changed);
@@ -188,7 +188,7 @@ fn what_follows_from_a_pin() {
     }
 }
 
-/// Every real definition survives the file: what was pinned is what is compared later.
+/// Every real definition survives the file unchanged, so later comparisons use what was pinned.
 #[test]
 fn real_definitions_survive_the_file() {
     let Some(file) = shared("corpora/tools/tools.jsonl") else { return };
@@ -211,7 +211,7 @@ fn real_definitions_survive_the_file() {
         }
     }
     println!("tools.jsonl: {} of {tools} real definitions cannot be used: {rejected:#?}", rejected.len());
-    // The three are schemas of no dialect they name: `exclusiveMinimum: true`.
+    // The three are not valid in the dialect that they name: `exclusiveMinimum: true`.
     assert_eq!((tools, rejected.len()), (6_804, 3), "{rejected:#?}");
     // `read` also compares every digest with its definition.
     let again = LockFile::read("servanda.lock", &lock.write().unwrap()).unwrap();
@@ -221,7 +221,7 @@ fn real_definitions_survive_the_file() {
     }
 }
 
-/// Rug pulls as they are taught: the text before and the text after differ dangerously, and the change is shown.
+/// Textbook rug pulls: the texts before and after differ dangerously, and the change is shown.
 #[test]
 fn rug_pulls_are_dangerous() {
     let Some(file) = shared("corpora/dvmcp/dvmcp_definitions.json") else { return };

@@ -1,5 +1,5 @@
-//! What a listed schema takes is what gates 2 to 4 take: an agent that keeps to the list is not refused for its arguments' shape, and
-//! one that does not is refused.
+//! A listed schema accepts what gates 2 to 4 accept: an agent that keeps to the list is not refused for the shape of its
+//! arguments, and one that does not is refused.
 
 use serde_json::Map;
 use servanda_contract::schema::{CompiledSchema, SchemaProfile};
@@ -8,7 +8,7 @@ use servanda_gates::{OPERATION_ARGUMENT, takes_operation_argument};
 use super::*;
 use crate::{Availability, ListedTool, testing::shared};
 
-/// How deep values are made up.
+/// The depth of generated values.
 const DEPTH_MAX: usize = 6;
 
 fn listed(compiled: &CompiledContract) -> Value {
@@ -16,12 +16,12 @@ fn listed(compiled: &CompiledContract) -> Value {
     serde_json::from_str::<Value>(tool.definition.get()).unwrap()["inputSchema"].take()
 }
 
-/// The schema as a client reads it: as written.
+/// The schema as a client reads it, without closing.
 fn as_written(schema: &Value) -> CompiledSchema {
     CompiledSchema::compile(schema.as_object().unwrap(), SchemaProfile::Results).unwrap()
 }
 
-/// What gate 2 does first, and what it and the next two judge by.
+/// Applies defaults like gate 2, and validates like gates 2 to 4.
 fn gates_take(compiled: &CompiledContract, arguments: &Value) -> bool {
     let mut arguments = arguments.clone();
     let named = match arguments.as_object_mut() {
@@ -32,7 +32,7 @@ fn gates_take(compiled: &CompiledContract, arguments: &Value) -> bool {
     named.is_none_or(|named| named.is_string()) && compiled.input().judge(&arguments).is_empty()
 }
 
-/// A value that a simple schema takes: what is required, and optionally everything.
+/// A value that a simple schema accepts: required members only, or everything.
 fn made_up(schema: &Value, everything: bool, depth: usize) -> Value {
     if let Some(value) = schema.get("const").or_else(|| schema.get("enum").and_then(|options| options.get(0))) {
         return value.clone();
@@ -59,7 +59,7 @@ fn made_up(schema: &Value, everything: bool, depth: usize) -> Value {
     }
 }
 
-/// Every object inside a value, with one more member in each in turn.
+/// Variants of a value: each object inside gets one more member, in turn.
 fn with_one_more(value: &Value, name: &str) -> Vec<Value> {
     let mut all = Vec::new();
     if let Value::Object(members) = value {

@@ -1,4 +1,4 @@
-//! Names from list to list: what an agent heard once means that tool, or nothing.
+//! Names from list to list: a name that an agent learned once means that tool, or nothing.
 
 use std::{collections::BTreeMap, sync::OnceLock};
 
@@ -30,7 +30,7 @@ fn catalog(tools: &[(&str, &str)], policy: impl Into<NamePolicy>) -> Catalog {
     Catalog::new(tools.iter().map(|(upstream, tool)| contract(upstream, tool)), policy).unwrap()
 }
 
-/// The catalog after a restart: what is left of the one before is what was written down.
+/// The catalog after a restart: only the serialised names are left of the earlier one.
 fn restarted(before: &Catalog, next: &Catalog) -> Catalog {
     let written = name_store::write(before.names()).unwrap();
     next.with_names_after(&name_store::read(&written).unwrap()).unwrap()
@@ -59,7 +59,7 @@ fn a_name_from_before_means_its_tool_after_a_reload_and_after_a_restart() {
         assert_eq!(meant(&now, "read"), Ok("files.read".to_owned()));
         assert_eq!(meant(&now, "files__read"), Ok("files.read".to_owned()));
         assert_eq!(now.present_name("read"), Some("files__read"));
-        // The tool stands as it stands, whichever of its names is said.
+        // The tool's standing is the same under each of its names.
         offer(&now, &["write"]);
         assert_eq!(meant(&now, "read"), Err(ResolveError::Withdrawn { upstream: "files".to_owned() }));
         assert_eq!(now.standing("read", &nobody()), now.standing("files__read", &nobody()));
@@ -87,7 +87,7 @@ fn a_tool_that_is_gone_is_said_to_be_gone() {
     }
 }
 
-/// With bare names another upstream's tool would be called by whoever meant the first one's.
+/// With bare names, an agent that means the first upstream's tool would call another upstream's.
 #[test]
 fn a_name_is_not_handed_on_to_another_upstreams_tool() {
     let before = catalog(&[("docs", "search")], ExposedNaming::Bare);
@@ -103,7 +103,7 @@ fn a_name_is_not_handed_on_to_another_upstreams_tool() {
     }
 }
 
-/// Two contracts for one tool are a mistake, also where the table would find names for both.
+/// Two contracts for one tool are a mistake, even if the table would find names for both.
 #[test]
 fn two_contracts_for_one_name_are_refused_whatever_is_remembered() {
     let before = catalog(&[("docs", "search")], ExposedNaming::Bare);
@@ -144,7 +144,7 @@ fn what_cannot_be_read_is_told() {
     assert_eq!(written, form, "the form is in stores: another one is another version");
 }
 
-/// Old names are many only where somebody makes them: the oldest are forgotten.
+/// Old names become many only if someone creates them on purpose: the oldest are forgotten.
 #[test]
 fn only_so_many_names_are_remembered() {
     let mut table = NameTable::new(NamePolicy::default(), crate::names::RETIRED_NAMES_MAX);
@@ -177,7 +177,7 @@ fn tool_lists() -> impl Strategy<Value = Vec<(bool, Vec<(&'static str, &'static 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Through the catalog and through restarts: tools that come and go rename nobody, and a name means one tool for ever.
+    /// Through catalogs and restarts: tools that come and go rename no other tool, and a name means one tool for ever.
     #[test]
     fn names_stay_when_other_tools_come_and_go(lists in tool_lists()) {
         let mut before: Option<Catalog> = None;

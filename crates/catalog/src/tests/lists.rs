@@ -19,7 +19,7 @@ fn a_model_is_shown_how_to_name_its_operation_where_something_is_changed() {
     assert_eq!(shown(own), json!({ "type": "integer" }), "a tool's own argument stays its own");
 }
 
-/// What a client uses before it calls, and nothing else: every token here is paid for in every list.
+/// Lists show only what a client uses before it calls: every token here is paid for in every list.
 #[test]
 fn a_list_says_of_a_contract_only_what_is_not_as_usual() {
     let told = |contract: ToolContract, silent: bool| {

@@ -5,7 +5,7 @@ use crate::{Availability, ListedTool, testing::shared};
 
 /// Tools of GitHub's server, as many as issue 17 measured.
 const TOOLS: usize = 75;
-/// Of all their `_meta` together.
+/// For all their `_meta` together.
 const META_TOKENS_MAX: usize = 1_300;
 
 #[test]

@@ -1,12 +1,13 @@
-//! What is wrong with a document, in words of whoever writes it: the library speaks of scalars, variants and Rust's types.
+//! What is wrong with a document, in the words of the people who write documents. The library's own messages speak of scalars,
+//! variants and Rust types.
 
-/// The library's words, told again.
+/// Rewords the library's message.
 pub(super) fn plain(text: &str) -> String {
     let told = mistyped(text).or_else(|| listed(text)).or_else(|| structural(text));
     told.unwrap_or_else(|| text.to_owned())
 }
 
-/// A value that is not what it should be.
+/// A value of the wrong type.
 fn mistyped(text: &str) -> Option<String> {
     let scalar = text.strip_prefix("invalid ").filter(|rest| !rest.contains(' '));
     if let Some(kind) = scalar.and_then(kind) {
@@ -20,7 +21,7 @@ fn mistyped(text: &str) -> Option<String> {
     kind(expected).map(|kind| format!("should be {kind}"))
 }
 
-/// A kind of value by the library's name for it.
+/// The plain name of a value type, given the library's name for it.
 fn kind(name: &str) -> Option<&'static str> {
     Some(match name.trim_start_matches("a ").trim_start_matches("an ") {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number of zero or more",
@@ -35,7 +36,7 @@ fn kind(name: &str) -> Option<&'static str> {
     })
 }
 
-/// A word that is none of those that may stand there.
+/// A word that is not among the allowed ones.
 fn listed(text: &str) -> Option<String> {
     let parts = |rest: &str| {
         let (word, known) = rest.split_once("`, expected ")?;
@@ -58,10 +59,10 @@ fn structural(text: &str) -> Option<String> {
         return Some(format!("`{}` stands there twice", key.split(", set ").next().unwrap_or(key)));
     }
     Some(match text {
-        "unexpected end of input" => "there is nothing, or it ends too early".to_owned(),
+        "unexpected end of input" => "the file is empty or ends too early".to_owned(),
         _ if text.starts_with("cannot deserialize null") => "should not be empty".to_owned(),
         _ if text.starts_with("multiple YAML documents") => "there is more than one document (`---`)".to_owned(),
-        _ if text.ends_with("found a tab") => "a tab stands where only blanks may stand".to_owned(),
+        _ if text.ends_with("found a tab") => "a tab is not allowed here: indent with spaces".to_owned(),
         _ => return None,
     })
 }

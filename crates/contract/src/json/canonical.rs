@@ -1,4 +1,4 @@
-//! Canonical bytes by RFC 8785. Only this module makes them, so that having some is evidence of their form.
+//! Canonical bytes by RFC 8785. Only this module creates them, so the type proves their form.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -9,8 +9,8 @@ pub struct CanonicalBytes(Bytes);
 
 /// Serialises a decoded value in its one canonical form.
 ///
-/// A `Value` holds only finite numbers and string keys, so nothing in it can fail to serialise; should the library ever
-/// disagree, the error is handed up instead of hidden.
+/// A `Value` holds only finite numbers and string keys, so nothing in it can fail to serialise. If the library ever disagrees,
+/// the error is returned, not hidden.
 pub fn canonicalize(value: &Value) -> Result<CanonicalBytes, serde_json::Error> {
     serde_json_canonicalizer::to_vec(value).map(|bytes| CanonicalBytes(bytes.into()))
 }

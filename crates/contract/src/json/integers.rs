@@ -1,4 +1,5 @@
-//! Integers in JSON text: which of them every reader holds exactly, told from the literal because a double has forgotten.
+//! Integers in JSON text: which of them every reader holds exactly. The check works on the literal, because a double no longer
+//! has the lost digits.
 
 /// The largest integer that every JSON reader holds exactly: 2^53 − 1.
 const INTEGER_MAX: u64 = (1 << 53) - 1;
@@ -12,14 +13,14 @@ pub(super) const fn is_inexact(value: u64) -> bool {
     value > INTEGER_MAX
 }
 
-/// Whether a double may have been an integer that lost digits; only the text tells.
+/// Whether a double may have been an integer that lost digits; only the text can tell.
 pub(super) fn may_be_inexact(value: f64) -> bool {
     value.abs() >= INEXACT_FROM
 }
 
-/// The integer a double is, where it is one that every reader holds exactly.
+/// The integer value of a double, if every reader holds it exactly.
 pub(super) fn exact(value: f64) -> Option<i64> {
-    // Through text, because `as` would also turn what is not exact into something.
+    // Converted through text, because `as` would also convert numbers that are not exact.
     (value.abs() < INEXACT_FROM && value.fract() == 0.0).then(|| format!("{value:.0}").parse().ok())?
 }
 
@@ -68,7 +69,7 @@ fn is_inexact_integer(literal: &[u8]) -> bool {
     let Ok(literal) = std::str::from_utf8(literal) else { return false };
     let digits = literal.strip_prefix('-').unwrap_or(literal);
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More digits than a u64 can have do not parse, and are too many.
+        // More digits than fit a u64 do not parse, and are inexact.
         return digits.parse::<u64>().ok().is_none_or(is_inexact);
     }
     digits.parse::<f64>().is_ok_and(|value| (INEXACT_FROM..EXPONENT_FROM).contains(&value))

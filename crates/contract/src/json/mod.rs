@@ -1,6 +1,6 @@
 //! Strict bytes: JSON decoded so that one text has one meaning, and the canonical bytes (RFC 8785) of that meaning.
 //!
-//! What an approver sees, what is hashed and what the upstream gets are the same bytes only if decoding leaves no choice.
+//! An approver, the digest and the upstream see the same bytes only if decoding is unambiguous.
 
 mod canonical;
 mod integers;

@@ -1,8 +1,8 @@
-//! Strict decoding: RFC 8259 JSON, and beyond it no duplicate key, no integer that a double cannot hold exactly, no lone
+//! Strict decoding: RFC 8259 JSON, and in addition no duplicate key, no integer that a double cannot hold exactly, no lone
 //! surrogate, nothing deeper or longer than the limits.
 //!
-//! Measured on `serde_json` alone: it keeps the last of duplicate keys, and 9007199254740993 and …992 canonicalise alike.
-//! Either way one approval would cover two payloads.
+//! Measured on `serde_json` alone: it keeps the last of duplicate keys, and 9007199254740993 and …992 have the same canonical
+//! form. Either way one approval would cover two payloads.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use serde_json::{Map, Number, Value};
 
 use super::integers;
 
-/// The deepest nesting the library behind us follows; a larger limit means this one.
+/// The deepest nesting that the library follows; a larger limit is lowered to this.
 const DEPTH_MAX: usize = 127;
 
-/// How much a decoder takes.
+/// The limits of a decoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonLimits {
     /// Bytes of text.
@@ -23,7 +23,7 @@ pub struct JsonLimits {
     pub depth_max: usize,
 }
 
-/// Why text is not strict JSON. Each has its own hint: they are repaired differently.
+/// Why text is not strict JSON. Each variant has its own hint, because each is repaired differently.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StrictError {
     /// Not JSON at all.
@@ -45,7 +45,7 @@ pub enum StrictError {
     /// A byte order mark before the text.
     #[error("the text begins with a byte order mark")]
     ByteOrderMark,
-    /// `NaN` or `Infinity`, which JSON has no word for.
+    /// `NaN` or `Infinity`, which are not JSON.
     #[error("not JSON: `NaN` and `Infinity` are no numbers at line {line} column {column}")]
     NotANumber {
         /// Counted from one.
@@ -94,7 +94,7 @@ pub enum StrictError {
     /// Too long.
     #[error("{bytes} bytes, more than the {bytes_max} allowed")]
     TooLarge {
-        /// What it has.
+        /// The length of the text.
         bytes: usize,
         /// The limit.
         bytes_max: usize,
@@ -127,7 +127,7 @@ pub fn decode(text: &[u8], limits: JsonLimits) -> Result<Value, StrictError> {
 }
 
 impl StrictError {
-    /// What to do about it.
+    /// What the caller should do about it.
     pub const fn hint(&self) -> &'static str {
         match self {
             Self::Syntax { .. } => "send one JSON object (RFC 8259): double quotes, no comments, no trailing comma",
@@ -146,9 +146,9 @@ impl StrictError {
 
 struct StrictReader {
     depth_max: usize,
-    /// Whether a number was seen that may be an integer beyond what a double holds.
+    /// True after a number that may be an integer beyond what a double holds.
     suspicious: bool,
-    /// The key that stood twice. Kept here because the library's error is one text, which a key could imitate.
+    /// The duplicate key. Kept here because the library's error is one text, which a key could imitate.
     duplicate: Option<String>,
 }
 
@@ -160,7 +160,7 @@ struct StrictSeed<'a> {
 
 /// Characters of a key that errors repeat.
 const KEY_CHARS_SHOWN: usize = 64;
-// By which `name_error` recognises our own errors in the library's one error type.
+// `name_error` recognises our own errors by this text, because the library has a single error type.
 const DUPLICATE_KEY: &str = "duplicate key";
 const TOO_DEEP: &str = "deeper than allowed";
 

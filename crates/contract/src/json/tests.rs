@@ -21,7 +21,7 @@ fn canonical(value: &Value) -> Vec<u8> {
     canonicalize(value).unwrap().bytes().to_vec()
 }
 
-/// The variant's name: what a caller's repair depends on.
+/// The variant's name, on which a caller's repair depends.
 fn name(error: &StrictError) -> String {
     format!("{error:?}").chars().take_while(char::is_ascii_alphanumeric).collect()
 }
@@ -36,7 +36,7 @@ fn json_test_suite() {
         let result = decode(&text, LIMITS);
         match (file.get(..2).unwrap(), result) {
             ("y_", Ok(_)) => accepted += 1,
-            // JSON by its grammar; the strict profile refuses it, and says that it is the key and not the syntax.
+            // Valid JSON by its grammar. The strict profile refuses it, and names the key, not the syntax, as the reason.
             ("y_", Err(StrictError::DuplicateKey { .. })) => refused_by_name.push(file),
             ("y_", Err(error)) => panic!("{file}: {error}"),
             ("n_", Err(_)) => rejected += 1,
@@ -88,7 +88,7 @@ fn naughty_strings_round_trip_as_arguments() {
     let Some(file) = shared("corpora/blns/blns.json") else { return };
     let strings: Vec<String> = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
     for text in &strings {
-        // As a value and as a name.
+        // As a value and as a member name.
         let arguments = json!({ "text": text, text.as_str(): 1 });
         let bytes = canonical(&arguments);
         assert_eq!(decode(&bytes, LIMITS).as_ref(), Ok(&arguments), "{text:?}");
@@ -125,7 +125,7 @@ fn each_refusal_has_its_name_and_its_own_hint() {
         ("IntegerTooLarge", "[-9007199254740993]"),
         ("IntegerTooLarge", "[12345678901234567890123]"),
         ("IntegerTooLarge", "[18446744073709551616]"),
-        // No integer literals, but their canonical form would be one that has lost digits.
+        // Not integer literals, but their canonical form would be an integer that has lost digits.
         ("IntegerTooLarge", "[9007199254740993.0]"),
         ("IntegerTooLarge", "[9007199254740993e0]"),
         ("IntegerTooLarge", "[-1e20]"),
@@ -152,7 +152,7 @@ fn each_refusal_has_its_name_and_its_own_hint() {
 fn an_error_says_where() {
     let cases = [
         ("{\n  \"a\": 1,\n  \"a\": 2\n}", "the key `a` stands twice in the same object at line 3 column 5"),
-        // A key that looks like the library's own words about a position.
+        // A key that imitates the library's own text about a position.
         (
             r#"{"a at line 9":1,"a at line 9":2}"#,
             "the key `a at line 9` stands twice in the same object at line 1 column 30",

@@ -1,4 +1,4 @@
-//! The lowest layer: what Servanda takes for granted about a tool of a side-effect class until a file says otherwise.
+//! The lowest layer: the values that Servanda assumes for a tool of a side-effect class until a file overrides them.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ const CONTRACT_NAME_CHARS_MAX: usize = 128;
 /// Calls of one tool in a minute.
 const CALLS_PER_MINUTE_MAX: u64 = 600;
 
-/// What the built-in layer depends on.
+/// The inputs of the built-in layer.
 #[derive(Debug, Clone, Copy)]
 pub struct BuiltInInputs<'a> {
     /// The server's id in the configuration.
@@ -29,12 +29,12 @@ pub struct BuiltInInputs<'a> {
     pub tool: &'a str,
     /// How grave it is.
     pub class: SideEffectClass,
-    /// What it does, where that is declared.
+    /// What the tool does, if that is declared.
     pub action: Option<Action>,
 }
 
-/// The name of a tool's contract: server and tool. A name that had to be changed gets a hash, so that two tools never share
-/// one.
+/// The name of a tool's contract: server and tool. A name that had to be changed gets a hash, so that no two tools share a
+/// name.
 pub fn contract_name(server: &str, tool: &str) -> String {
     let wanted = format!("{server}.{tool}");
     let plain = |character: char| character.is_ascii_alphanumeric() || "_-.".contains(character);
@@ -46,7 +46,7 @@ pub fn contract_name(server: &str, tool: &str) -> String {
     format!("{kept}_{}", Digest::compute(DigestDomain::Definition, &[wanted.as_bytes()]).hex_prefix(8))
 }
 
-/// Every section but texts, schemas and behaviour.
+/// Every section except texts, schemas and behaviour.
 pub(super) fn contract(subject: &BuiltInInputs<'_>) -> Result<Map<String, Value>, serde_json::Error> {
     let mutates = subject.class != SideEffectClass::ReadOnly;
     let mut members = Map::new();
@@ -78,7 +78,7 @@ fn affordance() -> Value {
     serde_json::json!({ "allowed_use_cases": [], "forbidden_use_cases": [], "examples": [] })
 }
 
-/// A change that is given up too soon ends as unknown, so it has more time than a read.
+/// A write gets more time than a read, because giving up on it too soon leaves its outcome unknown.
 fn runtime(mutates: bool) -> Runtime {
     Runtime {
         timeout_ms: if mutates { 60_000 } else { 30_000 },
@@ -162,7 +162,7 @@ fn error_contract(mutates: bool) -> ErrorContract {
     }
 }
 
-/// Class N for everything that changes something: a file has to say so before a call may ever be sent again.
+/// Class N for every tool that changes something: a call is never sent again until a file allows it.
 fn effect(subject: &BuiltInInputs<'_>) -> EffectDeclaration {
     let (class, mutation_class, manifest) = if subject.class == SideEffectClass::ReadOnly {
         (EffectClass::R, MutationClass::ReadOnly, Vec::new())
@@ -180,7 +180,7 @@ fn effect(subject: &BuiltInInputs<'_>) -> EffectDeclaration {
         key_window_sec: None,
         status: None,
         not_executed_errors: Vec::new(),
-        // The manifest names the whole server: to serialise by it would be to make one call at a time.
+        // The manifest names the whole server. Serialising by it would allow one call at a time.
         overlap: if class.mutates() { Overlap::Allow } else { Overlap::default() },
         version: None,
         reads: Vec::new(),

@@ -1,6 +1,7 @@
-//! What people write in a layer: parts of a contract, and for a tool also its class, its behaviour in four words, and why.
+//! What people write in a layer: parts of a contract, and for a tool also its class, its behaviour in four words, and the
+//! reason.
 //!
-//! Only the outermost names are judged here; what stands in a section is judged when the layers are composed.
+//! This module checks only the outermost names. The contents of a section are checked when the layers are composed.
 
 use std::collections::BTreeMap;
 
@@ -26,15 +27,15 @@ const SECTIONS: [&str; 13] = [
     "questions",
     "affordance",
 ];
-/// Members that are about one tool alone, so no default may give them.
+/// Members that describe one tool, so no default may set them.
 const OF_ONE_TOOL: [&str; 5] = ["affordance", "binding", "behaviour", "rules", "preconditions"];
-/// What only a tool's entry has beside sections.
+/// Members that only a tool's entry has, beside sections.
 const ENTRY_ONLY: [&str; 7] = ["class", "behaviour", "why", "doubts", "reviewed", "rules", "preconditions"];
 /// Defaults by side-effect class.
 const BY_CLASS: &str = "by_class";
 const CLASS: &str = "side_effect_class";
 
-/// Parts of a contract for every tool below, and for those of one side-effect class.
+/// Parts of a contract for every tool below, and for the tools of one side-effect class.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(try_from = "Map<String, Value>", into = "Map<String, Value>")]
 pub struct Defaults {
@@ -42,22 +43,22 @@ pub struct Defaults {
     by_class: BTreeMap<SideEffectClass, Map<String, Value>>,
 }
 
-/// What was decided about one tool.
+/// The decisions about one tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Map<String, Value>", into = "Map<String, Value>")]
 pub struct ToolEntry {
     class: SideEffectClass,
     behaviour: Option<Behaviour>,
-    /// Why it is classed like this.
+    /// Why the tool has this class.
     pub why: Option<String>,
-    /// What a person should look at before they agree.
+    /// What a person should check before agreeing.
     pub doubts: Vec<String>,
     /// Who agreed to it.
     pub reviewed: Option<EntryReview>,
     sections: Map<String, Value>,
 }
 
-/// Who agreed to an entry, and when.
+/// The person who agreed to an entry, and the time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EntryReview {
@@ -68,12 +69,12 @@ pub struct EntryReview {
 }
 
 impl Defaults {
-    /// Whether they say nothing.
+    /// Whether there are no defaults.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty() && self.by_class.is_empty()
     }
 
-    /// What they say about a tool of a class: what holds for one class overrides what holds for all.
+    /// The members for a tool of a class. The defaults of one class override the general ones.
     pub(super) fn members(&self, class: SideEffectClass) -> Map<String, Value> {
         let mut members = self.all.clone();
         if let Some(of_class) = self.by_class.get(&class) {
@@ -84,13 +85,13 @@ impl Defaults {
 }
 
 impl ToolEntry {
-    /// An entry that says only how grave a tool is and what it does.
+    /// An entry that has only a side-effect class and a behaviour.
     pub fn new(class: SideEffectClass, behaviour: Behaviour) -> Self {
         let behaviour = Some(behaviour);
         Self { class, behaviour, why: None, doubts: Vec::new(), reviewed: None, sections: Map::new() }
     }
 
-    /// How grave the tool is.
+    /// How grave a call of the tool is.
     pub const fn class(&self) -> SideEffectClass {
         self.class
     }
@@ -100,19 +101,19 @@ impl ToolEntry {
         self.behaviour.as_ref()
     }
 
-    /// Says more about the tool, in the words of a contract's section.
+    /// Adds a section, in the words of a contract.
     #[must_use]
     pub fn with(mut self, section: &str, members: Value) -> Self {
         overlay(&mut self.sections, &Map::from_iter([(section.to_owned(), members)]));
         self
     }
 
-    /// Whether it brings a schema of the arguments itself.
+    /// Whether the entry has its own schema of the arguments.
     pub(super) fn has_schema(&self) -> bool {
         self.sections.get("affordance").is_some_and(|affordance| affordance.get("input_schema").is_some())
     }
 
-    /// What it says, as members of a contract.
+    /// The entry as members of a contract.
     pub(super) fn members(&self) -> Map<String, Value> {
         let mut members = self.sections.clone();
         if let Some(behaviour) = self.behaviour.as_ref().and_then(|it| serde_json::to_value(it).ok()) {
@@ -203,7 +204,7 @@ impl TryFrom<Map<String, Value>> for ToolEntry {
                 ));
             }
             (Some(class), _) | (None, Some(class)) => class,
-            (None, None) => return Err("`class` is missing: how grave is the tool? e.g. READ_ONLY".to_owned()),
+            (None, None) => return Err("`class` is missing: say how grave a call is, e.g. READ_ONLY".to_owned()),
         };
         let behaviour = members.remove("behaviour").map(behaviour).transpose()?;
         let why = take(&mut members, "why")?;
@@ -248,7 +249,7 @@ fn behaviour(value: Value) -> Result<Behaviour, String> {
     }
 }
 
-/// In one line where that says everything.
+/// In one line, if that loses nothing.
 fn written(behaviour: &Behaviour) -> Value {
     let words = behaviour.extended_words();
     if Behaviour::from_words(&words).as_ref() == Ok(behaviour) {
@@ -257,7 +258,7 @@ fn written(behaviour: &Behaviour) -> Value {
     serde_json::to_value(behaviour).unwrap_or_default()
 }
 
-/// A member of a section that is about one tool alone.
+/// A member of a section that describes one tool.
 fn about_one_tool(layer: &Map<String, Value>) -> Option<String> {
     let has = |section: &str, member: &str| layer.get(section).is_some_and(|section| section.get(member).is_some());
     [("identity", "name"), ("transactional", CLASS)]
@@ -271,7 +272,7 @@ fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a &'static str>) -> Str
     format!("there is no member `{name}`; there are {}", known.join(", "))
 }
 
-/// Puts members over others as layers do.
+/// Overrides members like layers do.
 fn overlay(into: &mut Map<String, Value>, over: &Map<String, Value>) {
     for (name, value) in over {
         match (into.get_mut(name), value) {

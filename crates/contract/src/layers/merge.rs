@@ -1,4 +1,4 @@
-//! Merging: objects member by member, everything else as a whole, and a note for each value which layer it comes from.
+//! Merging of layers: objects member by member, every other value as a whole. Records for each value which layer it comes from.
 
 use std::{collections::BTreeMap, ops::Bound};
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{EffectiveContract, Layer, LayerError};
 use crate::{ToolContract, document};
 
-/// How deep layers are merged; a file that could be read is not nested deeper.
+/// How deep layers are merged. A file that was read is never nested deeper.
 const DEPTH_MAX: usize = 64;
 
 /// Which layer each value of a contract comes from, by JSON Pointer.
@@ -15,17 +15,17 @@ const DEPTH_MAX: usize = 64;
 pub struct ValueOrigins(BTreeMap<String, Layer>);
 
 impl ValueOrigins {
-    /// The layer of the value at a pointer. An object that several layers wrote has none of its own.
+    /// The layer of the value at a pointer. An object that several layers wrote has no layer.
     pub fn at(&self, pointer: &str) -> Option<Layer> {
         self.0.get(pointer).copied()
     }
 
-    /// Every value that is no object with members, with its layer.
+    /// Every value, except objects with members, and its layer.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Layer)> {
         self.0.iter().map(|(pointer, layer)| (pointer.as_str(), *layer))
     }
 
-    /// The one layer that said everything at a pointer and below, if it was one.
+    /// The layer that wrote everything at and below a pointer, if it was a single one.
     pub fn sole(&self, pointer: &str) -> Option<Layer> {
         let below = format!("{pointer}/");
         let mut layers =
@@ -35,7 +35,7 @@ impl ValueOrigins {
     }
 }
 
-/// A contract while its layers are put over each other.
+/// A contract while its layers are merged.
 #[derive(Debug, Default)]
 pub(super) struct MergedLayers {
     members: Map<String, Value>,
@@ -43,12 +43,12 @@ pub(super) struct MergedLayers {
 }
 
 impl MergedLayers {
-    /// Puts a layer over the others.
+    /// Adds a layer on top of the others.
     pub(super) fn put(&mut self, layer_members: Map<String, Value>, layer: Layer) {
         put(&mut self.members, layer_members, layer, "", &mut self.origins, DEPTH_MAX);
     }
 
-    /// The contract that the layers make.
+    /// The contract that results from the layers.
     pub(super) fn into_contract(self) -> Result<EffectiveContract, LayerError> {
         let Self { members, origins } = self;
         match serde_path_to_error::deserialize::<_, ToolContract>(Value::Object(members)) {
@@ -64,7 +64,7 @@ impl MergedLayers {
 }
 
 impl ValueOrigins {
-    /// The last layer that said anything below a pointer: an unknown member is its mistake.
+    /// The last layer that wrote anything below a pointer. An unknown member is that layer's mistake.
     fn last_below(&self, pointer: &str) -> Option<Layer> {
         let below = format!("{pointer}/");
         self.0.iter().filter(|(at, _)| at.starts_with(&below)).map(|(_, layer)| *layer).max()
@@ -96,7 +96,7 @@ fn put(
     }
 }
 
-/// An object without members is a value like any other.
+/// An object without members counts as a value.
 fn note_empty(object: &Map<String, Value>, layer: Layer, pointer: &str, origins: &mut ValueOrigins) {
     if object.is_empty() {
         origins.0.insert(pointer.to_owned(), layer);
@@ -119,7 +119,7 @@ fn note(value: &Value, layer: Layer, pointer: &str, origins: &mut ValueOrigins) 
 
 fn forget(pointer: &str, origins: &mut ValueOrigins) {
     origins.0.remove(pointer);
-    // What is below stands together: `0` is the character after `/`.
+    // The map sorts all pointers below this one together: `0` is the character after `/`.
     let below = (Bound::Included(format!("{pointer}/")), Bound::Excluded(format!("{pointer}0")));
     let forgotten: Vec<String> = origins.0.range(below).map(|(at, _)| at.clone()).collect();
     for at in forgotten {

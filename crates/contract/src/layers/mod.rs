@@ -1,11 +1,11 @@
-//! Contracts in layers: a file says what was decided about a tool and why, and everything else comes from defaults.
+//! Contracts in layers: a file holds the decisions about a tool and their reasons, and everything else comes from defaults.
 //!
 //! The layers, each overriding the one before it: built-in values for the tool's side-effect class; the tool's pinned
 //! definition, which gives texts and schemas; `defaults` of the configuration; `defaults` of the server's file; the tool's own
 //! entry. Objects are merged member by member, every other value replaces the one below it. The result is an ordinary
-//! [`ToolContract`], so its digest does not depend on which layer said what.
+//! [`ToolContract`], so its digest does not depend on which layer wrote which value.
 //!
-//! Reading files, finding pins and judging the result are the callers' business.
+//! This module reads no files, finds no pins and does not judge the result; its callers do.
 
 mod built_in;
 mod entry;
@@ -26,7 +26,7 @@ pub use server::ServerContracts;
 use crate::{ToolContract, shared::SchemaDocument, tool::SideEffectClass};
 use merge::MergedLayers;
 
-/// Where a value of an effective contract comes from, in the order in which layers override each other.
+/// The layer that a value of an effective contract comes from. Later variants override earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
     /// Servanda's own value for the side-effect class.
@@ -41,20 +41,20 @@ pub enum Layer {
     Tool,
 }
 
-/// What a pinned definition gives a contract: texts, and schemas that can be enforced.
+/// What a pinned definition contributes to a contract: texts, and schemas that can be enforced.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DefinitionLayer {
     /// The description for the model.
     pub description: String,
     /// The title for people.
     pub title: Option<String>,
-    /// Of the arguments.
+    /// The schema of the arguments.
     pub input_schema: SchemaDocument,
-    /// Of the structured result; empty if there is none.
+    /// The schema of the structured result; empty if there is none.
     pub output_schema: SchemaDocument,
 }
 
-/// Everything one tool's contract is composed of.
+/// Everything that one tool's contract is composed of.
 #[derive(Debug, Clone, Copy)]
 pub struct ContractLayers<'a> {
     /// The server's id in the configuration.
@@ -67,11 +67,11 @@ pub struct ContractLayers<'a> {
     pub server_defaults: &'a Defaults,
     /// The tool's entry.
     pub entry: &'a ToolEntry,
-    /// What the pinned definition gives; none where the tool is not pinned.
+    /// The layer of the pinned definition; none if the tool is not pinned.
     pub offered: Option<&'a DefinitionLayer>,
 }
 
-/// A contract composed of layers, with the layer of each value.
+/// A contract composed of layers, with the origin of each value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EffectiveContract {
     /// The contract.
@@ -80,10 +80,10 @@ pub struct EffectiveContract {
     pub origins: ValueOrigins,
 }
 
-/// Why layers do not make a contract.
+/// Why layers do not compose to a contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayerError {
-    /// The layer that is to be corrected, where one is known.
+    /// The layer to correct, if it is known.
     pub layer: Option<Layer>,
     /// The member, as a dotted path inside the contract; empty for the whole.
     pub field: String,
@@ -118,7 +118,7 @@ impl ContractLayers<'_> {
         }
         let mut effective = merged.into_contract()?;
         if let Some(offered) = self.offered {
-            // What no layer changed is the definition's own, and is not kept twice.
+            // A schema that no layer changed shares the definition's memory.
             effective.contract.affordance.input_schema.unify(&offered.input_schema);
             effective.contract.affordance.output_schema.unify(&offered.output_schema);
         }
@@ -126,7 +126,7 @@ impl ContractLayers<'_> {
     }
 }
 
-/// The built-in values that only repeat what stands in the entry: the names and the class.
+/// The built-in values that only repeat the entry: the names and the class.
 fn of_entry(built_in: &Map<String, Value>) -> Map<String, Value> {
     let repeated =
         [("identity", "name"), ("binding", "upstream"), ("binding", "tool"), ("transactional", "side_effect_class")];

@@ -73,7 +73,7 @@ fn the_definition_gives_texts_and_schemas_and_an_entry_tightens_them() {
     assert_eq!(origins.sole("/affordance/model_description"), Some(Layer::Definition));
 }
 
-/// Must show 1: the digest is of what the layers say together, not of which layer said it, nor in which order.
+/// Must show 1: the digest depends on what the layers say together, not on which layer says it, nor on their order.
 #[test]
 fn layers_that_say_the_same_have_one_digest() {
     let said = json!({ "identity": { "owner": "platform" }, "runtime": { "max_retries": 0, "timeout_ms": 9_000 } });

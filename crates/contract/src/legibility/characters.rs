@@ -1,6 +1,6 @@
-//! Which characters do not show. Two tables: what never shows, and the pictographs around which joiners and selectors have
-//! a visible meaning. Both follow Unicode's stable properties (`Default_Ignorable_Code_Point`, `Emoji`), so that they need
-//! no update with every version.
+//! Which characters are invisible. Two tables: characters that are never visible, and the pictographs around which joiners and
+//! selectors have a visible meaning. Both follow Unicode's stable properties (`Default_Ignorable_Code_Point`, `Emoji`), so they
+//! need no update with every Unicode version.
 
 use std::fmt;
 
@@ -14,18 +14,18 @@ const TEXT_STYLE: char = '\u{fe0e}';
 const EMOJI_STYLE: char = '\u{fe0f}';
 const KEYCAP: char = '\u{20e3}';
 
-/// A character that does not show.
+/// An invisible character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HiddenCharacter {
-    /// Which.
+    /// The character.
     pub character: char,
-    /// How many characters stand before it.
+    /// The number of characters before it.
     pub position: usize,
     kind: &'static str,
 }
 
-/// What never shows, by first and last code point, sorted. Joiners and selectors stand here too: around pictographs they
-/// are excused.
+/// Invisible characters, by first and last code point, sorted. Joiners and selectors are included; they are excused around
+/// pictographs.
 const NEVER_SHOW: [(u32, u32, &str); 37] = [
     (0x0000, 0x0008, "a control character"),
     (0x000B, 0x001A, "a control character"),
@@ -42,7 +42,7 @@ const NEVER_SHOW: [(u32, u32, &str); 37] = [
     (0x180B, 0x180F, "a variation selector"),
     (0x200B, 0x200D, "zero width"),
     (0x200E, 0x200F, "a direction mark"),
-    (0x2028, 0x2029, "a separator that is no line break to most"),
+    (0x2028, 0x2029, "a separator that most programs do not treat as a line break"),
     (0x202A, 0x202E, "a direction override"),
     (0x2060, 0x2060, "zero width"),
     (0x2061, 0x2064, "an invisible operator"),
@@ -66,7 +66,7 @@ const NEVER_SHOW: [(u32, u32, &str); 37] = [
     (0xF_0000, 0x10_FFFF, "private use, which means what two parties agreed on"),
 ];
 
-/// What a style selector may follow and a joiner may join, by first and last code point, sorted.
+/// Characters that a style selector may follow and a joiner may join, by first and last code point, sorted.
 const PICTOGRAPHS: [(u32, u32); 17] = [
     (0x00A9, 0x00A9),
     (0x00AE, 0x00AE),
@@ -107,7 +107,7 @@ const JOINING: [Script; 16] = [
     Script::Telugu,
 ];
 
-/// The characters of a text that do not show, in order.
+/// The invisible characters of a text, in order.
 pub(super) fn find(text: &str) -> impl Iterator<Item = HiddenCharacter> + '_ {
     let mut before: [Option<char>; 2] = [None, None];
     let mut rest = text.chars();
@@ -129,12 +129,12 @@ pub(super) fn find(text: &str) -> impl Iterator<Item = HiddenCharacter> + '_ {
 }
 
 fn kind(character: char) -> Option<&'static str> {
-    // Nearly all text is this.
+    // The fast path for nearly all text.
     if matches!(character, ' '..='~' | '\n' | '\t') {
         return None;
     }
     let code = u32::from(character);
-    // The last two code points of every plane are none.
+    // The last two code points of every plane are not characters.
     if code & 0xFFFE == 0xFFFE {
         return Some("no character");
     }
@@ -143,7 +143,7 @@ fn kind(character: char) -> Option<&'static str> {
     (code <= *last).then_some(*kind)
 }
 
-/// What stands around a character.
+/// The neighbours of a character.
 #[derive(Clone, Copy)]
 struct AdjacentCharacters {
     second_before: Option<char>,
@@ -152,10 +152,10 @@ struct AdjacentCharacters {
 }
 
 impl AdjacentCharacters {
-    /// Whether a character that does not show by itself has a meaning here that does.
+    /// Whether an invisible character has a visible meaning between these neighbours.
     fn excuse(self, character: char) -> bool {
         match character {
-            // The line ends of one large family of systems.
+            // Windows line ends.
             '\r' => self.after == Some('\n'),
             TEXT_STYLE => self.before.is_some_and(is_pictograph),
             EMOJI_STYLE => self.before.is_some_and(is_pictograph) || self.is_keycap(),

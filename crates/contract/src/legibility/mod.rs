@@ -1,8 +1,8 @@
-//! Whether text reads as what it is. A model reads every code point of a description, a person only those that show: what
-//! one of them sees and the other does not is how a tool is poisoned past its reviewer.
+//! Whether text reads as what it is. A model reads every code point of a description, a person sees only the visible ones. Text
+//! that the model reads and the reviewer does not see is how a tool gets poisoned.
 //!
-//! Deliberately not here: what text *says*. Instructions in plain sight are a reviewer's to judge, and pins make sure that
-//! there is a review.
+//! Deliberately not here: what the text *says*. A reviewer judges instructions in plain sight, and pins make sure that there is
+//! a review.
 
 mod characters;
 mod names;
@@ -16,27 +16,27 @@ use serde_json::Value;
 pub use characters::HiddenCharacter;
 pub use names::{NameFault, name_fault, skeleton};
 
-/// How many faults of one document are told; the rest would only bury the first.
+/// How many faults of one document are reported; more would bury the first ones.
 const FAULTS_MAX: usize = 20;
 
-/// How many hidden characters of one text are told.
+/// How many hidden characters of one text are reported.
 const TOLD_MAX: usize = 5;
 
 /// Text in a document that does not read as what it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LegibilityFault {
-    /// JSON Pointer to the text, or to the member whose name it is. What cannot be seen is shown as in [`reveal`].
+    /// JSON Pointer to the text, or to the member whose name it is. Invisible characters are written as in [`reveal`].
     pub pointer: String,
     /// What is wrong, in words.
     pub reason: String,
 }
 
-/// The characters of a text that do not show, in order.
+/// The invisible characters of a text, in order.
 pub fn hidden_characters(text: &str) -> Vec<HiddenCharacter> {
     characters::find(text).collect()
 }
 
-/// The text with every character that does not show written as its code point: `<U+200B>`.
+/// The text with every invisible character written as its code point: `<U+200B>`.
 pub fn reveal(text: &str) -> Cow<'_, str> {
     let mut found = characters::find(text).peekable();
     if found.peek().is_none() {
@@ -53,8 +53,8 @@ pub fn reveal(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Everything in a JSON document that does not read as what it is: text and members' names with hidden characters, and
-/// names of a schema's properties that mix scripts. At most twenty are told.
+/// Everything in a JSON document that does not read as what it is: texts and member names with hidden characters, and property
+/// names of a schema that mix scripts. Reports at most twenty faults.
 pub fn faults(document: &Value) -> Vec<LegibilityFault> {
     let mut search = LegibilitySearch { pointer: String::new(), found: Vec::new() };
     search.value(document, false);
@@ -67,7 +67,7 @@ struct LegibilitySearch {
 }
 
 impl LegibilitySearch {
-    /// `names_below`: the members' names are names of properties, which a model has to write.
+    /// `names_below`: the member names are property names, which a model has to write.
     fn value(&mut self, value: &Value, names_below: bool) {
         if self.found.len() >= FAULTS_MAX {
             return;
@@ -121,7 +121,7 @@ impl LegibilitySearch {
     }
 }
 
-/// `has U+200B (zero width) as character 5`; none where nothing is hidden.
+/// `has U+200B (zero width) as character 5`; `None` if nothing is hidden.
 fn describe_hidden(hidden: &[HiddenCharacter]) -> Option<String> {
     let shown: Vec<String> = hidden.iter().take(TOLD_MAX).map(HiddenCharacter::to_string).collect();
     let more = hidden.len().saturating_sub(TOLD_MAX);

@@ -1,5 +1,5 @@
-//! Names that pass for other names. The rules are those of Unicode's security mechanisms (UTS 39): a name is ASCII, of one
-//! script, or of a combination that one language writes; and two names with one skeleton look the same.
+//! Names that can be mistaken for other names. The rules are those of Unicode's security mechanisms (UTS 39): a name is ASCII,
+//! of one script, or of a combination that one language writes; and two names with the same skeleton look the same.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use unicode_security::{GeneralSecurityProfile as _, RestrictionLevel, Restrictio
 
 use super::{code_point, describe_hidden, hidden_characters};
 
-/// Why a name cannot be told from another, or read at all.
+/// Why a name cannot be told from another name, or cannot be read at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NameFault {
-    /// It has characters that do not show.
+    /// It has invisible characters.
     Hidden(String),
     /// It has a character that no language writes in a name.
     Unusual {
-        /// Which.
+        /// The character.
         character: char,
     },
     /// It mixes scripts: `pаy` with a Cyrillic letter.
@@ -25,13 +25,13 @@ pub enum NameFault {
 }
 
 impl NameFault {
-    /// Whether it is about characters that do not show, which are a fault of any text.
+    /// Whether the fault is invisible characters, which are a fault in any text.
     pub const fn is_hidden(&self) -> bool {
         matches!(self, Self::Hidden(_))
     }
 }
 
-/// What is wrong with a name, if anything is.
+/// What is wrong with a name; `None` if nothing is.
 pub fn name_fault(name: &str) -> Option<NameFault> {
     if let Some(reason) = describe_hidden(&hidden_characters(name)) {
         return Some(NameFault::Hidden(reason));
@@ -39,7 +39,7 @@ pub fn name_fault(name: &str) -> Option<NameFault> {
     if name.is_ascii() {
         return None;
     }
-    // Which separators a name may have is not the question here.
+    // This check is not about which separators a name may have.
     let letters: String =
         name.chars().filter(|character| !character.is_ascii() || character.is_alphanumeric()).collect();
     if let Some(character) = letters.chars().find(|character| !character.identifier_allowed()) {
@@ -52,7 +52,7 @@ pub fn name_fault(name: &str) -> Option<NameFault> {
     Some(NameFault::MixedScripts { characters })
 }
 
-/// What a name looks like: two names with one skeleton can be taken for each other.
+/// What a name looks like: two names with the same skeleton can be mistaken for each other.
 pub fn skeleton(name: &str) -> String {
     unicode_security::skeleton(name).collect()
 }

@@ -28,7 +28,7 @@ fn what_does_not_show_is_found_and_revealed() {
         ("filler\u{3164}\u{115f}", "filler<U+3164><U+115F>"),
         ("line\u{2028}paragraph\u{2029}", "line<U+2028>paragraph<U+2029>"),
         ("none\u{ffff}\u{1fffe}", "none<U+FFFF><U+1FFFE>"),
-        // Selectors and joiners away from what they are for.
+        // Selectors and joiners in places where they have no meaning.
         ("letter\u{fe0f}", "letter<U+FE0F>"),
         ("a\u{200d}b", "a<U+200D>b"),
         ("🙂\u{200d}", "🙂<U+200D>"),
@@ -55,7 +55,7 @@ fn what_people_write_shows() {
         "⚠\u{fe0f} WARNING ✔\u{fe0e} ©\u{fe0f}",
         "👩\u{200d}👩\u{200d}👧 🏳\u{fe0f}\u{200d}🌈 👍🏽 🧑🏽\u{200d}🚀 ❤\u{fe0f}\u{200d}🔥",
         "1\u{fe0f}\u{20e3} #\u{fe0f}\u{20e3} 🇩🇪",
-        // Persian and Hindi are not spelled without joiners.
+        // Persian and Hindi cannot be spelled without joiners.
         "می\u{200c}خواهم",
         "क्\u{200d}ष",
     ] {
@@ -116,7 +116,7 @@ fn faults_say_where() {
     assert_eq!(faults(&many).len(), 20);
 }
 
-/// Whatever is revealed hides nothing any more, and what hides nothing is left alone.
+/// Revealed text hides nothing any more, and text that hides nothing stays unchanged.
 #[test]
 fn revealed_text_shows() {
     let mixed = prop_oneof![
@@ -135,7 +135,7 @@ fn revealed_text_shows() {
         .unwrap();
 }
 
-/// Every definition of the real servers reads as what it is; a rule that refused one of them would be switched off.
+/// Every definition of the real servers reads as what it is. Operators would switch off a rule that refused one of them.
 #[test]
 fn real_tools_are_legible() {
     let Some(file) = shared("corpora/tools/tools.jsonl") else { return };
@@ -159,7 +159,7 @@ fn real_tools_are_legible() {
     assert_eq!(refused, Vec::<String>::new());
 }
 
-/// The naughty strings that hide something are found; those that only look odd are left alone.
+/// Naughty strings that hide something are found; those that only look odd are left alone.
 #[test]
 fn naughty_strings_that_hide_are_found() {
     let Some(file) = shared("corpora/blns/blns.json") else { return };

@@ -1,5 +1,5 @@
-//! What a record says about gate 8: which policies made the difference, what they were told beyond the rest of the record, and
-//! what policies that are only tried out would have done. The last has words of its own, so that nobody takes it for a verdict.
+//! What a record says about gate 8: which policies decided, their inputs that are not elsewhere in the record, and what
+//! policies in shadow mode would have done. The shadow result has its own words, so that no reader takes it for a verdict.
 
 use std::sync::Arc;
 
@@ -11,30 +11,30 @@ use crate::tool::SideEffectClass;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyRecord {
-    /// The ids of the policies that made the difference: that permit it, or for which it was refused.
+    /// The ids of the policies that decided: those that permit the call, or those that made it refused.
     #[serde(default, skip_serializing_if = "Texts::is_empty")]
     pub by: Texts,
     /// The scopes of the caller's credential, as policies saw them.
     #[serde(default, skip_serializing_if = "Texts::is_empty")]
     pub scopes: Texts,
-    /// The caller's groups, as policies saw them; not said by records from before they were kept.
+    /// The caller's groups, as policies saw them; absent in records from before groups were kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<Texts>,
-    /// The task that the client said it belongs to.
+    /// The task that the client named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// What the client said it wants.
+    /// The intent that the client stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent: Option<String>,
-    /// How grave the call is, where the program that it brought decides and is milder than the contract's class.
+    /// How grave the call is, if the program in its arguments decides that and is milder than the contract's class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program_class: Option<SideEffectClass>,
-    /// What policies that decide nothing would have done.
+    /// What policies in shadow mode would have done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shadow: Option<ShadowRecord>,
 }
 
-/// What policies in shadow would have done. Nothing was done because of it.
+/// What policies in shadow mode would have done. It has no consequence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShadowRecord {
@@ -43,12 +43,12 @@ pub struct ShadowRecord {
     /// Why, if they would have refused, in a word: `forbidden`, `not_permitted` and so on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// The ids of the policies that would have made the difference.
+    /// The ids of the policies that would have decided.
     #[serde(default, skip_serializing_if = "Texts::is_empty")]
     pub by: Texts,
 }
 
-/// What would have been done; deliberately no [`super::Decision`].
+/// A shadow result; deliberately not a [`super::Decision`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ShadowDecision {
@@ -58,12 +58,12 @@ pub enum ShadowDecision {
     Refused,
 }
 
-/// Texts that many records have in common: a record of them is one more reference.
+/// Texts that many records share: another record of them costs only a reference.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Texts(Option<Arc<[String]>>);
 
 impl ShadowDecision {
-    /// As records and screens have it.
+    /// The word in records and on screens.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Allowed => "allowed",
@@ -87,7 +87,7 @@ impl Texts {
 impl FromIterator<String> for Texts {
     fn from_iter<I: IntoIterator<Item = String>>(texts: I) -> Self {
         let texts: Arc<[String]> = texts.into_iter().collect();
-        // No texts are always the same nothing, so that equal ones are equal.
+        // An empty list is always `None`, so that equal lists compare equal.
         Self((!texts.is_empty()).then_some(texts))
     }
 }

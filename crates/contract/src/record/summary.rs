@@ -1,4 +1,4 @@
-//! What a list says of a call, and a call in one line. It is told from the record alone, so that every list and log says the same.
+//! A call in a list, and a call in one line. Both come from the record alone, so that every list and log says the same.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::CallRecord;
 use crate::{GateName, TaxonomyClass, Timestamp};
 
-/// Characters of an id that are enough to find its call, and that are always shown.
+/// Characters of an id that are enough to find its call; at least so many are always shown.
 pub const ID_CHARS_MIN: usize = 17;
 
 /// A call in a list.
@@ -31,7 +31,7 @@ pub struct CallSummary {
     pub tool: String,
     /// How it ended.
     pub outcome: &'static str,
-    /// The same for people, who are told more exactly why a read has no answer.
+    /// The same for people, who are told more precisely why a read has no answer.
     #[serde(skip)]
     pub ended: &'static str,
     /// The class of the end.
@@ -40,13 +40,13 @@ pub struct CallSummary {
     pub gate: Option<GateName>,
     /// How long it took, once it has ended.
     pub took_ms: Option<u64>,
-    /// The call that this is the late answer of, if it is one.
+    /// The call that this record is the late answer of, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late_answer_of: Option<String>,
 }
 
 impl CallSummary {
-    /// What a list says of a call.
+    /// Summarises a record.
     pub fn from_record(record: &CallRecord) -> Self {
         let caller = &record.caller;
         Self {
@@ -66,7 +66,7 @@ impl CallSummary {
         }
     }
 
-    /// Who called: the agent that acted and the user; none for the principal of local mode.
+    /// Who called: the agent and the user; none for the principal of local mode.
     pub fn caller(&self) -> Option<String> {
         let user = format!("{}/{}", self.tenant, self.principal);
         match &self.agent {
@@ -80,13 +80,14 @@ impl CallSummary {
         Timestamp::from_unix_ms(self.received_ms).to_string().chars().skip(11).take(8).collect()
     }
 
-    /// What there is to say beside the outcome: where and as what it was refused, or whose late answer it is. A plain success has nothing.
+    /// The details beside the outcome: the stage and class of a refusal, or the call of a late answer. A plain success has
+    /// none.
     pub fn detail(&self) -> Option<String> {
         if let Some(first) = &self.late_answer_of {
             let first: String = first.chars().take(ID_CHARS_MIN).collect();
             return Some(format!("the late answer of {first}"));
         }
-        // That a completed call is a success, its outcome says.
+        // The outcome already says that a completed call is a success.
         let class = self.class.filter(|class| *class != "SUCCESS");
         match (class, self.gate) {
             (Some(class), Some(gate)) => Some(format!("{class} at {gate}")),
@@ -95,14 +96,14 @@ impl CallSummary {
         }
     }
 
-    /// The call on a line that may be cut at its end: as much of the id as finds it stands before what is the least important.
+    /// The call on a line that may be cut at its end: enough of the id to find the call comes before the least important part.
     /// `09:35:32 acme/ada company__pay_invoice refused call_0193a5b2c3d4 POLICY_VIOLATION at policy`
     pub fn brief(&self) -> String {
         let id: String = self.call_id.chars().take(ID_CHARS_MIN).collect();
         let rest = self.detail().or_else(|| self.took_ms.map(|took_ms| format!("{took_ms} ms"))).unwrap_or_default();
         let caller = self.caller().map(|caller| format!("{caller} ")).unwrap_or_default();
         let begin = format!("{} {caller}{} {}", self.time(), self.tool, self.ended);
-        // Of a late answer the first call is what a person knows, and looks at.
+        // For a late answer, people know and look up the first call.
         if self.late_answer_of.is_some() {
             return format!("{begin}, {rest}");
         }

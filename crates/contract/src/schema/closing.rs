@@ -1,19 +1,19 @@
-//! Closes objects by default: a property that the schema does not name is refused, because inventing parameters is what
-//! models do. A schema that says `additionalProperties` or `unevaluatedProperties` itself is left as it says, and an object
-//! without any named property is free-form and stays so.
+//! Closes objects by default: a property that the schema does not name is refused, because models invent parameters. A schema
+//! that itself says `additionalProperties` or `unevaluatedProperties` stays as it is, and an object without any named property
+//! stays free-form.
 //!
-//! Closing adds a constraint to the place where a whole value is described and takes nothing away: what is refused without
-//! it stays refused. Definitions are closed where they are used, because a definition may also be one part of an `allOf`.
+//! Closing adds a constraint where a whole value is described, and removes none: a value that is refused without it stays
+//! refused. Definitions are closed where they are used, because a definition may also be one part of an `allOf`.
 
 use serde_json::{Map, Value, json};
 
 use super::members::{IN_PLACE_LISTS, MemberDeclaration, ReferenceResolver};
 
-/// Keywords that describe every value inside this one.
+/// Keywords that describe the values inside this one.
 const INSIDE: [&str; 5] =
     ["items", "additionalItems", "unevaluatedItems", "additionalProperties", "unevaluatedProperties"];
 
-/// Closes every object of a document. `unevaluated` says whether the dialect has `unevaluatedProperties`.
+/// Closes every object of a document. `unevaluated` is whether the dialect has `unevaluatedProperties`.
 pub(super) fn close_objects(document: &mut Value, unevaluated: bool) {
     if let Some(root) = document.as_object_mut() {
         // A tool without declared parameters takes none.
@@ -29,7 +29,7 @@ struct ObjectCloser<'a> {
 }
 
 impl ObjectCloser<'_> {
-    /// A schema that describes a whole value: it is closed, and so are the values inside.
+    /// Closes a schema that describes a whole value, and the values inside.
     fn whole(&self, schema: &mut Value) {
         if self.written.members(schema) == MemberDeclaration::Named {
             self.close(schema);
@@ -37,8 +37,8 @@ impl ObjectCloser<'_> {
         self.part(schema);
     }
 
-    /// A schema that says only something about a value described elsewhere too. Conditions (`if`, `not`, `contains`) are
-    /// left alone: closed, they would hold for less.
+    /// Handles a schema that describes only a part of a value; another schema describes the rest. Conditions (`if`, `not`,
+    /// `contains`) stay open, because closed ones would match fewer values.
     fn part(&self, schema: &mut Value) {
         let Some(schema) = schema.as_object_mut() else { return };
         for keyword in ["properties", "patternProperties"] {
@@ -90,7 +90,7 @@ impl ObjectCloser<'_> {
     }
 }
 
-/// Names members without saying anything about them.
+/// Declares members without constraining them.
 fn declare(schema: &mut Map<String, Value>, keyword: &str, names: impl IntoIterator<Item = String>) {
     let declared = schema.entry(keyword).or_insert_with(|| json!({}));
     if let Some(declared) = declared.as_object_mut() {

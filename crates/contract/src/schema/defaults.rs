@@ -1,7 +1,7 @@
-//! Applies `default`: what the contract says an absent argument means is made explicit before anything is hashed or sent.
+//! Applies `default`: an absent argument gets the value that the contract gives it, before anything is hashed or sent.
 //!
-//! A default that breaks its own schema (`"type": "string", "default": null`; 241 of 6,804 real tools have one) is no value
-//! the argument may have. It is dropped when the schema is compiled, so that leaving the argument out stays possible.
+//! A default that breaks its own schema (`"type": "string", "default": null`; 241 of 6,804 real tools have one) is not a valid
+//! value. It is dropped when the schema is compiled, so that callers can still leave the argument out.
 
 use std::fmt::Write as _;
 
@@ -9,25 +9,25 @@ use serde_json::{Map, Value, json};
 
 use super::members::{ReferenceResolver, list};
 
-/// Schemas that refer to themselves end here.
+/// The recursion limit for schemas that refer to themselves.
 const DEPTH_MAX: usize = 32;
 
-/// Every default of a document, as the pointer of the schema that has it and the value.
+/// Every default of a document: the pointer of the schema that has it, and the value.
 pub(super) fn find(document: &Value) -> Vec<(String, Value)> {
     let mut found = Vec::new();
     collect(document, String::new(), &mut found);
     found
 }
 
-/// Takes a default out.
+/// Removes a default.
 pub(super) fn drop_at(document: &mut Value, pointer: &str) {
     if let Some(schema) = document.pointer_mut(pointer).and_then(Value::as_object_mut) {
         schema.remove("default");
     }
 }
 
-/// Fills in the defaults of absent properties, through nested objects, arrays, `allOf` and local references, no deeper than
-/// `depth_max`: a default may have defaults inside.
+/// Fills in the defaults of absent properties, through nested objects, arrays, `allOf` and local references, down to
+/// `depth_max`: a default may contain further defaults.
 pub(super) fn apply(document: &Value, value: &mut Value, depth_max: Option<usize>) {
     let room = depth_max.unwrap_or(DEPTH_MAX).min(DEPTH_MAX);
     descend(ReferenceResolver(document), document, value, DEPTH_MAX - room);
@@ -62,7 +62,7 @@ fn descend_into(document: ReferenceResolver<'_>, schema: &Map<String, Value>, va
     }
 }
 
-/// The schemas of single positions, and that of all others. Draft-07 writes the first as a list of `items`.
+/// The schemas of single positions, and the schema of all others. Draft-07 writes the former as a list of `items`.
 fn positions(schema: &Map<String, Value>) -> (&[Value], Option<&Value>) {
     match schema.get("items") {
         Some(Value::Array(tuple)) => (tuple, schema.get("additionalItems")),
@@ -84,7 +84,7 @@ fn fill(document: ReferenceResolver<'_>, schema: &Map<String, Value>, object: &m
     }
 }
 
-/// A default beside a reference is nearer than one behind it.
+/// A default beside a reference wins over one behind it.
 fn default_of<'a>(document: ReferenceResolver<'a>, property: &'a Value) -> Option<&'a Value> {
     property.get("default").or_else(|| document.behind_references(property)?.get("default"))
 }
@@ -112,7 +112,7 @@ fn collect(schema: &Value, at: String, found: &mut Vec<(String, Value)>) {
     }
 }
 
-/// Whether the object at a pointer has names of the author's as its keys, not keywords.
+/// Whether the keys of the object at a pointer are the author's names, not keywords.
 fn is_names(at: &str) -> bool {
     let last = at.rsplit('/').next().unwrap_or_default();
     ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"].contains(&last)
@@ -124,7 +124,7 @@ fn is_names_of_parent(at: &str) -> bool {
     at.rsplit_once('/').is_some_and(|(parent, _)| !parent.is_empty() && is_names(parent))
 }
 
-/// A schema that holds each of `found` against the schema it is the default of, and the value to judge with it.
+/// A schema that checks each of `found` against the schema it is the default of, and the value to check with it.
 pub(super) fn trial(base: &str, found: &[(String, Value)]) -> (Value, Value) {
     let positions = || (0..found.len()).map(|position| position.to_string());
     let schemas: Map<String, Value> = positions()

@@ -1,6 +1,6 @@
-//! Refuses schemas that unfold without end, or to far more than anybody wrote. References, `allOf` and the like apply
-//! several schemas to one value; a schema that applies itself to the same value has no meaning and would use up the stack,
-//! and a few definitions of two references each multiply to billions of evaluations.
+//! Refuses schemas that expand without end, or far beyond their size. References, `allOf` and similar keywords apply several
+//! schemas to one value. A schema that applies itself to the same value has no meaning and would exhaust the stack. A few
+//! definitions with two references each multiply to billions of evaluations.
 
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -11,10 +11,10 @@ use super::{
     members::{ReferenceResolver, in_place},
 };
 
-/// Schemas applied to one value, everything counted that applies to the value itself and not to its members.
+/// Schemas applied to one value, counting all that apply to the value itself and not to its members.
 const UNFOLDED_MAX: u64 = 10_000;
 
-/// Schemas that are compiled because something refers to them, counted for each reference.
+/// Schemas that are compiled because of a reference, counted once per reference.
 const INLINED_MAX: u64 = 20_000;
 
 /// Checks every schema of a document.
@@ -27,8 +27,8 @@ pub(super) fn check(document: &Value) -> Result<(), SchemaError> {
     inlining.follow(&references)
 }
 
-/// Follows references as the library does when it compiles a schema: it compiles the target anew for each reference, unless it is
-/// compiling that target already. Definitions that each refer twice to the next would keep it busy for ever.
+/// Follows references like the library does when it compiles a schema: it compiles the target again for each reference, unless
+/// it is already compiling that target. Definitions that each refer twice to the next would keep it busy for ever.
 struct InliningCounter<'a> {
     document: ReferenceResolver<'a>,
     /// By place: the number of schemas there, and their references.
@@ -58,7 +58,7 @@ impl InliningCounter<'_> {
     }
 }
 
-/// The number of objects in a value, itself among them, and all references in it.
+/// The number of objects in a value, including itself, and all references in it.
 fn inside(value: &Value) -> (u64, Vec<String>) {
     let (mut count, mut references, mut rest) = (0, Vec::new(), vec![value]);
     while let Some(value) = rest.pop() {
@@ -77,7 +77,7 @@ fn inside(value: &Value) -> (u64, Vec<String>) {
 
 struct ExpansionCounter<'a> {
     document: ReferenceResolver<'a>,
-    /// Where a reference points to, and how many schemas that applies; none while it is being counted.
+    /// By target of a reference: how many schemas it applies; `None` while it is being counted.
     known: BTreeMap<String, Option<u64>>,
 }
 

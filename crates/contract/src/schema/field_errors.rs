@@ -1,5 +1,5 @@
-//! How an error is told: expected and actual by name, type and measure. The offending value itself never leaves this
-//! module; names of members do, shortened, because they are what has to be corrected.
+//! Describes an error by expected and actual name, type and measure. The offending value itself never leaves this module. Names
+//! of members do, shortened, because the caller has to correct them.
 
 use jsonschema::{
     ValidationError,
@@ -10,15 +10,15 @@ use serde_json::Value;
 use super::{suggestions::ComparisonBudget, validation_cost::CostExceeded};
 use crate::FieldError;
 
-/// Names or options listed before the rest are only counted.
+/// Names or options that are listed; the rest are only counted.
 const LISTED_MAX: usize = 32;
-/// Characters of a name or option shown.
+/// Characters shown of a name or option.
 const NAME_CHARS_MAX: usize = 64;
 
-/// Characters of a pointer: in an object of free names it is as long as the caller likes.
+/// Characters shown of a pointer: in an object with free names, the caller chooses its length.
 const POINTER_CHARS_MAX: usize = 512;
 
-/// A field that is not there.
+/// A missing field.
 pub(super) fn missing(
     at: &str,
     property: &Value,
@@ -35,7 +35,7 @@ pub(super) fn missing(
     };
     let mut finding = field_error(&join(at, name), expected, "missing");
     finding.message = format!("`{}` is missing: {}", finding.field, finding.expected);
-    // A caller that wrote `invoiceId` for `invoice_id` has one mistake, not two.
+    // A caller that wrote `invoiceId` for `invoice_id` made one mistake, not two.
     let written = error.instance().as_object().into_iter().flat_map(|object| object.keys()).map(String::as_str);
     if let Some(written) = allowance.nearest(name, written) {
         finding.message = format!("{}; `{}` was sent instead", finding.message, shown(&written));
@@ -43,7 +43,7 @@ pub(super) fn missing(
     finding
 }
 
-/// A field that nobody declared.
+/// A field that the schema does not declare.
 pub(super) fn unknown(at: &str, name: &str, known: &[String], allowance: &mut ComparisonBudget) -> FieldError {
     let names = || known.iter().map(String::as_str);
     let expected = if known.is_empty() { "no fields".to_owned() } else { format!("only {}", listed(names())) };
@@ -53,7 +53,7 @@ pub(super) fn unknown(at: &str, name: &str, known: &[String], allowance: &mut Co
     finding
 }
 
-/// A field that is declared, but not for the rest of what was sent.
+/// A field that is declared, but does not fit the other fields that were sent.
 pub(super) fn misplaced(at: &str, name: &str) -> FieldError {
     let expected = "fields of one alternative".to_owned();
     let mut finding = field_error(&join(at, &shown(name)), expected, "a field of another alternative");
@@ -61,12 +61,12 @@ pub(super) fn misplaced(at: &str, name: &str) -> FieldError {
     finding
 }
 
-/// None of several alternatives, and nothing to say about any of them.
+/// The value fits none of several alternatives, and none of them is close enough to describe.
 pub(super) fn no_alternative(at: &str, alternatives: usize) -> FieldError {
     field_error(at, format!("one of {alternatives} alternatives"), "none of them")
 }
 
-/// Where every alternative is of another type, the types are all there is to say.
+/// If every alternative is of another type, only the types are worth telling.
 pub(super) fn no_such_type(
     context: &[Vec<ValidationError<'static>>],
     at: &str,
@@ -89,14 +89,14 @@ pub(super) fn no_such_type(
     Some(leave_out(finding, error, schema))
 }
 
-/// Errors beyond the limit.
+/// The number of errors beyond the limit.
 pub(super) fn omitted(count: usize) -> FieldError {
     let mut finding = field_error("", "no more errors than are listed".to_owned(), &format!("{count} more"));
     finding.message = format!("{count} more errors of this gate are not listed");
     finding
 }
 
-/// A value that is not judged, because judging it would take too long.
+/// A value that is not validated, because that would take too long.
 pub(super) fn too_costly(beyond: CostExceeded) -> FieldError {
     let (expected, actual, message) = match beyond {
         CostExceeded::Depth(depth_max) => (
@@ -113,13 +113,13 @@ pub(super) fn too_costly(beyond: CostExceeded) -> FieldError {
     FieldError { message, ..field_error("", expected, &actual) }
 }
 
-/// A value that is not judged, because the schema cannot be made ready again. That takes a defect of ours.
+/// A value that is not validated, because the schema cannot be compiled again. That would be a defect of ours.
 pub(super) fn unusable() -> FieldError {
     let message = "the schema cannot be used now, so no value is taken".to_owned();
     FieldError { message, ..field_error("", "a schema that can be used".to_owned(), "none") }
 }
 
-/// An error of one value.
+/// Describes an error of one value.
 pub(super) fn describe(
     at: &str,
     error: &ValidationError<'_>,
@@ -136,7 +136,7 @@ pub(super) fn describe(
     leave_out(finding, error, schema)
 }
 
-/// `null` for a field that need not be there: models write it for "none", and what they should do is leave the field out.
+/// Handles `null` for an optional field: models write it for "none", and should leave the field out.
 fn leave_out(mut finding: FieldError, error: &ValidationError<'_>, schema: &Value) -> FieldError {
     if error.instance().is_null() && is_optional(error, schema) {
         finding.message = format!("`{}` is null: leave it out, or send {}", finding.field, finding.expected);
@@ -145,8 +145,7 @@ fn leave_out(mut finding: FieldError, error: &ValidationError<'_>, schema: &Valu
     finding
 }
 
-/// Whether the value that an error is at belongs to a field that its object need not have. Where the schema does not say so in
-/// one place, the answer is no.
+/// Whether the value at an error belongs to an optional field. If the schema does not say so in one place, the answer is no.
 fn is_optional(error: &ValidationError<'_>, schema: &Value) -> bool {
     let at = error.schema_path().as_str();
     let Some((parent, field)) = at.rsplit_once('/').and_then(|(of_value, _)| of_value.rsplit_once("/properties/"))
@@ -210,7 +209,7 @@ fn expected_and_actual(kind: &Kind, value: &Value) -> (String, String) {
     }
 }
 
-/// A format with an example, because its name alone does not say what is missing: most often the zone of a time.
+/// A format with an example, because its name alone does not say what is missing, which is most often the zone of a time.
 fn formatted(format: &str) -> String {
     let example = match format {
         "date-time" => "2026-11-20T09:30:00Z",
@@ -222,7 +221,7 @@ fn formatted(format: &str) -> String {
         "uuid" => "123e4567-e89b-12d3-a456-426614174000",
         _ => return format!("text in the format `{format}`"),
     };
-    // Short enough to reach an agent whole.
+    // Short enough to reach an agent uncut.
     if matches!(format, "date-time" | "time") {
         return format!("a {format} with its zone, e.g. `{example}`");
     }

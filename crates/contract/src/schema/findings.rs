@@ -1,6 +1,6 @@
-//! What is wrong with a value, sorted by gate: structure, types, bounds.
+//! Everything that is wrong with a value, sorted by gate: structure, types, bounds.
 //!
-//! Which gate an error belongs to is decided by `group`, and how it is told by `telling`.
+//! `group` decides which gate an error belongs to, and `field_errors` words it.
 
 use std::cmp::Reverse;
 
@@ -10,11 +10,11 @@ use serde_json::Value;
 use super::{field_errors, group::FindingGroup, members::ReferenceResolver, suggestions::ComparisonBudget};
 use crate::FieldError;
 
-/// More errors of one gate than this teach nobody anything; the rest are counted.
+/// Errors per gate that are reported; the rest are counted, because a longer list would not help.
 const ERRORS_MAX: usize = 64;
 
-/// Errors of one group that are looked at in detail. Further errors only count for their gate, so that a value with thousands of mistakes
-/// takes little time.
+/// Errors of one group that are examined in detail. Further errors only count for their gate, so that a value with thousands of
+/// mistakes takes little time.
 const LOOKED_AT_MAX: usize = 4 * ERRORS_MAX;
 
 /// Everything wrong with a value, by the gate that refuses it.
@@ -28,28 +28,28 @@ pub struct Findings {
     pub bounds: Vec<FieldError>,
 }
 
-/// Findings on their way, before the limit.
+/// Findings while they are collected, before the limit is applied.
 #[derive(Default)]
 struct FindingCollector {
     found: Vec<(FindingGroup, FieldError)>,
-    /// Members that are declared, but by a part of the schema that does not apply: an error of their own only where
-    /// nothing else explains why the part does not apply.
+    /// Members that are declared by a part of the schema that does not apply. They are errors only if nothing else explains why
+    /// the part does not apply.
     unexplained: Vec<(String, FieldError)>,
-    /// How many were found, by group, told or not.
+    /// How many were found, by group, reported or not.
     counts: [usize; 3],
-    /// How many errors were looked at, by group, so that many errors in one group do not hide those in another.
+    /// How many errors were examined, by group, so that many errors in one group do not hide those in another.
     looked_at: [usize; 3],
     /// The comparisons left for suggestions.
     allowance: ComparisonBudget,
 }
 
 impl Findings {
-    /// Whether there is nothing wrong.
+    /// Whether nothing is wrong.
     pub fn is_empty(&self) -> bool {
         self.structure.is_empty() && self.types.is_empty() && self.bounds.is_empty()
     }
 
-    /// All of them, in the order of the gates.
+    /// All findings, in the order of the gates.
     pub fn into_all(self) -> Vec<FieldError> {
         self.structure.into_iter().chain(self.types).chain(self.bounds).collect()
     }
@@ -91,11 +91,11 @@ impl FindingCollector {
         }
     }
 
-    /// A part that fails evaluates nothing, so the library calls its members unevaluated: an effect of the failure, which
-    /// is told anyway, and not a second mistake.
+    /// A part that fails evaluates nothing, so the library reports its members as unevaluated. That is a consequence of the
+    /// failure, which is reported anyway, and not a second mistake.
     fn unevaluated(&mut self, at: &str, unexpected: &[String], known: &[String]) {
         for name in unexpected {
-            // The names come out of a sorted set.
+            // The names come from a sorted set.
             if known.binary_search(name).is_err() {
                 self.push(FindingGroup::Structure, |allowance| field_errors::unknown(at, name, known, allowance));
             } else if self.unexplained.len() < ERRORS_MAX {
@@ -104,7 +104,7 @@ impl FindingCollector {
         }
     }
 
-    /// Of several alternatives that all failed, the one that came furthest says most about what was meant.
+    /// If all alternatives failed, reports the one that got furthest, because it was most likely meant.
     fn alternatives(
         &mut self,
         context: &[Vec<ValidationError<'static>>],
@@ -133,7 +133,7 @@ impl FindingCollector {
         }
     }
 
-    /// Tells a finding, or only counts it if enough are told already.
+    /// Reports a finding, or only counts it if the limit is reached.
     fn push(&mut self, group: FindingGroup, tell: impl FnOnce(&mut ComparisonBudget) -> FieldError) {
         let count = of_group(&mut self.counts, group);
         if *count < ERRORS_MAX {
@@ -143,7 +143,7 @@ impl FindingCollector {
         *count += 1;
     }
 
-    /// The findings with those members that nothing else explains.
+    /// The findings, including the members that nothing else explains.
     fn settled(&mut self) -> Vec<(FindingGroup, FieldError)> {
         for (at, finding) in std::mem::take(&mut self.unexplained) {
             let inside = format!("{at}/");
@@ -166,7 +166,7 @@ impl FindingCollector {
             }
         }
         for (count, list) in self.counts.into_iter().zip(findings.lists()) {
-            // In an order of our own: the library's is not promised, and a chain of repairs is followed by its errors.
+            // Sorted here, because the library promises no order, and a chain of repairs is followed by its errors.
             list.sort_by(|one, other| one.pointer.cmp(&other.pointer));
             if count > list.len() {
                 list.push(field_errors::omitted(count - list.len()));
@@ -185,8 +185,8 @@ fn of_group(counts: &mut [usize; 3], group: FindingGroup) -> &mut usize {
     }
 }
 
-/// How far a value got with an alternative: not of another type, then of the right kind (`const`, `enum`), then past more
-/// gates, then with fewer errors.
+/// How close a value is to an alternative: first the right type, then the right kind (`const`, `enum`), then more gates passed,
+/// then fewer errors.
 fn likeness(errors: &[ValidationError<'static>], at: &str) -> (bool, bool, FindingGroup, Reverse<usize>) {
     let right_type = !errors.iter().any(|error| {
         matches!(error.kind(), Kind::Type { .. } | Kind::FalseSchema) && error.instance_path().as_str() == at

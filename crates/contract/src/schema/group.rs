@@ -1,4 +1,4 @@
-//! Which gate an error of the schema belongs to: structure, types or bounds.
+//! Which gate a schema error belongs to: structure, types or bounds.
 
 use jsonschema::error::ValidationErrorKind as Kind;
 
@@ -11,7 +11,7 @@ pub(super) enum FindingGroup {
 }
 
 impl FindingGroup {
-    /// The gate of a kind that is told by itself.
+    /// The gate of an error kind that is reported by itself.
     pub(super) fn from_kind(kind: &Kind) -> Self {
         match kind {
             Kind::Required { .. }
@@ -25,7 +25,7 @@ impl FindingGroup {
             | Kind::FalseSchema
             | Kind::PropertyNames { .. } => Self::Structure,
             Kind::Type { .. } => Self::Types,
-            // Whatever the library may add later is refused at the last of the three gates.
+            // Kinds that the library adds later are refused at the last of the three gates.
             _ => Self::Bounds,
         }
     }

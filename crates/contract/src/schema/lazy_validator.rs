@@ -1,7 +1,7 @@
-//! Schemas at rest. A gateway has thousands of tools and uses a few of them: what judging takes is made when the first value is
-//! judged, from the schema that was compiled before.
+//! Dormant schemas. A gateway has thousands of tools and uses a few of them, so a schema's validator is built when the first
+//! value is validated, from a schema that compiled before.
 //!
-//! Only a schema that compiled comes to rest, so nothing that is refused when a contract is admitted is found out later.
+//! Only a schema that compiled becomes dormant, so validation never finds a fault that admission would have refused.
 
 use std::borrow::Cow;
 
@@ -10,21 +10,21 @@ use serde_json::{Map, Value};
 use super::{CompiledSchema, CompiledValidator};
 use crate::shared::SchemaDocument;
 
-/// Where the schema is kept as it is enforced.
+/// Where the enforced schema is kept.
 #[derive(Debug)]
 pub(super) enum EffectiveSchema {
-    /// With what is ready: the schema never rested.
+    /// In the compiled validator: the schema was never dormant.
     InValidator,
-    /// It is the written one.
+    /// It equals the written schema.
     AsWritten,
     /// As compact JSON, which has a fraction of a tree's size.
     Text(Box<str>),
-    /// As a tree, where its text does not give the very same one: a number may be rounded when it is read.
+    /// As a tree, if its text does not parse to the same tree: a number may be rounded.
     Tree(Box<Value>),
 }
 
 impl CompiledSchema {
-    /// Gives up what only judging takes, until a value is judged.
+    /// Drops the validator until a value is validated.
     #[must_use]
     pub fn without_validator(mut self) -> Self {
         let Some(Some(CompiledValidator { effective, .. })) = self.compiled.take() else { return self };
@@ -34,7 +34,7 @@ impl CompiledSchema {
         self
     }
 
-    /// The schema as it is enforced; a schema at rest stays at rest.
+    /// The enforced schema. A dormant schema stays dormant.
     pub fn effective_members(&self) -> Cow<'_, Map<String, Value>> {
         match (&self.effective, self.compiled.get()) {
             (EffectiveSchema::AsWritten, _) => Cow::Borrowed(&self.written),
@@ -45,7 +45,7 @@ impl CompiledSchema {
         }
     }
 
-    /// What judging takes, made now if it is not there.
+    /// The validator, built now if it does not exist.
     pub(super) fn compiled_validator(&self) -> Option<&CompiledValidator> {
         self.compiled
             .get_or_init(|| CompiledValidator::build(self.effective.tree(&self.written)?, self.profile, None).ok())
@@ -75,7 +75,7 @@ impl EffectiveSchema {
     }
 }
 
-/// Whether both say the same in the same order: agents are shown the order.
+/// Whether both are equal and in the same order, because agents see the order.
 fn is_same(tree: &Value, written: &Map<String, Value>) -> bool {
     tree.as_object().is_some_and(|tree| tree == written && in_same_order(tree, written))
 }

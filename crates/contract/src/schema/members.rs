@@ -1,32 +1,32 @@
-//! What a schema says about the members of an object, followed through everything that applies to the same object:
-//! `allOf`, `anyOf`, `oneOf`, `if`, local references.
+//! What a schema says about the members of an object, collected from everything that applies to the same object: `allOf`,
+//! `anyOf`, `oneOf`, `if`, local references.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-/// Keywords with one schema each that applies to the same object, references apart.
+/// Keywords with one schema that applies to the same object, except references.
 const IN_PLACE: [&str; 3] = ["if", "then", "else"];
-/// Keywords with a list of them.
+/// Keywords with a list of such schemas.
 pub(super) const IN_PLACE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 const ALTERNATIVES: [&str; 2] = ["anyOf", "oneOf"];
-/// References that refer to themselves end here.
+/// The limit for references that refer to themselves.
 const DEPTH_MAX: usize = 32;
 
-/// A document in which local references are followed.
+/// A document whose local references can be resolved.
 #[derive(Clone, Copy)]
 pub(super) struct ReferenceResolver<'a>(pub(super) &'a Value);
 
-/// What is said about the members of an object, in the order in which it wins when several schemas apply at once.
+/// What a schema says about the members of an object. If several schemas apply, the greatest wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum MemberDeclaration {
-    /// Any object may come.
+    /// Any object is valid.
     Free,
-    /// No object may come.
+    /// No object is valid.
     None,
-    /// Members are named.
+    /// The schema names members.
     Named,
-    /// The schema itself says what becomes of the others, or it cannot be told.
+    /// The schema itself says whether other members are allowed, or it cannot be determined.
     Explicit,
 }
 
@@ -44,7 +44,7 @@ impl<'a> ReferenceResolver<'a> {
         self.0.pointer(&percent_decoded(fragment)?)
     }
 
-    /// The schema behind a chain of references, each default beside a reference left to the caller.
+    /// The schema behind a chain of references. The caller handles defaults beside each reference.
     pub(super) fn behind_references(self, mut schema: &'a Value) -> Option<&'a Map<String, Value>> {
         for _ in 0..DEPTH_MAX {
             let members = schema.as_object()?;
@@ -115,7 +115,7 @@ impl<'a> ReferenceResolver<'a> {
     }
 }
 
-/// What a schema says by itself, without what it refers to or is made of.
+/// What a schema says by itself, without references and subschemas.
 fn own_members(schema: &Map<String, Value>) -> MemberDeclaration {
     let others = schema.get("additionalProperties").or_else(|| schema.get("unevaluatedProperties"));
     match others {
@@ -137,7 +137,7 @@ fn own_members(schema: &Map<String, Value>) -> MemberDeclaration {
     if may_be_object { MemberDeclaration::Free } else { MemberDeclaration::None }
 }
 
-/// Of alternatives, one that takes any object is enough for any object to come.
+/// If one of several alternatives takes any object, any object is valid.
 fn among(alternatives: impl Iterator<Item = MemberDeclaration>) -> MemberDeclaration {
     let objects: Vec<MemberDeclaration> = alternatives.filter(|members| *members != MemberDeclaration::None).collect();
     if objects.contains(&MemberDeclaration::Explicit) {
@@ -146,11 +146,11 @@ fn among(alternatives: impl Iterator<Item = MemberDeclaration>) -> MemberDeclara
     objects.into_iter().min().unwrap_or(MemberDeclaration::None)
 }
 
-/// Every schema that a schema applies to the same value, references apart.
+/// Every schema that a schema applies to the same value, except references.
 pub(super) fn in_place(schema: &Map<String, Value>) -> impl Iterator<Item = &Value> {
     let single = ["if", "then", "else", "not"].iter().filter_map(|keyword| schema.get(*keyword));
     let listed = IN_PLACE_LISTS.iter().flat_map(|keyword| list(schema, keyword));
-    // Draft-07 has them under `dependencies`, beside lists of names.
+    // Draft-07 has them under `dependencies`, mixed with lists of names.
     let dependent = ["dependentSchemas", "dependencies"].iter().filter_map(|keyword| schema.get(*keyword)?.as_object());
     single.chain(listed).chain(dependent.flat_map(Map::values))
 }
@@ -163,7 +163,7 @@ fn keys(schema: &Map<String, Value>, keyword: &str) -> impl Iterator<Item = Stri
     schema.get(keyword).and_then(Value::as_object).into_iter().flat_map(|members| members.keys().cloned())
 }
 
-/// A URI fragment as text; none if it is not UTF-8 or an escape is broken.
+/// A decoded URI fragment; `None` if it is not UTF-8 or an escape is broken.
 fn percent_decoded(fragment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(fragment.len());
     let mut rest = fragment.bytes();

@@ -1,8 +1,8 @@
-//! JSON Schema as Servanda enforces it: 2020-12 (draft-07 and 2019-09 when `$schema` says so), objects closed unless they
-//! say otherwise, `format` asserted, defaults applied, linear-time regexes only, and never a `$ref` that leaves the
-//! document. Compiled once, then shared; a schema at rest keeps what it takes to be made ready again.
+//! JSON Schema as Servanda enforces it: 2020-12 (draft-07 and 2019-09 when `$schema` says so), objects closed unless they say
+//! otherwise, `format` asserted, defaults applied, linear-time regexes only, and never a `$ref` that leaves the document. A
+//! schema is compiled once, then shared; a dormant schema keeps what it needs to be compiled again.
 //!
-//! The library behind it is wrapped here and nowhere else, because its interface still moves.
+//! The library behind it is wrapped here and nowhere else, because its interface still changes.
 
 mod closing;
 mod defaults;
@@ -30,57 +30,57 @@ pub use findings::Findings;
 use self::lazy_validator::EffectiveSchema;
 use crate::shared::SchemaDocument;
 
-/// A regular expression may compile to this much and no more.
+/// The largest size of a compiled regular expression.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
-/// A schema that can judge values: having one is the evidence that it compiles.
+/// A schema that can validate values: the type proves that it compiles.
 #[derive(Debug)]
 pub struct CompiledSchema {
     written: SchemaDocument,
     profile: SchemaProfile,
     effective: EffectiveSchema,
     has_defaults: bool,
-    /// None where no value can take long.
+    /// `None` if no value can take long to validate.
     cost: Option<validation_cost::ValidationCost>,
-    /// Made when the first value is judged, of a schema at rest. None if that failed, which it did not before.
+    /// Built when the first value is validated. `None` inside if that failed, although the schema compiled before.
     compiled: OnceLock<Option<CompiledValidator>>,
 }
 
-/// What judging a value takes. It has many times the size of the schema's text.
+/// The compiled validator. It has many times the size of the schema's text.
 #[derive(Debug)]
 struct CompiledValidator {
     effective: Value,
     validator: Validator,
 }
 
-/// What is shown of a schema that cannot be made ready again: it takes no value.
+/// Shown for a schema that cannot be compiled again: it accepts no value.
 static NOTHING: Value = Value::Bool(false);
 
 /// Why a schema cannot be enforced.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
-    /// A dialect we do not speak.
+    /// A dialect that Servanda does not support.
     #[error("`$schema` names `{dialect}`; the dialects are 2020-12, 2019-09 and draft-07")]
     Dialect {
-        /// The one named.
+        /// The dialect's name.
         dialect: String,
     },
     /// The root describes something other than an object.
     #[error("the root must have `\"type\": \"object\"`: arguments are always an object")]
     RootNotObject,
-    /// A schema that applies itself to the value it is applied to.
+    /// A schema that applies itself to the same value.
     #[error("`{location}` of the schema refers to itself without going deeper into the value, so it has no meaning")]
     Endless {
         /// Where in the schema.
         location: String,
     },
-    /// Parts that refer to parts that refer to parts.
+    /// References that multiply.
     #[error("the schema unfolds to more than {unfolded_max} schemas for one value")]
     Unfolds {
         /// The limit.
         unfolded_max: u64,
     },
-    /// A pattern that the linear-time engine does not take.
+    /// A pattern that the linear-time engine does not support.
     #[error(
         "the pattern `{pattern}` is refused: not a regular expression that is matched in linear time and bounded memory \
          (no look-around, no back-references, no huge repetitions) (at `{location}` of the schema)"
@@ -91,19 +91,19 @@ pub enum SchemaError {
         /// Where in the schema.
         location: String,
     },
-    /// References to more places than can be followed.
+    /// More referenced places than the library can follow.
     #[error("the schema refers to more than {places_max} places of its own: inline definitions that are used once")]
     References {
         /// The limit.
         places_max: usize,
     },
-    /// Patterns that take too long to be read.
+    /// Patterns that take too long to compile.
     #[error(
         "the patterns are too long, each counted once for every escape in it: write ranges such as `[0-9]` for `\\d`, or \
          shorter patterns"
     )]
     Patterns,
-    /// Not a schema, or one that refers to something outside.
+    /// Not a schema, or a schema with a reference to another document.
     #[error("{reason}{}", place(location))]
     Invalid {
         /// The library's reason.
@@ -113,14 +113,14 @@ pub enum SchemaError {
     },
 }
 
-/// How a schema is taken.
+/// How a schema is interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchemaProfile {
     /// Arguments: objects closed by default, formats asserted, an object at the root.
     Arguments,
     /// Results: as written, formats asserted.
     Results,
-    /// The dialect's own reading, formats as annotations: for judging the library against the public suite.
+    /// The dialect's own rules, formats as annotations: for testing the library against the public suite.
     Dialect,
 }
 
@@ -130,7 +130,7 @@ impl CompiledSchema {
         Self::compile_document(&schema.clone().into(), profile)
     }
 
-    /// Compiles a schema that a contract or a definition holds, without a copy of it.
+    /// Compiles a schema that a contract or a definition holds, without copying it.
     pub fn compile_document(written: &SchemaDocument, profile: SchemaProfile) -> Result<Self, SchemaError> {
         let draft = dialect(written)?;
         let mut effective = Value::Object((**written).clone());
@@ -168,28 +168,28 @@ impl CompiledSchema {
         self.compiled_validator().map_or(&NOTHING, |ready| &ready.effective)
     }
 
-    /// Whether an object that fits may have a member of this name.
+    /// Whether a valid object may have a member of this name.
     pub fn may_have(&self, name: &str) -> bool {
         Self::schema_may_have(self.effective(), name)
     }
 
-    /// The same of a schema as it is enforced.
+    /// The same for an enforced schema.
     pub fn schema_may_have(effective: &Value, name: &str) -> bool {
         let closed = |keyword: &str| effective.get(keyword) == Some(&Value::Bool(false));
         let declared = members::ReferenceResolver(effective).declared_members(effective);
         let open = !closed("additionalProperties") && !closed("unevaluatedProperties");
-        // A pattern may match anything; whether it does is not worth a second engine.
+        // A pattern may match any name; checking that is not worth a second regex engine.
         open || !declared.patterns.is_empty() || declared.names.contains(name)
     }
 
-    /// Whether the schema names a member so, wherever it does.
+    /// Whether the schema names this member anywhere.
     pub fn declares(&self, name: &str) -> bool {
         members::ReferenceResolver(self.effective()).declared_members(self.effective()).names.contains(name)
     }
 
     /// Fills in the defaults of absent properties.
     pub fn apply_defaults(&self, value: &mut Value) {
-        // What is not judged is not completed either: it takes the same steps.
+        // A value that is too costly to validate gets no defaults either, because that takes the same steps.
         if self.has_defaults && self.check_cost(value).is_ok() {
             let depth_max = self.cost.as_ref().and_then(validation_cost::ValidationCost::depth_max);
             defaults::apply(self.effective(), value, depth_max);
@@ -215,7 +215,7 @@ impl CompiledSchema {
         self.check_cost(value).is_ok() && self.compiled_validator().is_some_and(|ready| ready.validator.is_valid(value))
     }
 
-    /// Whether a value is judged at all.
+    /// Whether a value is cheap enough to be validated.
     fn check_cost(&self, value: &Value) -> Result<(), validation_cost::CostExceeded> {
         self.cost.as_ref().map_or(Ok(()), |growth| growth.check(value))
     }
@@ -260,7 +260,8 @@ fn options(profile: SchemaProfile) -> jsonschema::ValidationOptions<'static> {
 }
 
 fn invalid(error: &jsonschema::ValidationError<'_>) -> SchemaError {
-    // A schema that breaks its meta-schema is itself the instance; other errors only have a place in the schema.
+    // For a schema that breaks its meta-schema, the schema itself is the instance. Other errors have only a place in the
+    // schema.
     let path = if error.instance_path().is_empty() { error.schema_path() } else { error.instance_path() };
     let location = path.as_str().to_owned();
     let is_pattern = location.ends_with("/pattern") || location.contains("/patternProperties");
@@ -272,19 +273,19 @@ fn invalid(error: &jsonschema::ValidationError<'_>) -> SchemaError {
     }
 }
 
-/// The protocol asks for `"type": "object"` at the root. Where it is left out nothing else can have been meant, because
-/// arguments are an object before a schema ever sees them; so it is written in, and callers are shown what they expect.
+/// The protocol requires `"type": "object"` at the root. If it is missing, it is added: arguments are always an object, so
+/// nothing else can be meant, and callers see what is expected.
 fn root_object(effective: &mut Value) -> Result<(), SchemaError> {
     let Some(root) = effective.as_object_mut() else { return Err(SchemaError::RootNotObject) };
     let named = root.entry("type").or_insert_with(|| Value::from("object"));
     if *named == "object" { Ok(()) } else { Err(SchemaError::RootNotObject) }
 }
 
-/// Takes out defaults that the schemas they belong to would refuse.
+/// Removes defaults that their own schemas refuse.
 fn drop_broken_defaults(effective: &mut Value, draft: Draft) -> Result<(), SchemaError> {
     const BASE: &str = "servanda:schema";
     let mut found = defaults::find(effective);
-    // A default is judged too, and whoever writes the schema writes it.
+    // Checking a default can be costly too, and the schema's author controls it.
     for (pointer, default) in
         found.extract_if(.., |(_, default)| default.is_object() || default.is_array()).collect::<Vec<_>>()
     {
@@ -315,7 +316,7 @@ fn drop_broken_defaults(effective: &mut Value, draft: Draft) -> Result<(), Schem
     Ok(())
 }
 
-/// The position in an array or numbered object that an error is at or under.
+/// The array position or numbered member that an error is at or under.
 fn first_step(error: &jsonschema::ValidationError<'_>) -> Option<usize> {
     error.instance_path().as_str().split('/').nth(1)?.parse().ok()
 }

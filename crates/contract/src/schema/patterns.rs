@@ -1,16 +1,17 @@
-//! Bounds the time that patterns take, before the library reads any of them. The library reads a pattern anew for every class in it
-//! (`\w`, `\d`); two thousand classes took five seconds. So the weight of a pattern is its length times its escapes.
+//! Bounds the time that patterns take, before the library compiles any of them. The library compiles a pattern again for every
+//! class in it (`\w`, `\d`); two thousand classes took five seconds. So the weight of a pattern is its length times its
+//! escapes.
 
 use serde_json::{Value, json};
 
 use super::SchemaError;
 
-/// What one pattern may weigh. The heaviest of 6,804 real tools is 9,198.
+/// The most that one pattern may weigh. The heaviest of 6,804 real tools is 9,198.
 const WEIGHT_MAX: usize = 20_000;
-/// What all patterns of a schema may weigh. The heaviest of 6,804 real tools is 36,792.
+/// The most that all patterns of a schema may weigh. The heaviest of 6,804 real tools is 36,792.
 const SUM_MAX: usize = 64_000;
 
-/// Checks the patterns of a document. Data that looks like a pattern counts too, which does no harm.
+/// Checks the patterns of a document. Data that looks like a pattern counts too, which is harmless.
 pub(super) fn check(document: &Value) -> Result<(), SchemaError> {
     let mut sum: usize = 0;
     let mut rest = vec![document];
@@ -34,7 +35,8 @@ pub(super) fn check(document: &Value) -> Result<(), SchemaError> {
     Ok(())
 }
 
-/// Whether a value is a pattern, which `format: regex` requires. Callers send these patterns, so they have the bounds of schemas' own.
+/// Whether a value is a valid pattern, which `format: regex` requires. Callers send these patterns, so they have the same
+/// bounds as a schema's own.
 pub(super) fn is_pattern(text: &str) -> bool {
     let options = jsonschema::options()
         .offline()

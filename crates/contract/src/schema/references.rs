@@ -1,8 +1,8 @@
-//! Writes every reference as a pointer into the document, and refuses those that are none.
+//! Rewrites every reference as a pointer into the document, and refuses references that cannot be rewritten.
 //!
-//! `#name`, the document's own `$id`, `$dynamicRef` and `$recursiveRef` are other ways to say the same while the document is
-//! one resource. Everything here that looks behind references (closing, defaults, the bounds on unfolding) knows pointers
-//! only; a reference one of them did not follow would be a way around it.
+//! `#name`, the document's own `$id`, `$dynamicRef` and `$recursiveRef` are other ways to write the same reference while the
+//! document is one resource. All code here that follows references (closing, defaults, the bounds on expansion) understands
+//! only pointers; a reference that it does not follow would be a way around it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +10,13 @@ use serde_json::{Map, Value};
 
 use super::{SchemaError, members::ReferenceResolver};
 
-/// Places that a document may refer to. The library recurses from each to the next, and an overflow of the stack ends the process. The
+/// Places that a document may refer to. The library recurses from each to the next, and a stack overflow ends the process. The
 /// most among 6,804 real tools is 18.
 const PLACES_MAX: usize = 64;
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
-/// Keywords with data inside, not schemas.
+/// Keywords that contain data, not schemas.
 const DATA: [&str; 4] = ["enum", "const", "examples", "default"];
-/// Keywords whose members have names of the author's.
+/// Keywords whose member names the author chooses.
 const NAMED: [&str; 6] =
     ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];
 
@@ -28,7 +28,7 @@ pub(super) fn localize(document: &mut Value) -> Result<(), SchemaError> {
         return Ok(());
     }
     if let Some(location) = found.resources.first() {
-        let reason = "an `$id` inside the schema starts another document, which references are not followed through";
+        let reason = "an `$id` inside the schema starts another document, and references into it are not followed";
         return Err(invalid(reason.to_owned(), location));
     }
     let own = document.get("$id").and_then(Value::as_str).map(|id| id.split('#').next().unwrap_or_default().to_owned());
@@ -58,9 +58,9 @@ pub(super) fn localize(document: &mut Value) -> Result<(), SchemaError> {
 struct SchemaReferences {
     /// Where a schema refers to another.
     references: Vec<String>,
-    /// Names for places; none where two places have the same.
+    /// Anchors and their places; `None` if two places have the same anchor.
     anchors: BTreeMap<String, Option<String>>,
-    /// Where a document inside the document begins.
+    /// Where an embedded document begins.
     resources: Vec<String>,
 }
 
@@ -103,7 +103,7 @@ impl SchemaReferences {
         }
     }
 
-    /// What a schema refers to, as a pointer in a fragment.
+    /// The target of a schema's reference, as a pointer in a fragment.
     fn pointer_of(&self, schema: &Map<String, Value>, own: Option<&str>, at: &str) -> Result<String, SchemaError> {
         let mut pointers = Vec::new();
         for reference in REFERENCES.iter().filter_map(|keyword| schema.get(*keyword)?.as_str()) {

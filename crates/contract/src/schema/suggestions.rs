@@ -1,12 +1,12 @@
-//! Finds the known name that an unknown name was probably meant to be. The time of a comparison is the product of both lengths, and a
-//! caller may send thousands of names. So all comparisons of one judgement share an allowance; when it is used up, nothing more is
-//! suggested.
+//! Finds the known name that the writer of an unknown name probably meant. A comparison takes time proportional to the product
+//! of both lengths, and a caller may send thousands of names. So all comparisons of one validation share an allowance; when it
+//! is used up, nothing more is suggested.
 
-/// How alike a name must be to be suggested.
+/// How similar a name must be to be suggested.
 const LIKENESS_MIN: f64 = 0.7;
-/// Bytes of the longest name that is compared. A longer one is no misspelt name.
+/// Bytes of the longest name that is compared. A longer one is not a misspelt name.
 const NAME_BYTES_MAX: usize = 256;
-/// Pairs of characters that are compared for all names of one judgement, which takes a few milliseconds.
+/// Pairs of characters that are compared for all names of one validation, which takes a few milliseconds.
 const COMPARED_MAX: usize = 500_000;
 
 /// The comparisons that are left.
@@ -20,7 +20,7 @@ impl Default for ComparisonBudget {
 }
 
 impl ComparisonBudget {
-    /// The candidate most like `name`, if it is like enough to have been meant.
+    /// The candidate most similar to `name`, if it is similar enough.
     pub(super) fn nearest<'c>(&mut self, name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<String> {
         if name.len() > NAME_BYTES_MAX {
             return None;
@@ -30,14 +30,14 @@ impl ComparisonBudget {
         for candidate in candidates.into_iter().filter(|candidate| candidate.len() <= NAME_BYTES_MAX) {
             let shown = candidate;
             let candidate = plain(candidate);
-            // To look at a candidate takes a step too, even if its length alone shows that it was not meant.
+            // Looking at a candidate counts as one step, even if its length alone rules it out.
             let cells = if may_be_alike(&name, &candidate) { name.len() * candidate.len() } else { 0 };
             self.0 = self.0.checked_sub(cells + 1)?;
             if cells == 0 && name != candidate {
                 continue;
             }
             let likeness = strsim::normalized_damerau_levenshtein(&name, &candidate);
-            // Among equally similar candidates the last one wins, as before.
+            // Among equally similar candidates the last one wins.
             if likeness >= LIKENESS_MIN && best.is_none_or(|(most, _)| likeness >= most) {
                 best = Some((likeness, shown));
             }
@@ -46,16 +46,16 @@ impl ComparisonBudget {
     }
 }
 
-/// The name in lower case and without the separators that people write differently.
+/// The name in lower case without separators, which people write differently.
 fn plain(name: &str) -> String {
     name.to_lowercase().replace(['_', '-', ' '], "")
 }
 
-/// Every character more or less is one difference, so lengths that are too far apart need no comparison.
+/// Each extra character is one difference, so lengths that are too far apart need no comparison.
 fn may_be_alike(one: &str, other: &str) -> bool {
     let (one, other) = (one.chars().count(), other.chars().count());
     let longer = one.max(other);
-    // The share of differences that LIKENESS_MIN leaves, in tenths, and one more for rounding.
+    // The share of differences that LIKENESS_MIN allows, in tenths, plus one for rounding.
     10 * one.abs_diff(other) <= 3 * longer + 1
 }
 

@@ -1,8 +1,8 @@
-//! Bounds the work of judging a value before any of it is done.
+//! Bounds the work of validating a value before any of it is done.
 //!
-//! Where several schemas that apply to one value all describe the same member, and each by a schema that does so again, the
-//! member inside the member inside the member is judged 2, 4, 8 times: two hundred bytes of arguments are enough for a
-//! minute. How often a value at each depth is judged at most is worked out from the schema alone.
+//! If several schemas apply to one value and each describes the same member by a schema that does so again, then members at
+//! depth 1, 2, 3 are validated 2, 4, 8 times: two hundred bytes of arguments are enough for a minute. The schema alone
+//! determines how often a value at each depth is validated at most.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,37 +13,37 @@ use super::{
     members::{ReferenceResolver, in_place, list},
 };
 
-/// How many schemas may be applied to one value.
+/// The most schemas that may be applied to one value.
 const APPLIED_MAX: u64 = 10_000;
-/// Up to so many the work is in proportion to what was sent, which is bounded in bytes.
+/// Up to this many schemas per value, the work is proportional to what was sent, which is bounded in bytes.
 const APPLIED_PLAIN_MAX: u64 = 64;
-/// Schemas applied to all those values of which each takes more than that.
+/// The most schemas that may be applied, in total, to the values that exceed `APPLIED_PLAIN_MAX`.
 const STEPS_MAX: u64 = 250_000;
-/// Deeper than any value that is read.
+/// Deeper than any value that the decoder accepts.
 const LEVELS_MAX: usize = 130;
-/// Looks at a schema of the document that it may take to work it out.
+/// The most visits to schemas of the document while the bound is computed.
 const LOOKS_MAX: usize = 1_000_000;
 
-/// How often the values at each depth are judged.
+/// How often the values at each depth are validated.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ValidationCost {
-    /// By depth, the whole value first. Deeper values are like the last, if any may come.
+    /// By depth, the whole value first. If deeper values are possible, they are like the last one.
     applied: Vec<u64>,
-    /// The deepest a value may have members, where there is such a depth.
+    /// The greatest depth at which a value may have members, if there is one.
     depth_max: Option<usize>,
 }
 
-/// Why a value is not judged.
+/// Why a value is not validated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CostExceeded {
     /// Deeper than this.
     Depth(usize),
-    /// Too many values that are judged too often.
+    /// Too many values that are validated too often.
     Steps,
 }
 
 impl ValidationCost {
-    /// Works out the growth of one of a document's schemas; none if there is too little for any value to matter.
+    /// Computes the growth of one of a document's schemas; `None` if it is too small to matter for any value.
     pub(super) fn measure(schema: &Value, document: &Value) -> Result<Option<Self>, SchemaError> {
         let graph = SchemaGraph::build(schema, document)?;
         let mut levels: Vec<u64> = graph.nodes.iter().map(|node| node.applied).collect();
@@ -61,12 +61,12 @@ impl ValidationCost {
         Ok((!plain || depth_max.is_some()).then_some(Self { applied, depth_max }))
     }
 
-    /// The deepest a value may have members, where there is such a depth.
+    /// The greatest depth at which a value may have members, if there is one.
     pub(super) fn depth_max(&self) -> Option<usize> {
         self.depth_max
     }
 
-    /// Whether a value may be judged.
+    /// Whether a value may be validated.
     pub(super) fn check(&self, value: &Value) -> Result<(), CostExceeded> {
         let mut steps: u64 = 0;
         let mut level = vec![value];
@@ -75,7 +75,7 @@ impl ValidationCost {
             if let Some(depth_max) = self.depth_max.filter(|depth_max| depth > *depth_max) {
                 return Err(CostExceeded::Depth(depth_max));
             }
-            // What no schema describes any more is not judged.
+            // Values that no schema describes are not validated.
             let times = self.applied.get(depth).copied().unwrap_or_default();
             if times > APPLIED_PLAIN_MAX {
                 steps = steps.saturating_add(times.saturating_mul(level.len() as u64));
@@ -98,7 +98,7 @@ fn inside(value: &Value) -> Vec<&Value> {
     }
 }
 
-/// The schemas that describe a whole value, and those that each applies to the values inside.
+/// The schemas that describe a whole value, and the schemas that each applies to the values inside.
 struct SchemaGraph {
     nodes: Vec<SchemaNode>,
 }
@@ -112,7 +112,7 @@ struct SchemaNode {
 }
 
 impl SchemaNode {
-    /// How many schemas are applied to the worst value one level deeper than `levels` says.
+    /// How many schemas are applied to the worst value one level deeper than `levels`.
     fn deeper(&self, levels: &[u64]) -> u64 {
         let times = |(node, times): (&usize, &u64)| levels.get(*node).map_or(0, |level| level.saturating_mul(*times));
         self.members.iter().map(|member| member.iter().map(times).fold(0, u64::saturating_add)).max().unwrap_or(0)
@@ -135,7 +135,7 @@ impl SchemaGraph {
 
 struct SchemaWalk<'a> {
     document: ReferenceResolver<'a>,
-    /// The number of a schema, by where in memory it is.
+    /// The number of a schema, by its address in memory.
     known: BTreeMap<*const Value, usize>,
     schemas: Vec<&'a Value>,
     looks: usize,
@@ -194,7 +194,7 @@ impl<'a> SchemaWalk<'a> {
     }
 }
 
-/// Everything that may apply to a member of this name, or of a name that is nowhere declared.
+/// Everything that may apply to a member of this name, or of an undeclared name.
 fn member<'a>(applied: &[&'a Map<String, Value>], name: Option<&String>) -> Vec<&'a Value> {
     let mut found = Vec::new();
     for schema in applied {
@@ -227,7 +227,7 @@ fn properties(schema: &Map<String, Value>) -> impl Iterator<Item = &String> {
     schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys)
 }
 
-/// The schemas of single positions, in the words of either dialect.
+/// The schemas of single positions, in either dialect.
 fn prefix(schema: &Map<String, Value>) -> &[Value] {
     let items = list(schema, "items");
     if items.is_empty() { list(schema, "prefixItems") } else { items }

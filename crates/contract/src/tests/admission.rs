@@ -9,7 +9,7 @@ use crate::{
     testing::void_invoice,
 };
 
-/// The fixture with the members at these pointers replaced; `null` takes an optional section away.
+/// The fixture with the members at these pointers replaced; `null` removes an optional section.
 fn changed(changes: &[(&str, Value)]) -> ToolContract {
     let mut contract = json!(void_invoice());
     for (pointer, value) in changes {
@@ -49,7 +49,7 @@ fn the_fixture_is_admitted_and_so_is_a_read_only_tool() {
     assert!(failures(&changed(&changes))[0].1.starts_with("effect.version and effect.overlap are for tools"));
 }
 
-/// What class N must not promise, the classes may that can keep it.
+/// The other classes may promise what class N must not, because they can keep the promise.
 #[test]
 fn a_keyed_tool_may_be_sent_again() {
     let effect = json!({ "class": "K", "mutation_class": "write_irreversible", "key": { "meta": "key" },
@@ -63,7 +63,7 @@ fn a_keyed_tool_may_be_sent_again() {
     assert_eq!(failures(&changed(&changes)), []);
 }
 
-/// One row a reason: the words of the failure, and what is changed to make it fail. Nothing else may fail.
+/// One row per reason: the text of the failure, and the change that causes it. Nothing else may fail.
 fn check(conjunct: Conjunct, rows: &[(&str, &[(&str, Value)])]) {
     for (words, changes) in rows {
         let found = failures(&changed(changes));
@@ -265,8 +265,8 @@ fn observability_instrumented() {
         &[
             ("observability.audit_required must be true", &[("/observability/audit_required", json!(false))]),
             ("but there is no verification section", &[("/verification", json!(null))]),
-            ("`x` maps to `OOPS`, which is no failure class", &[(mapping, json!({ "x": "OOPS" }))]),
-            ("`x` maps to `SUCCESS`, which is no failure class", &[(mapping, json!({ "x": "SUCCESS" }))]),
+            ("`x` maps to `OOPS`, which is not a failure class", &[(mapping, json!({ "x": "OOPS" }))]),
+            ("`x` maps to `SUCCESS`, which is not a failure class", &[(mapping, json!({ "x": "SUCCESS" }))]),
         ],
     );
 }

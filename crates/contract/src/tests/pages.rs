@@ -2,7 +2,7 @@ use std::{collections::BTreeSet, path::Path};
 
 use crate::{TaxonomyClass, testing::files};
 
-/// Every failure an agent can be told has a page that says what to do about it.
+/// Every failure that an agent can get has a page that says what to do.
 #[test]
 fn every_failure_class_has_its_page() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/refusals");

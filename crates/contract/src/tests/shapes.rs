@@ -100,7 +100,7 @@ fn record() -> CallRecord {
     }
 }
 
-/// Holds a value against one of the published schemas.
+/// Validates a value against one of the published schemas.
 fn holds(schema: &Value, value: &Value) -> Vec<FieldError> {
     CompiledSchema::compile(schema.as_object().unwrap(), SchemaProfile::Results).unwrap().judge(value).into_all()
 }
@@ -121,7 +121,7 @@ fn what_an_agent_is_told_of_a_refusal() {
     assert_eq!(serde_json::from_value::<Feedback>(json!(told)).unwrap(), told);
 }
 
-/// Records of earlier versions have other words for what to do next.
+/// Records of earlier versions have other words for the next action.
 #[test]
 fn a_refusal_of_an_earlier_version_is_still_read() {
     let mut stored = json!(refusal());
@@ -174,10 +174,10 @@ fn a_record_of_what_policies_said_and_others_would_have() {
     let record = CallRecord { policy: Some(policy), outcome: Outcome::Completed, refusal: None, ..record() };
     golden_json("record_policy.json", &record);
     assert_eq!(serde_json::from_value::<CallRecord>(json!(record)).unwrap(), record);
-    // Nobody's groups are something else than groups that nobody kept.
+    // A caller without groups differs from a record that has no groups.
     let reread = |policy: &serde_json::Value| serde_json::from_value::<PolicyRecord>(policy.clone()).unwrap().groups;
     assert_eq!((reread(&json!({})), reread(&json!({ "groups": [] }))), (None, Some(crate::record::Texts::default())));
-    // Whoever looks for a verdict does not find this one.
+    // A reader that looks for a verdict does not find the shadow result.
     let shadow = json!(record)["policy"]["shadow"].clone();
     assert!(["decision", "verdict", "outcome", "allowed", "refused"].iter().all(|word| shadow.get(word).is_none()));
 }
@@ -232,12 +232,12 @@ fn a_stored_record() {
     golden_json("record.json", &record);
     let text = serde_json::to_string(&record).unwrap();
     assert_eq!(serde_json::from_str::<CallRecord>(&text).unwrap(), record);
-    // A reader of this version does not guess at what a later one wrote.
+    // A reader of this version refuses what a later version wrote.
     let later = text.replacen("\"outcome\"", "\"weight\":1,\"outcome\"", 1);
     assert!(serde_json::from_str::<CallRecord>(&later).unwrap_err().to_string().contains("unknown field `weight`"));
 }
 
-/// The user and who acts for them are kept apart, and the credential is named by its id.
+/// The user and the agents that act for the user are kept apart, and the credential is named by its id.
 #[test]
 fn a_stored_record_of_an_agent() {
     let acting = |name: &str, proven| CallerActor { name: name.to_owned(), proven };
@@ -252,7 +252,7 @@ fn a_stored_record_of_an_agent() {
     assert_eq!(serde_json::from_str::<CallRecord>(&text).unwrap(), record);
 }
 
-/// One round of a conversation, and a call that became a task: the members that other records do not have.
+/// One round of a conversation, and a call that became a task: both have members that other records do not have.
 #[test]
 fn a_stored_record_of_a_conversation() {
     let record = CallRecord {

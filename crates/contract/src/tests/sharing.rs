@@ -1,4 +1,4 @@
-//! Equal parts are kept once, and a change to one never shows in another.
+//! Equal parts are kept once, and a change to one never affects another.
 
 use serde_json::json;
 

@@ -44,7 +44,7 @@ fn the_observation_schema_is_the_specification_s() {
 #[test]
 fn the_specification_s_contract_schema_accepts_our_eight_sections() {
     let Some(mut specified) = specified("ToolContract") else { return };
-    // Ours has sections beside the eight, and a title for people in one of them.
+    // Ours has sections beside the eight, and one of them has a title for people.
     specified.as_object_mut().unwrap().remove("additionalProperties");
     let compiled = CompiledSchema::compile(specified.as_object().unwrap(), SchemaProfile::Results).unwrap();
     let contract = json!(void_invoice());
@@ -54,7 +54,7 @@ fn the_specification_s_contract_schema_accepts_our_eight_sections() {
     }
 }
 
-/// Every field of the specification is in ours, with the same demands.
+/// Every field of the specification is in ours, with the same requirements.
 #[test]
 fn our_contract_schema_has_every_field_of_the_specification() {
     let Some(specified) = specified("ToolContract") else { return };

@@ -8,7 +8,7 @@ use crate::{
     testing::golden,
 };
 
-/// The whole table, as people read it: a change to any answer is a change to this file.
+/// The whole table, as people read it: a change to any response changes this file.
 #[test]
 fn response_vectors() {
     let mut table = String::from(
@@ -51,8 +51,8 @@ fn names_are_those_of_the_observation_schema() {
     assert_eq!(TaxonomyClass::from_name("success"), None);
 }
 
-/// Ten of the eleven codes have a class. The eleventh, `TOOL_NOT_FOUND`, is what the resolve stage says: there is no
-/// contract yet whose class it could be.
+/// Ten of the eleven codes have a class. The resolve stage uses the eleventh, `TOOL_NOT_FOUND`: without a contract, there is no
+/// class.
 #[test]
 fn every_envelope_code_has_its_use() {
     let of_classes: BTreeSet<String> =

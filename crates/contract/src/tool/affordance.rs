@@ -1,4 +1,4 @@
-//! What the model is told about a tool, and the schemas its arguments and results are held to.
+//! What the model is told about a tool, and the schemas that its arguments and results must match.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,8 +31,8 @@ pub struct Affordance {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Example {
-    /// What it does.
+    /// What the call does.
     pub description: String,
-    /// With what.
+    /// The arguments.
     pub arguments: Map<String, Value>,
 }

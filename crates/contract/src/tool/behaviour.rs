@@ -1,6 +1,6 @@
-//! The behavioural identity a contract declares: what kind of computation a tool is, which its schema cannot say.
+//! The behavioural identity that a contract declares: what kind of computation a tool is, which its schema cannot say.
 //!
-//! Checking the declaration against the tool is the business of `servanda-identity`; here are only the declaration and its hash.
+//! This module has only the declaration and its hash; `servanda-identity` checks the declaration against the tool.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use super::{
     vocabulary::{Action, ContentType, Mutability, OutputDomain},
 };
 
-/// Mutability, action and output domain, and the content type that the three cannot tell.
+/// Mutability, action and output domain, plus the content type if those three cannot tell two tools apart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Behaviour {
@@ -30,7 +30,7 @@ pub struct Behaviour {
     /// A finer word for what is returned; it folds back to the output domain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_kind: Option<BehaviourKind>,
-    /// Why this is right although the tool's definition or its author says otherwise: one line, written by whoever looked.
+    /// Why this is right although the tool's definition or its author says otherwise: one line, written by the reviewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 300))]
     pub reviewed: Option<String>,
@@ -77,7 +77,7 @@ impl Behaviour {
         [self.mutability.word(), self.action.word(), self.output_domain.word()].join("|")
     }
 
-    /// The identity that tells more apart: content type and kinds are hashed too, where they are said.
+    /// The identity that distinguishes more: content type and kinds are hashed too, if they are given.
     pub fn extended_identity(&self) -> String {
         short_hash(&self.extended_words())
     }
@@ -90,7 +90,7 @@ impl Behaviour {
         [Some(self.words()), content, action, output].into_iter().flatten().collect::<Vec<_>>().join("|")
     }
 
-    /// Why its kinds cannot stand where they do, if they cannot.
+    /// Why its kinds do not fit its action or output domain, if they do not.
     pub fn kind_faults(&self) -> impl Iterator<Item = String> {
         let action = self.action_kind.as_ref().and_then(|kind| kind.fault_beside_action(self.action));
         let output = self.output_kind.as_ref().and_then(|kind| kind.fault_beside_output(self.output_domain));
@@ -100,13 +100,13 @@ impl Behaviour {
 }
 
 impl Behaviour {
-    /// Why `reviewed` is not a line that a person could have written, if it is none.
+    /// Why `reviewed` is not a line that a person could have written; `None` if it is fine.
     pub fn reviewed_fault(&self) -> Option<String> {
         let line = self.reviewed.as_ref()?;
         let fault = if line.trim().is_empty() {
-            "it says nothing; write why the declaration is right, or leave it out".to_owned()
+            "it is empty; write why the declaration is right, or leave it out".to_owned()
         } else if line.chars().any(char::is_control) {
-            "it has to be one line".to_owned()
+            "it must be one line".to_owned()
         } else if line.chars().nth(REVIEWED_CHARS_MAX).is_some() {
             format!("it is longer than {REVIEWED_CHARS_MAX} characters")
         } else {
@@ -116,7 +116,7 @@ impl Behaviour {
     }
 }
 
-/// One word of a vocabulary; the error lists the words that there are.
+/// One word of a vocabulary; the error lists all valid words.
 fn word<T: serde::de::DeserializeOwned>(word: &str) -> Result<T, String> {
     serde_json::from_value(word.into()).map_err(|error| crate::document::plain_reason(&error.to_string()))
 }

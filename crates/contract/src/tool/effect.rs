@@ -1,4 +1,4 @@
-//! What a tool changes in the world, and what may be done when nobody knows whether it did.
+//! What a tool changes in the world, and what may be done when it is unknown whether it did.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,12 +36,12 @@ pub struct EffectDeclaration {
     /// What the caller must have seen last: a lost update becomes a refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<VersionQuery>,
-    /// Class R: what is read, by the names that manifests use; anything of the upstream, if nothing is named.
+    /// Class R: what the tool reads, by the names that manifests use; anything of the upstream, if nothing is named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reads: Vec<String>,
 }
 
-/// What becomes of two calls that change the same thing at the same time.
+/// What happens to two calls that change the same thing at the same time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
@@ -52,7 +52,7 @@ pub enum Overlap {
     Allow,
 }
 
-/// Which tool tells the version that a call must be about.
+/// Which tool tells the current version of what a call changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VersionQuery {
@@ -97,7 +97,7 @@ pub enum MutationClass {
 pub struct SideEffect {
     /// What is changed, e.g. `invoice/{invoice_id}`.
     pub resource: String,
-    /// How.
+    /// How it is changed.
     pub operation: SideEffectOperation,
     /// How far it reaches, e.g. `tenant`, `external`.
     pub scope: String,
@@ -107,11 +107,11 @@ pub struct SideEffect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum SideEffectOperation {
-    /// A new one.
+    /// Creates it.
     Create,
-    /// Another content.
+    /// Changes its content.
     Update,
-    /// None any more.
+    /// Removes it.
     Delete,
 }
 
@@ -144,7 +144,7 @@ pub struct StatusQuery {
 }
 
 impl EffectClass {
-    /// Whether an upstream is given our key: to dedupe on it, or to be asked by it.
+    /// Whether the upstream gets our key, to dedupe on it or to be asked by it.
     pub const fn takes_key(self) -> bool {
         matches!(self, Self::K | Self::Q)
     }

@@ -1,4 +1,4 @@
-//! How long a tool may take, for how long its answers keep, and when it may be asked again.
+//! How long a tool may take, how long its answers stay valid, and when it may be asked again.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 pub struct Execution {
     /// The latency this tool promises.
     pub timeout_class: TimeoutClass,
-    /// For how long an answer may be served again; class R only.
+    /// How long an answer may be served again; class R only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_ttl_sec: Option<u64>,
     /// How a retry waits; `runtime.max_retries` says how often.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetryPolicy>,
-    /// Long work only: how the end of what the tool submitted is asked for.
+    /// Long work only: how to ask for the end of what the tool submitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub poll: Option<PollPlan>,
 }
@@ -32,7 +32,7 @@ pub enum TimeoutClass {
     Unmeasured,
     /// Under 5 min.
     LongRunning,
-    /// Longer: submitted, then asked for.
+    /// Longer: submitted first, then polled.
     Async,
 }
 
@@ -51,8 +51,8 @@ pub struct RetryPolicy {
     pub jitter_percent: u8,
 }
 
-/// How the end of a submitted operation is asked for: the tool answers at once with an operation's id, and a read-only tool of
-/// the same upstream tells how that operation stands. Pointers are JSON Pointers into structured answers.
+/// How to ask for the end of a submitted operation: the tool answers at once with an operation's id, and a read-only tool of
+/// the same upstream reports the operation's state. Pointers are JSON Pointers into structured answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PollPlan {
@@ -60,19 +60,19 @@ pub struct PollPlan {
     pub tool: String,
     /// Where the operation's id is in what this tool answers.
     pub operation_pointer: String,
-    /// The argument of the status tool that takes it.
+    /// The argument of the status tool that takes the operation's id.
     pub operation_argument: String,
-    /// Where its state is in what the status tool answers.
+    /// Where the operation's state is in what the status tool answers.
     pub state_pointer: String,
-    /// States that mean that it is done.
+    /// States that mean that the operation is done.
     pub done_states: Vec<String>,
-    /// States that mean that it failed for good. Any other state means that it goes on.
+    /// States that mean that the operation failed for good. Any other state means that it is still running.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_states: Vec<String>,
-    /// Where the result is in what the status tool answers; all of it if not said.
+    /// Where the result is in what the status tool answers; the whole answer by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_pointer: Option<String>,
-    /// How long to wait before the first question, and at the least between two.
+    /// How long to wait before the first question, and at least between two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 100, max = 60_000))]
     pub interval_ms: Option<u64>,

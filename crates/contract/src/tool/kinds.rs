@@ -1,6 +1,6 @@
-//! Finer words for what tools do and return, by family: payments, infrastructure, machine learning, and whatever families an
-//! author brings. A kind stands beside an action or a domain and folds back to it, so that a base identity never changes its
-//! meaning when a family grows.
+//! Finer words for what tools do and return, by family: payments, infrastructure, machine learning, and any families that an
+//! author adds. A kind refines an action or a domain and folds back to it, so that a base identity never changes its meaning
+//! when a family grows.
 
 use std::{borrow::Cow, fmt};
 
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use super::vocabulary::{Action, OutputDomain};
 
-/// A kind of a family, `payments.refund`. Families that are not ours may have any kinds.
+/// A kind of a family, `payments.refund`. Families of other authors may have any kinds.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct BehaviourKind(String);
 
-/// The kinds of actions that are known, and what each folds back to.
+/// The known kinds of actions, and what each folds back to.
 const ACTIONS: [(&str, Action); 22] = [
     ("payments.authorize", Action::Create),
     ("payments.charge", Action::Create),
@@ -40,7 +40,7 @@ const ACTIONS: [(&str, Action); 22] = [
     ("ml.retire", Action::Delete),
 ];
 
-/// The kinds of outputs that are known, and what each folds back to.
+/// The known kinds of outputs, and what each folds back to.
 const OUTPUTS: [(&str, OutputDomain); 12] = [
     ("payments.payment", OutputDomain::Data),
     ("payments.invoice", OutputDomain::Data),
@@ -62,12 +62,12 @@ impl BehaviourKind {
         &self.0
     }
 
-    /// Why it cannot stand beside this action, if it cannot.
+    /// Why it does not fit this action; `None` if it does.
     pub fn fault_beside_action(&self, action: Action) -> Option<String> {
         self.fault(&ACTIONS, action, Action::word)
     }
 
-    /// Why it cannot stand beside this domain, if it cannot.
+    /// Why it does not fit this domain; `None` if it does.
     pub fn fault_beside_output(&self, domain: OutputDomain) -> Option<String> {
         self.fault(&OUTPUTS, domain, OutputDomain::word)
     }
@@ -125,7 +125,7 @@ impl JsonSchema for BehaviourKind {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A kind of a family, `payments.refund`. Families that are not ours may have any kinds.",
+            "description": "A kind of a family, `payments.refund`. Families of other authors may have any kinds.",
             "type": "string",
             "pattern": "^[a-z][a-z0-9_-]*\\.[a-z][a-z0-9_-]*$",
             "maxLength": KIND_CHARS_MAX,

@@ -64,7 +64,7 @@ pub struct ToolContract {
     /// Timeout class, caching, retries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<Shared<Execution>>,
-    /// What it changes in the world, and what may be done when nobody knows whether it did.
+    /// What it changes in the world, and what may be done when it is unknown whether it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<Shared<EffectDeclaration>>,
     /// The behavioural identity the author declares.
@@ -82,8 +82,8 @@ pub struct ToolContract {
     /// What should be seen after it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verification: Option<PostActionVerification>,
-    /// What the upstream may ask of the caller while it works on a call; an empty list is nothing. Left out, it may ask
-    /// everything that the client takes and no policy forbids.
+    /// What the upstream may ask the caller while it works on a call; an empty list allows nothing. Without it, the upstream
+    /// may ask everything that the client supports and no policy forbids.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub questions: Option<Vec<QuestionKind>>,
 }
@@ -104,13 +104,13 @@ impl ToolContract {
         Self::digest_of(&serde_json::to_value(self)?)
     }
 
-    /// The digest of a contract that is written as this document.
+    /// The digest of a contract, given as its document.
     pub(crate) fn digest_of(document: &serde_json::Value) -> Result<Digest, serde_json::Error> {
         let canonical = json::canonicalize(document)?;
         Ok(Digest::compute(DigestDomain::Contract, &[canonical.bytes()]))
     }
 
-    /// The effect class; without one a tool counts as N, from which nothing may ever be sent again.
+    /// The effect class; a tool without one counts as N, so nothing is ever sent again.
     pub fn effect_class(&self) -> EffectClass {
         self.effect.as_ref().map_or(EffectClass::N, |effect| effect.class)
     }
@@ -120,7 +120,7 @@ impl ToolContract {
         if self.effect_class().mutates() { Mutability::Mutates } else { Mutability::Pure }
     }
 
-    /// The longest a call may take: the least of timeout class and `runtime.timeout_ms`.
+    /// The longest a call may take: the lesser of the timeout class and `runtime.timeout_ms`.
     pub fn timeout_ms(&self) -> u64 {
         let class_ms = self.execution.as_ref().map_or(u64::MAX, |execution| execution.timeout_class.timeout_ms_max());
         class_ms.min(self.runtime.timeout_ms)
@@ -133,13 +133,13 @@ impl ToolContract {
         if by_class { "execution.timeout_class" } else { "runtime.timeout_ms" }
     }
 
-    /// What its upstream may not ask of the caller.
+    /// What the upstream may not ask the caller.
     pub fn refused_questions(&self) -> Vec<QuestionKind> {
         let Some(permitted) = &self.questions else { return Vec::new() };
         QuestionKind::ALL.into_iter().filter(|kind| !permitted.contains(kind)).collect()
     }
 
-    /// Whether it is long work: its callers are not expected to wait for the end, and can ask for it later.
+    /// Whether it is long work: callers are not expected to wait for the end, and can ask for it later.
     pub fn is_long(&self) -> bool {
         self.execution.as_ref().is_some_and(|execution| execution.timeout_class.is_long())
     }

@@ -1,10 +1,10 @@
-//! What must hold around a call: rules over the arguments, preconditions, and what should be seen afterwards.
+//! What must hold around a call: rules over the arguments, preconditions, and the state expected afterwards.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A rule over the arguments that a schema cannot say. Evaluated at the semantics gate, bounded in cost.
+/// A rule over the arguments that a schema cannot express. The semantics gate evaluates it, at bounded cost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SemanticRule {
@@ -22,7 +22,7 @@ pub struct SemanticRule {
     pub fields: Vec<String>,
 }
 
-/// What must hold before a call, asked of a read-only tool.
+/// What must hold before a call. A read-only tool is asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Precondition {

@@ -1,4 +1,4 @@
-//! What a server may ask of a caller while it works on a request of theirs.
+//! What a server may ask a caller while it works on the caller's request.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -15,14 +15,14 @@ pub struct Identity {
     pub name: String,
     /// Semantic version.
     pub version: String,
-    /// Who answers for it.
+    /// The owner, who is responsible for it.
     pub owner: String,
     /// Where it is in its life.
     pub lifecycle: Lifecycle,
 }
 
 impl Identity {
-    /// The first number of the version: what callers rely on changes with it, and with nothing else.
+    /// The first number of the version. It changes exactly when something changes that callers rely on.
     pub fn major(&self) -> u64 {
         semver::Version::parse(&self.version).map_or(0, |version| version.major)
     }
@@ -89,7 +89,7 @@ pub struct RateLimits {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CostProfile {
-    /// ISO 4217 or a unit of one's own.
+    /// ISO 4217, or a custom unit.
     pub currency: String,
     /// Per unit.
     #[schemars(range(min = 0))]
@@ -114,10 +114,10 @@ pub struct CostComponents {
     /// Reading and writing of storage.
     #[schemars(range(min = 0))]
     pub storage_io: f64,
-    /// What goes over the network.
+    /// Network traffic.
     #[schemars(range(min = 0))]
     pub network: f64,
-    /// Tokens of models.
+    /// Model tokens.
     #[schemars(range(min = 0))]
     pub token: f64,
     /// A person's time.
@@ -181,13 +181,13 @@ pub enum SecretsBoundary {
 pub enum DataClassification {
     /// Anyone may see it.
     Public,
-    /// Anyone inside.
+    /// Anyone inside the organisation may see it.
     Internal,
-    /// Those who need it.
+    /// Only people who need it may see it.
     Confidential,
-    /// The law has a say.
+    /// A law or regulation restricts it.
     Regulated,
-    /// Nobody without a reason on record.
+    /// Access needs a reason on record.
     Secret,
 }
 
@@ -195,7 +195,7 @@ pub enum DataClassification {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EgressPolicy {
-    /// Nowhere.
+    /// It may connect nowhere.
     None,
     /// Listed domains.
     AllowlistedDomains,
@@ -213,13 +213,13 @@ pub struct Transactional {
     pub side_effect_class: SideEffectClass,
     /// Whether a person has to approve each call.
     pub confirmation_required: bool,
-    /// Its place in a transaction.
+    /// The tool's role in a transaction.
     pub semantics: TransactionSemantics,
     /// What undoes it, by contract name.
     #[serde(deserialize_with = "present")]
     #[schemars(required, extend("type" = ["string", "null"]))]
     pub compensation_tool: Option<String>,
-    /// Whether the effect has to be looked at afterwards.
+    /// Whether the effect has to be checked afterwards.
     pub post_action_verification_required: bool,
 }
 
@@ -235,7 +235,7 @@ pub enum SideEffectClass {
     LowRiskInternal,
     /// Changes what people work with.
     MediumRiskWrite,
-    /// Leaves the house.
+    /// Affects something outside the organisation.
     HighRiskExternal,
     /// Moves money, rights, code, or deletes.
     CriticalMutation,
@@ -265,21 +265,21 @@ impl SideEffectClass {
     }
 }
 
-/// A tool's place in a transaction.
+/// A tool's role in a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TransactionSemantics {
-    /// None.
+    /// It changes nothing.
     ReadOnly,
-    /// Twice is once.
+    /// Two identical calls have the effect of one.
     IdempotentWrite,
-    /// Can be undone.
+    /// It can be undone.
     CompensableWrite,
     /// A step of a saga.
     SagaStep,
     /// The point of no return.
     IrreversiblePivot,
-    /// After the point of no return, until it works.
+    /// After the point of no return: retried until it works.
     RetryablePostPivot,
 }
 
@@ -288,22 +288,22 @@ pub enum TransactionSemantics {
 #[serde(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "the specification's section")]
 pub struct Idempotency {
-    /// Whether a key is taken.
+    /// Whether the tool takes a key.
     pub supported: bool,
-    /// Whether a call without one is refused.
+    /// Whether a call without a key is refused.
     pub required: bool,
-    /// The header that carries it.
+    /// The header that carries the key.
     #[serde(deserialize_with = "present")]
     #[schemars(required, extend("type" = ["string", "null"]))]
     pub key_header: Option<String>,
-    /// For how long a key is remembered.
+    /// How long a key is remembered.
     #[serde(deserialize_with = "present")]
     #[schemars(required, range(min = 1), extend("type" = ["integer", "null"]))]
     pub ttl_seconds: Option<u64>,
     /// Whether a key is bound to its payload.
     pub payload_hash_required: bool,
-    /// No longer needed: the tool list shows the argument by which a model can name its operation for every tool that changes
-    /// something.
+    /// No longer needed: for every tool that changes something, the tool list shows the argument by which a model can name its
+    /// operation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub operation_argument: bool,
 }
@@ -334,8 +334,8 @@ pub struct ErrorContract {
     pub escalation_errors: Vec<String>,
 }
 
-/// A field that may be null but must be there: leaving it out is not the same as saying "none". The schema has to say
-/// `null` itself, because schemars takes a required option for one that is never empty.
+/// A field that may be null but must be present: leaving it out is not the same as "none". The schema names `null` itself,
+/// because schemars treats a required option as one that is never null.
 fn present<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     Option::deserialize(deserializer)
 }

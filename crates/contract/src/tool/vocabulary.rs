@@ -1,4 +1,4 @@
-//! The words a behaviour is declared in: whether a tool changes anything, what it does, what it returns and what that is made of.
+//! The words that declare a behaviour: whether a tool changes anything, what it does, what it returns and what that is made of.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,9 +23,9 @@ macro_rules! vocabulary {
 vocabulary! {
     /// Whether a tool changes anything.
     Mutability {
-        /// Nothing.
+        /// It changes nothing.
         Pure = "PURE",
-        /// Something.
+        /// It changes something.
         Mutates = "MUTATES",
     }
 }
@@ -73,7 +73,7 @@ vocabulary! {
         Repo = "REPO",
         /// A person or account.
         User = "USER",
-        /// Only that it was done.
+        /// Only an acknowledgement.
         Ack = "ACK",
     }
 }

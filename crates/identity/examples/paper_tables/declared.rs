@@ -1,4 +1,5 @@
-//! What was chosen and declared by hand: 45 tools of the paper's four servers, what each does, and 15 pairs that are easily mixed up.
+//! The tools chosen and declared by hand: 45 tools of the paper's four servers, what each does, and 15 pairs that are easily
+//! confused.
 
 /// Server, tool, and its behaviour as a contract would declare it.
 pub(crate) const TOOLS: [(&str, &str, &str); 45] = [
@@ -49,8 +50,8 @@ pub(crate) const TOOLS: [(&str, &str, &str); 45] = [
     ("github", "update_pull_request_branch", "MUTATES UPDATE PR"),
 ];
 
-/// How bad a mix-up is: one changes and the other does not, or one cannot be taken back; both change, otherwise; both read,
-/// something else; the same in two places.
+/// How bad a mix-up is: one changes something and the other does not, or one cannot be undone; both change something; both read
+/// something different; the same in two places.
 pub(crate) const PAIRS: [(&str, &str, &str); 15] = [
     ("CRITICAL", "read_query", "write_query"),
     ("CRITICAL", "git_status", "git_reset"),

@@ -1,5 +1,5 @@
-//! The corpus: which tools of one server, and of all servers, take the same arguments though some look and some change something
-//! by their authors' own hints, and whether what the classifier recovers, hints withheld, tells those apart.
+//! The corpus: which tools of one server, and of all servers, take the same arguments although some read and some change
+//! something by their authors' own hints; and whether the classifier, without the hints, tells them apart.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use crate::tables::{Failure, share};
 
 /// A tool of the corpus.
 pub(crate) struct Tool {
-    /// By what groups are made: what its author says of it.
+    /// What its author says about it; groups are built from this.
     told: confusions::ConfusionCandidate,
     found: Behaviour,
     found_nameless: Behaviour,
@@ -28,12 +28,12 @@ struct Line {
     descriptor: classifier::Descriptor,
 }
 
-/// A group that mixes looks and changes, and its pairs of a look and a change.
+/// A group that mixes reads and changes, and its pairs of a read and a change.
 struct Mixed<'a> {
     pairs: Vec<(&'a Tool, &'a Tool)>,
 }
 
-/// The tools whose authors say whether they look or change.
+/// The tools whose authors say whether they read or change.
 pub(crate) fn read(lines: &str) -> Result<Vec<Tool>, Failure> {
     lines.lines().filter(|line| !line.trim().is_empty()).map(tool).collect()
 }
@@ -113,7 +113,7 @@ fn row(text: &mut String, name: &str, count: usize, mixed: &[Mixed<'_>]) -> Resu
     Ok(())
 }
 
-/// How many groups there are, and those that mix looks and changes.
+/// The number of groups, and those that mix reads and changes.
 fn groups<'a>(tools: impl Iterator<Item = &'a Tool>) -> (usize, Vec<Mixed<'a>>) {
     let tools: Vec<&Tool> = tools.collect();
     let told: Vec<confusions::ConfusionCandidate> = tools.iter().map(|tool| tool.told.clone()).collect();

@@ -1,7 +1,7 @@
 //! Rebuilds the tables of `docs/behavioural-identity.md` from the lists of the paper's four servers and the corpus of tools:
 //! `cargo run -p servanda-identity --example paper_tables -- PAPER-SERVERS.json TOOLS.jsonl docs/behavioural-identity.md`.
 //!
-//! The lists are read in place. What stands between the two marks of the document is replaced, and nothing else.
+//! The lists are read in place. Only the text between the two marks of the document is replaced.
 #![allow(clippy::print_stderr, reason = "the output of a program")]
 #![allow(clippy::indexing_slicing, reason = "what a JSON value does not have is null")]
 

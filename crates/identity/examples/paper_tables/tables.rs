@@ -1,4 +1,5 @@
-//! The tables: which tools, how far their behaviours can be recovered, which pairs are told apart, who catches a wrong choice.
+//! The tables: the tools, how well their behaviours can be recovered, which pairs are told apart, and which check catches a
+//! wrong choice.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -21,7 +22,7 @@ pub(crate) struct Tool {
     schema: CompiledSchema,
     written: Map<String, Value>,
     declared: Behaviour,
-    /// What the classifier makes of the whole definition, and of it without its name.
+    /// The classifier's result for the whole definition, and for the definition without its name.
     found: Behaviour,
     found_nameless: Behaviour,
 }
@@ -29,7 +30,7 @@ pub(crate) struct Tool {
 pub(crate) type Failure = Box<dyn std::error::Error>;
 /// Which pairs count.
 type Filter = fn(&Tool, &Tool) -> bool;
-/// What of a behaviour is compared.
+/// The part of a behaviour that is compared.
 type Reading = fn(&Behaviour) -> String;
 
 /// The chosen tools, from the version of each server that the lists call their default.
@@ -58,7 +59,7 @@ fn tool(server: &'static str, name: &'static str, words: &str, definition: &Valu
     }
     let written = definition["input_schema"].as_object().cloned().unwrap_or_default();
     let mut descriptor: classifier::Descriptor = serde_json::from_value(definition.clone())?;
-    // As for any descriptor whose author is not asked.
+    // Like for any descriptor whose author is not asked.
     descriptor.annotations = None;
     Ok(Tool {
         server,
@@ -206,7 +207,7 @@ fn same_schema(one: &Tool, other: &Tool) -> bool {
     !confusions::confusions(&[descriptor(one), descriptor(other)]).is_empty()
 }
 
-/// Arguments that a schema takes: what it requires, and no more.
+/// Arguments that a schema accepts: only the required ones.
 fn example(schema: &Map<String, Value>) -> Value {
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     let property = |name: &str| schema.get("properties").and_then(|properties| properties.get(name));

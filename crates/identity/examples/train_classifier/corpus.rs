@@ -1,4 +1,4 @@
-//! The corpus as training sees it: which tools have whose label, which servers are one family, which descriptors say the same.
+//! The corpus for training: which tools have a label and from whom, which servers are one family, which descriptors are equal.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,7 +15,7 @@ pub(crate) struct Tool {
     pub(crate) id: String,
     /// Its server.
     pub(crate) server: String,
-    /// What it says of itself.
+    /// Its descriptor.
     #[serde(flatten)]
     pub(crate) descriptor: Descriptor,
     /// The family of servers it belongs to; filled in by `load`.
@@ -30,7 +30,7 @@ impl Tool {
     }
 }
 
-/// Reads the corpus and works out the families.
+/// Reads the corpus and determines the families.
 pub(crate) fn load(path: &Path) -> Result<Vec<Tool>, Box<dyn std::error::Error>> {
     let text = std::fs::read_to_string(path)?;
     let mut tools: Vec<Tool> =
@@ -60,7 +60,7 @@ pub(crate) fn ids(path: &Path) -> std::io::Result<BTreeSet<String>> {
     Ok(lines.filter_map(|line| line.split('\t').next()).map(str::to_owned).collect())
 }
 
-/// What two copies of one tool have in common: the name's letters and the description's beginning.
+/// What two copies of one tool have in common: the letters of the name and the beginning of the description.
 pub(crate) fn likeness(tool: &Tool) -> String {
     let letters = |text: &str, most: usize| -> String {
         text.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).take(most).collect()

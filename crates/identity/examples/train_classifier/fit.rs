@@ -9,20 +9,20 @@ use crate::{
     regression::{self, Example},
 };
 
-/// In how many families of servers a feature must have been seen. What two servers share may be chance.
+/// In how many families of servers a feature must occur. A feature shared by two servers may be chance.
 const FAMILIES_MIN: usize = 4;
-/// How many features are kept a view.
+/// How many features are kept per view.
 const FEATURES_MAX: usize = 3_000;
 /// The inverse of the penalty on large weights.
 const STRENGTH: f64 = 0.2;
 /// Passes over the examples.
 const ROUNDS: usize = 30;
-/// What a label counts that the rules of caution contradict: an author who calls `create_x` read-only.
+/// The weight of a label that the rules of caution contradict: an author who calls `create_x` read-only.
 const DOUBTFUL: f64 = 0.25;
-/// What is added to every sum, so that what is uncertain counts as a change. Chosen on held-out families.
+/// Added to every sum, so that an uncertain tool counts as a change. Chosen on held-out families.
 const LEAN: WeightPair = WeightPair { named: 1.25, unnamed: 1.0 };
 
-/// A tool with everything training needs of it.
+/// A tool with everything that training needs.
 pub(crate) struct Prepared<'a> {
     pub(crate) tool: &'a Tool,
     pub(crate) mutates: Option<bool>,
@@ -31,7 +31,7 @@ pub(crate) struct Prepared<'a> {
     pub(crate) doubtful: bool,
 }
 
-/// Learns from the tools chosen and writes the model's text.
+/// Learns from the chosen tools and returns the model's text.
 pub(crate) fn fit(tools: &[Prepared<'_>], chosen: &[usize], heading: &str) -> String {
     let (named_bias, named) = view(tools, chosen, |tool| &tool.named);
     let (unnamed_bias, unnamed) = view(tools, chosen, |tool| &tool.unnamed);
@@ -107,7 +107,7 @@ fn weigher<'a>(tools: &'a [Prepared<'_>], chosen: &[usize]) -> impl Fn(&Prepared
     }
 }
 
-/// How freely a kind of feature may weigh: a verb's class is general, a word of a long description is chance.
+/// How large the weight of a kind of feature may be: a verb's class is general, a word of a long description is chance.
 fn scale(kind: FeatureKind) -> f64 {
     match kind {
         FeatureKind::NameClass

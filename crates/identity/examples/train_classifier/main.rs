@@ -1,5 +1,5 @@
 //! Learns the classifier's weights from the corpus, measures them on families of servers they were not learnt from, and writes
-//! them down. `cargo run -p servanda-identity --release --example train_classifier -- CORPUS.jsonl [--write]
+//! them to a file. `cargo run -p servanda-identity --release --example train_classifier -- CORPUS.jsonl [--write]
 //! [--disagreements=FOLDER]`
 #![allow(
     clippy::print_stdout,
@@ -20,7 +20,7 @@ use servanda_identity::classifier::training::{ClassifierModel, cautions_of, feat
 
 /// How many parts the families are dealt into.
 const FOLDS: usize = 20;
-/// What stands above the weights.
+/// The heading of the weights file.
 const HEADING: &str = "The classifier's weights, in hundredths: kind, word, weight with names, weight without. Positive speaks for a change.\n\
                        Learnt, not written: rebuild with the example train_classifier (docs/classifier.md).";
 

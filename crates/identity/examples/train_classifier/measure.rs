@@ -1,4 +1,4 @@
-//! The figures: agreement with authors, averaged by server, and how many changes came out as looks.
+//! The figures: agreement with authors, averaged by server, and how many changes were classified as reads.
 
 use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 
@@ -13,7 +13,7 @@ use crate::corpus::Tool;
 /// Whether a tool mutates, with its name and without.
 pub(crate) type Verdict = (bool, bool);
 
-/// What a model says of a tool, hints withheld.
+/// A model's result for a tool, with hints withheld.
 pub(crate) fn verdict(model: &ClassifierModel, tool: &Tool) -> Verdict {
     let mutates = |names| {
         let found = classify_with(model, &tool.descriptor, ClassifierOptions { names, annotations: false });

@@ -11,7 +11,7 @@ pub(crate) struct Example {
     pub(crate) weight: f64,
 }
 
-/// Learns one weight a feature. `strength` is the inverse of the penalty.
+/// Learns one weight per feature. `strength` is the inverse of the penalty.
 pub(crate) fn learn(examples: &[Example], features: usize, strength: f64, rounds: usize) -> Vec<f64> {
     let mut weights = vec![0.0; features];
     let mut duals: Vec<(f64, f64)> = Vec::with_capacity(examples.len());

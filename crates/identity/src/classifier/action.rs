@@ -1,4 +1,5 @@
-//! What a tool does, once it is known whether it changes anything. The verb decides: the name's before the description's.
+//! What a tool does, once it is known whether it changes anything. The verb decides; a verb in the name comes before one in the
+//! description.
 
 use servanda_contract::tool::{Action, Mutability};
 
@@ -10,8 +11,8 @@ use super::{
     words,
 };
 
-/// Verbs whose action is not their class's. A thing that is put, upserted or "created or updated" is replaced whole; what is
-/// attached, or added to something, is appended.
+/// Verbs whose action differs from their class. A thing that is put, upserted or "created or updated" is replaced whole; a
+/// thing that is attached, or added to something, is appended.
 const EXCEPTIONS: [(Action, &str); 7] = [
     (Action::Overwrite, "upsert put write overwrite replace save"),
     (Action::Append, "append prepend push attach extend ingest enqueue"),
@@ -25,7 +26,7 @@ const EXCEPTIONS: [(Action, &str); 7] = [
     (Action::Search, "search find query grep glob locate filter match autocomplete"),
 ];
 
-/// Parameters that look for something.
+/// Parameters that hold a search term.
 const LOOKING_FOR: [&str; 9] = ["query", "q", "search", "keyword", "keywords", "pattern", "term", "regex", "question"];
 
 /// An action with its confidence and reasons.
@@ -33,7 +34,7 @@ pub(super) struct ActionJudgement {
     pub(super) action: Action,
     pub(super) confidence: f64,
     pub(super) reasons: Vec<ClassificationReason>,
-    /// The verb it stands on, and where that stands.
+    /// The verb that decided, and where it was found.
     pub(super) verb: Option<(EvidenceSource, &'static str)>,
 }
 
@@ -48,7 +49,7 @@ impl ActionJudgement {
     }
 }
 
-/// The action. `READ` and `SEARCH` exactly where nothing is changed.
+/// The action. It is `READ` or `SEARCH` exactly if nothing is changed.
 pub(super) fn judge(reading: &DescriptorReading, mutability: Mutability) -> ActionJudgement {
     match mutability {
         Mutability::Pure => looking(reading),
@@ -69,7 +70,7 @@ fn exception(verb: Verb) -> Option<Action> {
 }
 
 fn looking(reading: &DescriptorReading) -> ActionJudgement {
-    // Who writes a query in a language reads what it names; who gives words looks for something.
+    // A query in a query language reads what it names; plain words search for something.
     let in_a_language = caution::program(reading).is_some() || speaks_a_language(reading);
     let searches =
         |verb: Verb| exception(verb) == Some(Action::Search) && !(verb.infinitive == "query" && in_a_language);
@@ -159,7 +160,7 @@ fn by_name(reading: &DescriptorReading, name: &NameReading) -> Option<ActionJudg
     Some(ActionJudgement::from_verb(action, confidence, EvidenceSource::Name, head.1))
 }
 
-/// A parameter that chooses among actions: the one that changes most is what the tool may do.
+/// A parameter that chooses among actions: the tool may do the one that changes most.
 fn by_choice(reading: &DescriptorReading) -> Option<ActionJudgement> {
     let gravest = [Action::Delete, Action::Overwrite, Action::Merge, Action::Update, Action::Create, Action::Append];
     for parameter in &reading.parameters {
@@ -182,7 +183,7 @@ fn by_choice(reading: &DescriptorReading) -> Option<ActionJudgement> {
     None
 }
 
-/// What a verb means in its sentence: running what it is given is as grave as overwriting.
+/// What a verb means in its sentence: running a given program is as grave as overwriting.
 fn meaning(reading: &DescriptorReading, verb: Verb) -> Action {
     let program = caution::program(reading).is_some();
     if verb.class == VerbClass::Run && program { Action::Overwrite } else { verb_action(verb) }

@@ -1,6 +1,6 @@
 //! Rules of caution: what makes a tool count as changing something whatever the weights say. They only ever raise danger.
 //!
-//! The weights are learnt from authors and authors are often wrong; these rules are not learnt.
+//! The weights are learnt from authors, and authors are often wrong; these rules are not learnt.
 
 use super::{
     features,
@@ -13,9 +13,9 @@ use super::{
 /// Why a tool counts as changing something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caution {
-    /// Which rule.
+    /// The rule.
     pub rule: CautionRule,
-    /// The word or parameter it stands on.
+    /// The word or parameter that triggered it.
     pub word: String,
 }
 
@@ -34,11 +34,11 @@ pub enum CautionRule {
     Program,
     /// An argument chooses among actions, and one of them changes something.
     Choice,
-    /// An argument says where a result is to be written.
+    /// An argument says where to write a result.
     Destination,
-    /// The description is in letters that are not read here, and the name does not say "look".
+    /// The description is in a script that the classifier cannot read, and the name does not say "look".
     Foreign,
-    /// There is nothing to go by.
+    /// The descriptor says nothing about what the tool does.
     Silent,
 }
 
@@ -59,7 +59,7 @@ impl CautionRule {
     }
 }
 
-/// Parameters that carry a program, whatever they are called in full.
+/// Parameters that carry a program, matched by the end of their names.
 const PROGRAMS: [&str; 15] = [
     "sql",
     "command",
@@ -78,13 +78,13 @@ const PROGRAMS: [&str; 15] = [
     "argv",
 ];
 
-/// Of those, the ones that carry a program only where nothing stands before them: a `code` runs, a `stateCode` does not.
+/// Those of them that carry a program only if no word comes before them: a `code` runs, a `stateCode` does not.
 const AMBIGUOUS_PROGRAMS: [&str; 5] = ["code", "function", "statement", "command", "program"];
 
 /// Parameters that choose what is done.
 pub(super) const CHOICES: [&str; 7] = ["action", "operation", "op", "method", "mode", "command", "verb"];
 
-/// Every caution a descriptor gives rise to.
+/// Every rule of caution that applies to a descriptor.
 pub(super) fn find_cautions(reading: &DescriptorReading) -> Vec<Caution> {
     let mut found = Vec::new();
     let mut warn = |rule: CautionRule, word: Option<String>| found.extend(word.map(|word| Caution { rule, word }));
@@ -120,8 +120,8 @@ fn name_changes(reading: &DescriptorReading) -> Option<String> {
     is_sure(verb).then(|| verb.infinitive.to_owned())
 }
 
-/// Whether a name says "look" and nothing else. `find_replace` and `status_update` do not: a verb that changes something begins
-/// or ends them, and it is no noun, or the look itself may be one.
+/// Whether a name says "look" and nothing else. `find_replace` and `status_update` do not: they begin or end with a verb that
+/// changes something, and either that verb is not also a noun, or the looking verb may be one.
 fn name_looks(reading: &DescriptorReading) -> bool {
     let Some(name) = reading.name.as_ref() else { return false };
     let last = name.words.len().saturating_sub(1);
@@ -141,7 +141,7 @@ fn name_joins(reading: &DescriptorReading) -> Option<String> {
             .and_then(|before| name.words.get(before))
             .is_some_and(|word| matches!(word.as_str(), "and" | "or" | "then"))
     };
-    // `read_that_writes`: after `that` a form that is a noun elsewhere is a verb.
+    // `read_that_writes`: after `that`, a word that may be a noun is a verb.
     let mut pairs = name.words.iter().zip(name.words.iter().skip(1));
     let that =
         || pairs.find_map(|(that, word)| lexicon::verb(word).filter(|verb| that == "that" && verb.class.changes()));

@@ -5,23 +5,23 @@ use serde_json::{Map, Value};
 
 use super::mask;
 
-/// A tool definition, as far as the classifier looks at it.
+/// A tool definition, limited to what the classifier reads.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
     /// Its own name.
     #[serde(default, deserialize_with = "name")]
     pub name: String,
-    /// For people.
+    /// The title for people.
     #[serde(default, deserialize_with = "text")]
     pub title: Option<String>,
-    /// For models.
+    /// The description for models.
     #[serde(default, deserialize_with = "text")]
     pub description: Option<String>,
-    /// Of the arguments.
+    /// The schema of the arguments.
     #[serde(default, alias = "input_schema", deserialize_with = "object")]
     pub input_schema: Option<Map<String, Value>>,
-    /// Of the structured result.
+    /// The schema of the structured result.
     #[serde(default, alias = "output_schema", deserialize_with = "object")]
     pub output_schema: Option<Map<String, Value>>,
     /// The author's hints.
@@ -29,27 +29,27 @@ pub struct Descriptor {
     pub annotations: Option<Annotations>,
 }
 
-/// MCP's annotations: the author's word, never proof.
+/// MCP's annotations: the author's claims, never proof.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Annotations {
-    /// Says it changes nothing.
+    /// The author says that it changes nothing.
     #[serde(default, deserialize_with = "boolean")]
     pub read_only_hint: Option<bool>,
-    /// Says it may destroy.
+    /// The author says that it may destroy.
     #[serde(default, deserialize_with = "boolean")]
     pub destructive_hint: Option<bool>,
-    /// Says twice is once.
+    /// The author says that calling it twice has the effect of one call.
     #[serde(default, deserialize_with = "boolean")]
     pub idempotent_hint: Option<bool>,
-    /// Says it reaches outside.
+    /// The author says that it reaches outside.
     #[serde(default, deserialize_with = "boolean")]
     pub open_world_hint: Option<bool>,
 }
 
 impl Descriptor {
     /// The same tool with its name withheld, as the classifier reads it without names: no name, no title, and the name masked
-    /// wherever it stands as an identifier.
+    /// wherever it occurs as an identifier.
     #[must_use]
     pub fn without_name(&self) -> Self {
         let masked = |schema: &Map<String, Value>| {
@@ -77,12 +77,12 @@ fn mask_all(value: &mut Value, name: &str) {
     }
 }
 
-/// A name, empty where it is none.
+/// A name; empty if the value is not a text.
 fn name<'de, D: Deserializer<'de>>(source: D) -> Result<String, D::Error> {
     text(source).map(Option::unwrap_or_default)
 }
 
-/// A text, or nothing.
+/// A text, or `None`.
 fn text<'de, D: Deserializer<'de>>(source: D) -> Result<Option<String>, D::Error> {
     Ok(match Value::deserialize(source)? {
         Value::String(text) => Some(text),
@@ -90,13 +90,13 @@ fn text<'de, D: Deserializer<'de>>(source: D) -> Result<Option<String>, D::Error
     })
 }
 
-/// Hints, or nothing.
+/// Hints, or `None`.
 fn annotations<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Annotations>, D::Error> {
     let value = Value::deserialize(source)?;
     Ok(value.is_object().then(|| Annotations::deserialize(value).ok()).flatten())
 }
 
-/// An object, or nothing: a schema that is none says nothing, and a strange one must not hide the rest of the descriptor.
+/// An object, or `None`: a malformed schema counts as absent, so that it does not hide the rest of the descriptor.
 fn object<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Map<String, Value>>, D::Error> {
     Ok(match Value::deserialize(source)? {
         Value::Object(object) => Some(object),
@@ -104,7 +104,7 @@ fn object<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Map<String, Val
     })
 }
 
-/// A truth value, or nothing: a hint that is neither true nor false is no hint.
+/// A boolean, or `None`: a hint that is neither true nor false is no hint.
 fn boolean<'de, D: Deserializer<'de>>(source: D) -> Result<Option<bool>, D::Error> {
     Ok(Value::deserialize(source)?.as_bool())
 }

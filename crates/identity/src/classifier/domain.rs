@@ -1,6 +1,6 @@
-//! What a tool returns: the noun its verb is about, read from the end of the name, then from the description.
+//! What a tool returns: the noun that its verb is about, read from the end of the name, then from the description.
 //!
-//! A word such as `comment` or `status` belongs to what it is a comment or the status of, so it is looked through.
+//! A word such as `comment` or `status` describes another thing, so the search goes on to that thing.
 
 use servanda_contract::tool::{Action, ContentType, Mutability, OutputDomain};
 
@@ -36,15 +36,15 @@ const NOUNS: [(OutputDomain, &str); 8] = [
     ),
 ];
 
-/// Words that belong to another word's thing.
+/// Words that describe another thing.
 const OF_ANOTHER: &str = "comment status state detail info information metadata label review reaction list all one by id tool count \
                           history activity activitie link title description name assignee reviewer thread sub item member file \
                           pending request body reply log";
 
-/// Of those, the ones that are part of a thing named behind them: "details of a pull request".
+/// Those of them that are part of a thing named after them: "details of a pull request".
 const PARTS: &str = "comment reply review reaction thread detail info information metadata title description body";
 
-/// Of those, the ones that are figures about a thing instead of the thing.
+/// Those of them that are figures about a thing and not the thing itself.
 const FIGURES: &str = "status count history activity activitie state log";
 
 /// Words that mean bytes.
@@ -58,8 +58,8 @@ pub(super) struct DomainJudgement {
     pub(super) reasons: Vec<ClassificationReason>,
 }
 
-/// What comes back. Of a change it is the changed pull request, issue, reference, repository or person; otherwise an
-/// acknowledgement, unless the descriptor says that more comes back.
+/// What the tool returns. For a change it is the changed pull request, issue, reference, repository or person; otherwise an
+/// acknowledgement, unless the descriptor says that more is returned.
 pub(super) fn judge(reading: &DescriptorReading, mutability: Mutability, action: Action) -> DomainJudgement {
     let named = noun(reading);
     if mutability == Mutability::Pure {
@@ -107,7 +107,7 @@ fn acknowledgement(reading: &DescriptorReading, action: Action) -> DomainJudgeme
     DomainJudgement { domain: OutputDomain::Ack, confidence: 0.6, reasons }
 }
 
-/// The content type: bytes where a word says so, text otherwise.
+/// The content type: bytes if a word says so, otherwise text.
 pub(super) fn content_type(
     reading: &DescriptorReading,
     mutability: Mutability,
@@ -151,7 +151,7 @@ pub(super) fn content_type(
 
 fn noun(reading: &DescriptorReading) -> Option<DomainJudgement> {
     if let Some(name) = &reading.name {
-        // `docx_to_markdown`: what comes out stands behind.
+        // `docx_to_markdown`: the result is named last.
         if let Some(at) = name.words.iter().position(|word| word == "to").filter(|_| converts(name))
             && let Some((domain, word)) = of_phrases(name.words.get(at + 1..).unwrap_or_default())
         {
@@ -161,7 +161,7 @@ fn noun(reading: &DescriptorReading) -> Option<DomainJudgement> {
         let words: Vec<String> =
             name.words.iter().enumerate().filter(|(at, _)| Some(*at) != head).map(|(_, word)| word.clone()).collect();
         if let Some((domain, word)) = of_phrases(&words) {
-            // A list of files says how they are arranged, not what is in them.
+            // A list of files shows how they are arranged, not what is in them.
             let listed = name.head.is_some_and(|(_, verb)| verb.infinitive == "list") && singular(word) == "file";
             return Some(found(
                 if listed { OutputDomain::Structure } else { domain },
@@ -180,7 +180,7 @@ fn noun(reading: &DescriptorReading) -> Option<DomainJudgement> {
     Some(found(domain, 0.65, EvidenceSource::Description, word))
 }
 
-/// The domain of the first phrase; of the second where the first only belongs to it: "a comment | on an issue".
+/// The domain of the first phrase, or of the second if the first only describes it: "a comment | on an issue".
 fn of_phrases(words: &[String]) -> Option<(OutputDomain, &str)> {
     let mut phrases = words.split(|word| is_divider(word)).filter(|phrase| !phrase.is_empty());
     let first = phrases.next()?;
@@ -191,7 +191,7 @@ fn of_phrases(words: &[String]) -> Option<(OutputDomain, &str)> {
     last_noun(phrases.next()?.iter().map(String::as_str).rev())
 }
 
-/// Words that part a thing from whose it is, where it is and how it is found.
+/// Words that separate a thing from its owner, its place and how it is found.
 fn is_divider(word: &str) -> bool {
     matches!(
         word,
@@ -228,8 +228,8 @@ fn found(domain: OutputDomain, confidence: f64, from: EvidenceSource, word: &str
     DomainJudgement { domain, confidence, reasons: vec![ClassificationReason::new(from, format!("noun `{word}`"))] }
 }
 
-/// The first word from the end that names a domain; one that names nothing known ends the search, one that belongs to another
-/// thing does not.
+/// The last word that names a domain. A word that names nothing known ends the search; a word that describes another thing does
+/// not.
 fn last_noun<'a>(words: impl Iterator<Item = &'a str>) -> Option<(OutputDomain, &'a str)> {
     let mut fallback = None;
     let mut figures = false;

@@ -1,4 +1,4 @@
-//! What a classification stands on, in words and numbers a person can check. It decides nothing.
+//! The evidence of a classification, in words and numbers that a person can check. It decides nothing.
 
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ pub struct ClassificationReason {
     pub from: EvidenceSource,
     /// What was found.
     pub what: String,
-    /// How much it counts: for mutability, positive speaks for a change. Nothing where a rule decided.
+    /// Its weight: for mutability, a positive weight means a change. `None` if a rule decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight: Option<f64>,
 }
@@ -51,7 +51,7 @@ impl std::fmt::Display for ClassificationReason {
             EvidenceSource::Output => " in what it returns",
             EvidenceSource::Annotation | EvidenceSource::Rule | EvidenceSource::Default => "",
         };
-        // What was weighed is a kind of word and the word; where it stands says enough of the kind.
+        // Weighed evidence is a kind of word and the word; the source already tells the kind.
         match self.what.split_once(": ").filter(|_| self.weight.is_some()) {
             Some((_, word)) => write!(formatter, "`{word}`{place}"),
             None => write!(formatter, "{}{place}", self.what),

@@ -1,5 +1,5 @@
-//! The features the learnt weights stand on. Each is a kind and a word, so that a weight can be read and a decision explained.
-//! The trainer and the classifier share this file: what is counted in training is what is counted in use.
+//! The features that have learnt weights. Each is a kind and a word, so that a person can read a weight and explain a decision.
+//! The trainer and the classifier share this file, so both count the same features.
 
 use super::{
     lexicon::{self, Verb, VerbClass},
@@ -11,13 +11,13 @@ use super::{
 /// Where a feature comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FeatureKind {
-    /// The verb that counts in the name.
+    /// The name's main verb.
     NameVerb,
-    /// What that verb does.
+    /// The class of that verb.
     NameClass,
-    /// What that verb does, and where it stands.
+    /// The class of that verb, and its position.
     NamePlace,
-    /// What another verb of the name does.
+    /// The class of another verb of the name.
     NameOther,
     /// The first word of the name.
     NameFirst,
@@ -31,25 +31,25 @@ pub enum FeatureKind {
     NameLead,
     /// The title's first word.
     TitleLead,
-    /// What the title's verb does.
+    /// The class of the title's verb.
     TitleClass,
-    /// The description's first word that is no opener.
+    /// The description's first word that is not an opener.
     Lead,
-    /// What that word does, as a verb, and its form.
+    /// The class of that word as a verb, and its form.
     LeadClass,
     /// That verb and its object.
     LeadObject,
-    /// What the verbs joined to it do.
+    /// The classes of the verbs joined to it.
     LeadAlso,
-    /// What the other verbs of the first sentence do.
+    /// The classes of the other verbs of the first sentence.
     FirstClass,
     /// Any word of the first sentence.
     FirstWord,
     /// The leading verb of a later sentence.
     ThenVerb,
-    /// What the verbs joined to it do.
+    /// The classes of the verbs joined to it.
     ThenAlso,
-    /// What the leading verb of a later sentence does.
+    /// The class of the leading verb of a later sentence.
     ThenClass,
     /// Any word of a later sentence.
     ThenWord,
@@ -228,7 +228,7 @@ fn add_first_sentence(sentence: &SentenceReading, found: &mut FeatureCollector) 
             if let Some(object) = &sentence.object {
                 found.add(FeatureKind::LeadObject, format!("{} {object}", verb.infinitive));
             }
-            // "Resolves a name to an id" works something out; "resolves a thread" does not.
+            // "Resolves a name to an id" computes something; "resolves a thread" does not.
             let into = sentence.words.iter().any(|word| matches!(word.as_str(), "to" | "into" | "as"));
             if into && matches!(verb.class, VerbClass::Compute | VerbClass::Produce) {
                 found.add(FeatureKind::LeadObject, format!("{} one to another", verb.class.word()));
@@ -299,7 +299,7 @@ fn add_parameter(parameter: &Parameter, found: &mut FeatureCollector) {
     }
 }
 
-/// Whether a parameter says where a result is to be written: `output_directory`, `savePath`, `filePath` "to save to".
+/// Whether a parameter says where to write a result: `output_directory`, `savePath`, `filePath` "to save to".
 pub(super) fn is_destination(parameter: &Parameter) -> bool {
     let has = |names: &[&str]| parameter.words.iter().any(|word| names.contains(&word.as_str()));
     let place = has(&["path", "file", "filename", "filepath", "dir", "directory", "folder"]);
@@ -344,7 +344,7 @@ fn add_shape(reading: &DescriptorReading, found: &mut FeatureCollector) {
     found.add(FeatureKind::Shape, format!("{} later changes", bucket(changing.count())));
 }
 
-/// Things one runs or makes only to look at them: a report is run, a query is executed, a preview is generated.
+/// Things that are run or made only to look at them: a report is run, a query is executed, a preview is generated.
 fn is_looked_at(word: &str) -> bool {
     matches!(
         singular(word),
@@ -395,7 +395,7 @@ fn form(verb: Verb) -> &'static str {
     }
 }
 
-/// A word in the form that is counted: the infinitive of a verb, the singular of anything else.
+/// A word in the form that is counted: the infinitive of a verb, otherwise the singular.
 fn stem(word: &str) -> &str {
     match lexicon::verb(word) {
         Some(verb) if verb.form != VerbForm::Participle => verb.infinitive,

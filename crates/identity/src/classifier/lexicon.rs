@@ -1,4 +1,5 @@
-//! The verbs this classifier knows and what each does. The list is data (`data/verbs.txt`); what a verb weighs is learnt.
+//! The verbs that the classifier knows and what each does. The list is data (`data/verbs.txt`); the weights of verbs are
+//! learnt.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -13,9 +14,9 @@ pub(super) enum VerbClass {
     Read,
     /// Looks for something.
     Search,
-    /// Works something out from what it was given.
+    /// Computes something from its input.
     Compute,
-    /// Makes something out of what it was given; whether that is kept anywhere is open.
+    /// Makes something from its input; whether it is stored is open.
     Produce,
     /// Makes something that stays.
     Create,
@@ -31,7 +32,7 @@ pub(super) enum VerbClass {
     Overwrite,
     /// Adds to something.
     Append,
-    /// Runs what it is given.
+    /// Runs a program that it is given.
     Run,
     /// Operates a browser, a screen, a player.
     Drive,
@@ -59,7 +60,7 @@ impl VerbClass {
         CLASSES.iter().find(|(class, _)| *class == self).map_or("", |(_, word)| *word)
     }
 
-    /// Whether it changes something, as far as the verb alone tells.
+    /// Whether it changes something, judged by the verb alone.
     pub(super) fn changes(self) -> bool {
         !self.looks() && self != Self::Produce
     }
@@ -69,7 +70,7 @@ impl VerbClass {
         matches!(self, Self::Read | Self::Search | Self::Compute)
     }
 
-    /// The action it stands for where the tool changes something.
+    /// The action of the verb if the tool changes something.
     pub(super) fn change(self) -> Option<Action> {
         match self {
             Self::Read | Self::Search | Self::Compute => None,
@@ -92,7 +93,7 @@ pub(super) struct Verb {
     pub(super) class: VerbClass,
     /// Whether the word is as often a noun.
     pub(super) or_noun: bool,
-    /// How it stood there.
+    /// The form in which it occurred.
     pub(super) form: VerbForm,
 }
 
@@ -109,7 +110,7 @@ static VERBS: LazyLock<HashMap<&'static str, (VerbClass, bool)>> = LazyLock::new
     verbs
 });
 
-/// The verb a word is, in whatever form it stands.
+/// The verb that a word is, in any form.
 pub(super) fn verb(word: &str) -> Option<Verb> {
     if !word.is_ascii() || word.len() > 24 {
         return None;
@@ -130,7 +131,7 @@ pub(super) fn verb(word: &str) -> Option<Verb> {
     })
 }
 
-/// The verb two words are together: to check in changes something, to check does not.
+/// The verb that two words form together: to check in changes something, to check does not.
 pub(super) fn phrasal(word: &str, next: Option<&String>) -> Option<Verb> {
     let together = match (word, next?.as_str()) {
         ("check" | "checks", "in") => "checkin",
@@ -152,7 +153,8 @@ pub(super) fn phrasal(word: &str, next: Option<&String>) -> Option<Verb> {
     verb(together)
 }
 
-/// Doers that end a name, and what they do. A list, because most words that end like one are things: `browser`, `router`.
+/// Agent nouns that end a name, and their verbs. A list, because most words with such an ending are things: `browser`,
+/// `router`.
 const DOERS: [(&str, &str); 22] = [
     ("analyzer", "analyze"),
     ("calculator", "calculate"),
@@ -178,13 +180,13 @@ const DOERS: [(&str, &str); 22] = [
     ("writer", "write"),
 ];
 
-/// The verb of a doer: a `services_reader` reads.
+/// The verb of an agent noun: a `services_reader` reads.
 pub(super) fn agent_noun_verb(word: &str) -> Option<Verb> {
     let (_, infinitive) = DOERS.iter().find(|(doer, _)| *doer == word)?;
     verb(infinitive).map(|verb| Verb { or_noun: false, ..verb })
 }
 
-/// The verb a word of a name is: `deletes` is one, `deleted` describes a thing, and so does a plural such as `orders`.
+/// The verb that a word of a name is: `deletes` is one, `deleted` describes a thing, and so does a plural such as `orders`.
 pub(super) fn verb_of_name(word: &str) -> Option<Verb> {
     verb(word).filter(|verb| match verb.form {
         VerbForm::Infinitive => true,

@@ -1,12 +1,13 @@
-//! Takes a tool's own name out of a text, for classification without names. It does not touch words that merely resemble it.
+//! Removes a tool's own name from a text, for classification without names. It does not touch words that merely resemble the
+//! name.
 
-/// What stands where the name stood.
+/// The replacement for the name.
 const MASK: &str = "this";
 
-/// The text with the name taken out wherever it is written as an identifier.
+/// The text without the name, wherever it is written as an identifier.
 ///
-/// A name of one plain word (`search`) is also an English word: it is taken out only where it is quoted as code, because
-/// taking every "search" out of a sentence would take out the sentence's verb, not the name.
+/// A name of one plain word (`search`) is also an English word: it is removed only where it is quoted as code, because removing
+/// every "search" from a sentence would remove the sentence's verb, not the name.
 pub(super) fn masked(text: &str, name: &str) -> String {
     if name.is_empty() {
         return text.to_owned();

@@ -33,7 +33,7 @@ pub use evidence::{ClassificationReason, EvidenceSource};
 pub use gravity::Gravity;
 pub use review::{CONFIDENCE_MIN, DeclaredBehaviour, Objection, ObjectionSource, ReviewOutcome, review};
 
-/// What may be read.
+/// What the classifier may read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClassifierOptions {
     /// Whether the name and the title are read; without them the name is also masked in the description.
@@ -48,41 +48,41 @@ impl Default for ClassifierOptions {
     }
 }
 
-/// What a tool does, as far as its descriptor tells.
+/// What a tool does, according to its descriptor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Classification {
     /// The four fields.
     pub behaviour: Behaviour,
-    /// How sure each is.
+    /// The confidence in each field.
     pub confidence: Confidence,
-    /// What each stands on.
+    /// The evidence for each field.
     pub evidence: ClassificationEvidence,
-    /// The verb that the action stands on, in the infinitive, and where it stands; nothing where no verb decided.
+    /// The verb that decided the action, in the infinitive, and where it was found; `None` if no verb decided.
     pub verb: Option<(EvidenceSource, &'static str)>,
-    /// The rules of caution that it gives rise to.
+    /// The rules of caution that apply.
     pub cautions: Vec<Caution>,
-    /// How grave it is where it changes something, and the reason where one family of words decided.
+    /// How grave a change by the tool is, and the reason if one family of words decided.
     pub gravity: (Gravity, Option<String>),
-    /// Whether what an argument's program does is all that it does.
+    /// Whether the tool does nothing beside running the program in its argument.
     pub acts_only_through_program: bool,
-    /// The verb that surely looks, where the name and the description begin with no other kind.
+    /// The verb that certainly reads, if neither the name nor the description begins with another kind.
     pub looking: Option<&'static str>,
 }
 
-/// How sure each field is, from nothing to one.
+/// The confidence in each field, from zero to one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Confidence {
-    /// Of the mutability.
+    /// In the mutability.
     pub mutability: f64,
-    /// Of the action, given the mutability.
+    /// In the action, given the mutability.
     pub action: f64,
-    /// Of the output domain, given both.
+    /// In the output domain, given both.
     pub output_domain: f64,
-    /// Of the content type.
+    /// In the content type.
     pub content_type: f64,
 }
 
-/// What each field stands on, the weightiest first.
+/// The evidence for each field, the weightiest first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClassificationEvidence {
     /// The mutability.

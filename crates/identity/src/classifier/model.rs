@@ -1,10 +1,10 @@
-//! The learnt weights: their file, and the sum over a descriptor's features. Where they come from is `docs/classifier.md`.
+//! The learnt weights: their file, and the sum over a descriptor's features. `docs/classifier.md` says where they come from.
 
 use std::{collections::HashMap, sync::LazyLock};
 
 use super::features::{Feature, FeatureKind, KINDS};
 
-/// How many units of the file are one.
+/// How many units of the file make one.
 const UNIT: f64 = 100.0;
 
 /// The weights that ship.
@@ -15,7 +15,7 @@ pub(super) fn shipped() -> &'static ClassifierModel {
     &SHIPPED
 }
 
-/// One weight a feature for descriptors with names, one for descriptors without. Positive speaks for a change.
+/// Two weights per feature: for descriptors with names, and for those without. A positive weight means a change.
 #[derive(Debug, Default)]
 pub struct ClassifierModel {
     bias: WeightPair,
@@ -25,9 +25,9 @@ pub struct ClassifierModel {
 /// A weight with names and one without.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct WeightPair {
-    /// Where names are read.
+    /// If names are read.
     pub named: f64,
-    /// Where names are withheld.
+    /// If names are withheld.
     pub unnamed: f64,
 }
 
@@ -38,8 +38,8 @@ impl WeightPair {
 }
 
 impl ClassifierModel {
-    /// Reads the file's text: kind, word, weight with names, weight without, in hundredths, between tabs. A line that cannot be
-    /// read is left out: the bias leans towards a change, so a missing weight never makes a tool look safer by itself.
+    /// Parses the file's text: kind, word, weight with names, weight without, in hundredths, separated by tabs. A line that
+    /// cannot be parsed is left out: the bias leans towards a change, so a missing weight alone never makes a tool look safer.
     pub fn parse(text: &str) -> Self {
         let mut model = Self::default();
         for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -60,7 +60,7 @@ impl ClassifierModel {
         model
     }
 
-    /// The file's text for some weights, in the order of the file: kinds as declared, words by the alphabet.
+    /// The file's text for some weights, in the order of the file: kinds as declared, words alphabetically.
     pub fn render(bias: WeightPair, weights: &[(Feature, WeightPair)], heading: &str) -> String {
         let units = |weight: f64| format!("{:.0}", weight * UNIT).parse::<i32>().unwrap_or(0);
         let line = |kind: &str, word: &str, pair: WeightPair| {
@@ -79,7 +79,7 @@ impl ClassifierModel {
         text
     }
 
-    /// The sum, and what each known feature contributed. Above nothing is a change.
+    /// The sum, and what each known feature contributed. A sum above zero means a change.
     pub(super) fn score<'a>(&self, features: &'a [Feature], names: bool) -> (f64, Vec<(&'a Feature, f64)>) {
         let contributions: Vec<(&Feature, f64)> = features
             .iter()

@@ -1,4 +1,5 @@
-//! Whether a tool changes anything: the weights' sum, unless a rule of caution or the author's own warning says so already.
+//! Whether a tool changes anything: by the sum of the weights, unless a rule of caution or the author's own warning already
+//! says so.
 
 use servanda_contract::tool::Mutability;
 
@@ -11,9 +12,9 @@ use super::{
     reading::DescriptorReading,
 };
 
-/// How many weighed features are named as evidence.
+/// How many weighed features the evidence names.
 const REASONS_MAX: usize = 6;
-/// How sure a rule is, where the weights say otherwise.
+/// The confidence of a rule that the weights contradict.
 const RULE_CONFIDENCE_MIN: f64 = 0.6;
 
 /// A decision with its reasons.
@@ -25,7 +26,7 @@ pub(super) struct MutabilityJudgement {
     pub(super) cautions: Vec<Caution>,
 }
 
-/// Decides. A hint can only raise danger: `readOnlyHint: true` is not even looked at.
+/// Decides. A hint can only raise danger: `readOnlyHint: true` is ignored.
 pub(super) fn judge(
     model: &ClassifierModel,
     reading: &DescriptorReading,
@@ -54,7 +55,7 @@ pub(super) fn judge(
     MutabilityJudgement { mutability, confidence, reasons, cautions }
 }
 
-/// What the author's hints say against the tool.
+/// The author's hint that the tool changes something, if there is one.
 fn warning(hints: Annotations) -> Option<ClassificationReason> {
     if hints.read_only_hint == Some(false) {
         return Some(ClassificationReason::new(EvidenceSource::Annotation, "its author says it is not read-only"));

@@ -1,8 +1,9 @@
-//! Phrases that say more than their words: "read-only", "cannot be undone", "returns the updated …". It weighs nothing.
+//! Phrases that mean more than their words: "read-only", "cannot be undone", "returns the updated …". This module only finds
+//! them; it weighs nothing.
 
 use std::{collections::HashMap, sync::LazyLock};
 
-/// A phrase: its name, and the runs of words any of which is it. A `*` stands for one or two words.
+/// A phrase: its name, and its variants. A `*` stands for one or two words.
 const PHRASES: [(&str, &[&str]); 19] = [
     (
         "not read-only",
@@ -202,7 +203,7 @@ const PHRASES: [(&str, &[&str]); 19] = [
     ),
 ];
 
-/// The runs by their first word, so that a sentence is gone through once.
+/// The variants by their first word, so that a sentence is scanned once.
 static BY_FIRST: LazyLock<HashMap<&'static str, Vec<(&'static str, &'static str)>>> = LazyLock::new(|| {
     let mut by_first: HashMap<&str, Vec<(&str, &str)>> = HashMap::new();
     for (name, runs) in &PHRASES {

@@ -1,4 +1,4 @@
-//! Reads a descriptor: which verbs stand where, what its sentences deny, which parameters it takes. It weighs nothing.
+//! Reads a descriptor: its verbs and their places, what its sentences deny, which parameters it takes. It weighs nothing.
 
 use std::{collections::HashSet, sync::LazyLock};
 
@@ -15,7 +15,7 @@ use super::{
 /// How many sentences of a description are read.
 const SENTENCES_MAX: usize = 40;
 
-/// Words that stand before the verb that says what a tool does: "This tool allows you to safely delete …".
+/// Words that come before the verb that says what a tool does: "This tool allows you to safely delete …".
 const OPENING_WORDS: &str = "a an the this that these it tool tools api function endpoint helper utility command method operation \
                        action capability interface service mcp server use used uses useful using to for allow allows \
                        allowing lets let enables enabling you your user users agent agents can could will would should \
@@ -25,7 +25,7 @@ const OPENING_WORDS: &str = "a an the this that these it tool tools api function
                        optional official supports support v1 v2 calls http based advanced powerful intelligent smart \
                        efficiently asynchronously directly quick simple given attempts attempt try tries by with";
 
-/// Verbs that work something out and keep nothing.
+/// Verbs that compute something and store nothing.
 const STUDIES: [&str; 12] = [
     "analyse",
     "analyze",
@@ -41,7 +41,7 @@ const STUDIES: [&str; 12] = [
     "parse",
 ];
 
-/// Things that are told: a description that begins with one says what comes back.
+/// Things that are reported: a description that begins with one says what the tool returns.
 const TOLD: [&str; 26] = [
     "status",
     "info",
@@ -83,7 +83,7 @@ const NEGATION_WORDS_MAX: usize = 4;
 /// What a descriptor says, word by word.
 #[derive(Debug, Default)]
 pub(super) struct DescriptorReading {
-    /// Its name; nothing where names are withheld.
+    /// Its name; `None` if names are withheld.
     pub(super) name: Option<NameReading>,
     /// Its title's first words, read like a sentence.
     pub(super) title: Option<SentenceReading>,
@@ -91,11 +91,11 @@ pub(super) struct DescriptorReading {
     pub(super) sentences: Vec<SentenceReading>,
     /// HTTP methods written in capitals.
     pub(super) methods: Vec<&'static str>,
-    /// What it takes.
+    /// Its parameters.
     pub(super) parameters: Vec<Parameter>,
-    /// The names in its output schema; nothing where it has none.
+    /// The names in its output schema; `None` if it has none.
     pub(super) output: Option<Vec<String>>,
-    /// Whether its words are in letters that are not read here.
+    /// Whether its text is in a script that the classifier cannot read.
     pub(super) foreign: bool,
     /// How long the description is, in words.
     pub(super) words: usize,
@@ -108,7 +108,7 @@ pub(super) struct NameReading {
     pub(super) words: Vec<String>,
     /// The verbs among them, with their places.
     pub(super) verbs: Vec<(usize, Verb)>,
-    /// The verb that counts: the first that is hardly ever a noun, else the first in a verb's place.
+    /// The main verb: the first that is hardly ever a noun, otherwise the first in a verb's position.
     pub(super) head: Option<(usize, Verb)>,
 }
 
@@ -117,9 +117,9 @@ pub(super) struct NameReading {
 pub(super) struct SentenceReading {
     /// Its words.
     pub(super) words: Sentence,
-    /// The first word that is no opener, and its place.
+    /// The first word that is not an opener, and its position.
     pub(super) lead: Option<(usize, String)>,
-    /// That word as a verb, where it is one.
+    /// That word as a verb, if it is one.
     pub(super) verb: Option<Verb>,
     /// Verbs joined to it by commas, `and`, `or`.
     pub(super) also: Vec<Verb>,
@@ -139,8 +139,8 @@ impl DescriptorReading {
         self.sentences.iter().any(|sentence| sentence.phrases.contains(&phrase))
     }
 
-    /// The verb that surely looks: the name's, or the one that the description begins with where the name has none, or only words that
-    /// may be nouns. No verb that surely changes something may stand beside it.
+    /// The verb that certainly reads: the name's, or the description's first one if the name has none or only words that may be
+    /// nouns. No verb that certainly changes something may be beside it.
     pub(super) fn reading_verb(&self) -> Option<&'static str> {
         let lead = self.sentences.first().and_then(|sentence| sentence.verb);
         let head = self.name.as_ref().and_then(|name| name.head).map(|(_, verb)| verb);
@@ -157,7 +157,7 @@ impl DescriptorReading {
         named.or_else(|| self.told_thing())
     }
 
-    /// What a description that begins with a noun says is given back: "Logs of a container".
+    /// What the tool returns, if the description begins with a noun: "Logs of a container".
     fn told_thing(&self) -> Option<&'static str> {
         let sentence = self.sentences.first()?;
         let (at, lead) = sentence.lead.as_ref()?;
@@ -167,7 +167,7 @@ impl DescriptorReading {
     }
 }
 
-/// Reads a descriptor; without its name and title if so asked.
+/// Reads a descriptor, without its name and title if `names` is false.
 pub(super) fn read(descriptor: &Descriptor, names: bool) -> DescriptorReading {
     let clean = |text: &str| if names { text.to_owned() } else { mask::masked(text, &descriptor.name) };
     let description = descriptor.description.as_deref().unwrap_or_default();
@@ -192,7 +192,7 @@ pub(super) fn read(descriptor: &Descriptor, names: bool) -> DescriptorReading {
     }
 }
 
-/// A word of the name that may be a noun is one where the description begins with a verb that surely only looks:
+/// A word of the name that may be a noun is taken for one if the description begins with a verb that certainly only reads:
 /// `schedule-one` with "Get …" schedules nothing.
 fn reconcile(name: NameReading, lead: Option<Verb>) -> NameReading {
     let looks = lead.is_some_and(|verb| !verb.or_noun && matches!(verb.class, VerbClass::Read | VerbClass::Search));
@@ -200,7 +200,7 @@ fn reconcile(name: NameReading, lead: Option<Verb>) -> NameReading {
     NameReading { head, ..name }
 }
 
-/// Some frameworks wrap whatever a function returns as `{"result": …}`: that says nothing.
+/// Some frameworks wrap every return value as `{"result": …}`, which says nothing.
 fn is_wrapped(schema: &Map<String, Value>) -> bool {
     let names = schema::property_names(schema);
     names.is_empty() || matches!(names.as_slice(), [only] if only == "result")
@@ -208,7 +208,7 @@ fn is_wrapped(schema: &Map<String, Value>) -> bool {
 
 fn read_name(name: &str) -> NameReading {
     let words = words::split_identifier(name);
-    // `mark_as_read`, `can_create`: what follows a preposition or a question is no verb of the name.
+    // `mark_as_read`, `can_create`: a word after a preposition or a question is not a verb of the name.
     let out_of_place = |at: usize| {
         at.checked_sub(1).and_then(|before| words.get(before)).is_some_and(|before| is_no_verbs_place(before))
     };
@@ -228,7 +228,8 @@ fn read_name(name: &str) -> NameReading {
     let sure = verbs.iter().find(|(_, verb)| !verb.or_noun);
     let in_place = || verbs.iter().find(|(at, _)| *at == 0).or_else(|| verbs.iter().rev().find(|(at, _)| *at == last));
     let head = match (sure, verbs.first()) {
-        // `query_create`, `copy_list`: a word that may be a noun is the verb where it comes first and nothing sure follows at the end.
+        // `query_create`, `copy_list`: a word that may be a noun is the verb if it comes first and no certain verb ends the
+        // name.
         (Some(sure), Some(first)) if first.0 == 0 && first.1.or_noun && sure.0 > 0 && sure.0 < last => Some(*first),
         (Some(sure), _) => Some(*sure),
         _ => in_place().or_else(|| verbs.first()).copied(),
@@ -248,7 +249,7 @@ pub(super) fn read_sentence(words: Sentence) -> SentenceReading {
             ")" => aside = aside.saturating_sub(1),
             _ => {}
         }
-        // What stands in parentheses is an aside: it neither joins nor parts.
+        // Text in parentheses is an aside: it neither joins nor separates.
         if aside > 0 || word == ")" {
             continue;
         }
@@ -269,7 +270,7 @@ pub(super) fn read_sentence(words: Sentence) -> SentenceReading {
         };
         if matches!(word.as_str(), "," | "and" | "or" | "then") {
             joint = joint.after(word);
-            // "does not read or change": a denial goes on over `or`, and ends at anything else that joins.
+            // "does not read or change": a denial continues over `or`, and ends at any other joining word.
             denied_until = match word.as_str() {
                 "or" if at < denied_until => at + 1 + NEGATION_WORDS_MAX,
                 "or" => denied_until,
@@ -287,7 +288,7 @@ pub(super) fn read_sentence(words: Sentence) -> SentenceReading {
         if reading.object.is_none() && at > lead && !is_article(word) {
             reading.object = Some(singular(word).to_owned());
         }
-        // An adverb does not part what is joined ("inspect and dynamically invoke"), another verb keeps a list of verbs going.
+        // An adverb does not separate joined verbs ("inspect and dynamically invoke"); another verb continues a list of verbs.
         joint = match (joint, verb) {
             (joint, None) if word.ends_with("ly") => joint,
             (VerbLink::List, Some(_)) => VerbLink::Run,
@@ -308,9 +309,9 @@ fn is_opener(word: &str) -> bool {
 /// How a word is joined to the leading verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum VerbLink {
-    /// In one run of verbs from the leading one on, a separator last: "List, create or close".
+    /// In one run of verbs that starts with the leading one, directly after a separator: "List, create or close".
     List,
-    /// In that run, no separator since the last verb: "Get email campaigns".
+    /// In that run, without a separator since the last verb: "Get email campaigns".
     Run,
     /// By `and`, `or`, `then` after an object: "Convert a file and store it".
     Conjunction,
@@ -328,7 +329,7 @@ impl VerbLink {
     }
 }
 
-/// Whether a verb is joined to the leading one. After an object the same form and an object of its own are asked for, because
+/// Whether a verb is joined to the leading one. After an object, it must have the same form and its own object, because
 /// "history and order book" joins nouns.
 fn joins(reading: &SentenceReading, verb: Verb, joint: VerbLink, next: Option<&String>) -> bool {
     let Some(lead) = reading.verb.filter(|lead| lead.form == verb.form) else { return false };
@@ -422,7 +423,7 @@ pub(super) fn singular(word: &str) -> &str {
     }
 }
 
-/// HTTP methods in capitals: authors who wrap an API like to name the request.
+/// HTTP methods in capitals: authors who wrap an API often name the request.
 fn methods(text: &str) -> Vec<&'static str> {
     ["GET", "POST", "PUT", "PATCH", "DELETE"]
         .into_iter()

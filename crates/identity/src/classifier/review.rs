@@ -1,5 +1,5 @@
-//! Whether a contract's word on what its tool does stands: its author's hints and its definition are heard, and whatever speaks
-//! for more danger than is declared is an objection that a person has to look at. What comes of it is not decided here.
+//! Reviews a contract's declared behaviour against the author's hints and the tool's definition. Evidence for more danger than
+//! the contract declares becomes an objection, which a person has to review. This module does not decide what follows.
 
 #[cfg(test)]
 mod tests;
@@ -12,8 +12,8 @@ use servanda_contract::{
 
 use super::{Annotations, Classification, ClassificationEvidence, ClassificationReason, EvidenceSource};
 
-/// How sure a classification has to be before it speaks against a person. Measured on the tools whose authors declare that
-/// they are read-only (`docs/classifier.md`): at 0.8 five of six objections look right, at 0.6 hardly three of five.
+/// The confidence that a classification needs to contradict a person. Measured on the tools whose authors declare that they are
+/// read-only (`docs/classifier.md`): at 0.8 five of six objections look right, at 0.6 hardly three of five.
 pub const CONFIDENCE_MIN: f64 = 0.8;
 
 /// How many reasons an objection names.
@@ -24,63 +24,63 @@ const REASONS_MAX: usize = 2;
 pub struct DeclaredBehaviour<'a> {
     /// Whether it changes anything: by its effect class, which every contract has.
     pub mutability: Mutability,
-    /// What it does, where the contract says so.
+    /// What it does, if the contract says so.
     pub action: Option<Action>,
-    /// Whether it is declared to be grave already: seen outside, or beyond undoing. Then nobody can add danger to it.
+    /// Whether it is already declared grave: visible outside, or impossible to undo. Then no objection can add danger.
     pub grave: bool,
-    /// Why that is right, in the words of whoever looked.
+    /// The reviewer's reason why the declaration is right.
     pub reviewed: Option<&'a str>,
 }
 
-/// What came of hearing everybody.
+/// The outcome of a review.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum ReviewOutcome {
-    /// What was found bears out what is declared.
+    /// The evidence confirms the declaration.
     Corroborated,
-    /// Somebody says that it changes something, or destroys, and the declaration says that it does not.
+    /// Some evidence says that the tool changes or destroys something, and the declaration says that it does not.
     Flagged {
-        /// Who, and why.
+        /// The sources and their reasons.
         objections: Vec<Objection>,
     },
-    /// The declaration is the more dangerous one: there is nothing to do.
+    /// The declaration is more dangerous than the evidence: nothing to do.
     Cautious,
-    /// Nobody says anything against it, and the definition does not say enough for it.
+    /// Nothing contradicts the declaration, and the definition does not say enough to confirm it.
     Unclear,
-    /// There were objections, and somebody has answered them.
+    /// There were objections, and a person has answered them.
     Settled {
-        /// In which words.
+        /// The person's answer.
         why: String,
-        /// Which.
+        /// The objections.
         objections: Vec<Objection>,
     },
 }
 
-/// One voice for more danger than is declared.
+/// A source that says that the tool is more dangerous than declared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Objection {
-    /// Whose.
+    /// The source.
     pub by: ObjectionSource,
     /// What is declared: `PURE`, or an action.
     pub declared: &'static str,
-    /// What the witness says it is.
+    /// What the source says it is.
     pub found: &'static str,
-    /// On what that stands, the weightiest first.
+    /// Its evidence, the weightiest first.
     pub evidence: Vec<String>,
 }
 
-/// Who says what a tool does, apart from its contract.
+/// A source of evidence apart from the contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ObjectionSource {
-    /// The server's author, by hints.
+    /// The server's author, through hints.
     Author,
     /// The definition, as the classifier reads it.
     Definition,
 }
 
 impl<'a> DeclaredBehaviour<'a> {
-    /// What a contract says with its effect class, its side effects and, where it has one, its behaviour.
+    /// What a contract declares by its effect class, its side effects and, if it has one, its behaviour.
     pub fn from_contract(contract: &'a ToolContract) -> Self {
         let behaviour = contract.behaviour.as_ref();
         Self {
@@ -93,7 +93,7 @@ impl<'a> DeclaredBehaviour<'a> {
 }
 
 impl ReviewOutcome {
-    /// What nobody has answered yet.
+    /// The objections that no person has answered yet.
     pub fn open_objections(&self) -> &[Objection] {
         match self {
             Self::Flagged { objections } => objections,
@@ -113,9 +113,9 @@ impl std::fmt::Display for Objection {
     }
 }
 
-/// Hears the author and the definition about a declaration. `found` is to be read without the author's hints: they are a
-/// witness of their own, and nothing is to be counted twice. A hint that is absent says nothing, and one that would make a
-/// tool look safer is not heard.
+/// Compares a declaration with the author's hints and the definition. `found` must come from a classification without the
+/// hints: they are a separate source, and nothing may count twice. A missing hint says nothing, and a hint that would make a
+/// tool look safer is ignored.
 pub fn review(declared: DeclaredBehaviour<'_>, hints: Option<Annotations>, found: &Classification) -> ReviewOutcome {
     let hints = hints.unwrap_or_default();
     let objections: Vec<Objection> = author(declared, hints).into_iter().chain(definition(declared, found)).collect();
@@ -134,7 +134,7 @@ pub fn review(declared: DeclaredBehaviour<'_>, hints: Option<Annotations>, found
     }
 }
 
-/// How much an action can undo: looking, adding, changing, replacing, removing.
+/// How much an action can destroy: reading, adding, changing, replacing, removing.
 fn gravity(action: Action) -> u8 {
     match action {
         Action::Read | Action::Search => 0,
@@ -145,8 +145,8 @@ fn gravity(action: Action) -> u8 {
     }
 }
 
-/// What the author's hints say against the declaration. `destructiveHint` means something only beside a change, and a tool
-/// that only adds is the one thing that it contradicts; authors also give it to what cannot be taken back, such as a payment.
+/// The author's hints that contradict the declaration. `destructiveHint` means something only for a change, and contradicts
+/// only a tool that is said to add; authors also set it for what cannot be undone, such as a payment.
 fn author(declared: DeclaredBehaviour<'_>, hints: Annotations) -> Option<Objection> {
     let destroys = hints.destructive_hint == Some(true) && hints.read_only_hint != Some(true);
     let objection = |declared, found, hint: &str| Objection {
@@ -181,7 +181,7 @@ fn definition(declared: DeclaredBehaviour<'_>, found: &Classification) -> Option
         return Some(Objection { by, declared, found: said, evidence: for_a_change(&found.evidence) });
     }
     let (action, acts) = (declared.action.filter(|_| !declared.grave)?, found.behaviour.action);
-    // Replacing and updating shade into each other; that something is destroyed where it is said to be added or changed does not.
+    // Replacing and updating are hard to tell apart; destroying is clearly different from adding or changing.
     let destroys = gravity(acts) >= gravity(Action::Overwrite) && gravity(acts) >= gravity(action) + 2;
     if !destroys || found.confidence.action < CONFIDENCE_MIN {
         return None;
@@ -190,7 +190,7 @@ fn definition(declared: DeclaredBehaviour<'_>, found: &Classification) -> Option
     Some(Objection { by, declared: action.word(), found: acts.word(), evidence })
 }
 
-/// The reasons that speak for a change: rules, else the verb, else what was weighed, which says least to a person.
+/// The reasons for a change: rules first, then the verb, then weighed words, which tell a person least.
 fn for_a_change(evidence: &ClassificationEvidence) -> Vec<String> {
     let told = |reasons: &[&ClassificationReason]| {
         reasons.iter().take(REASONS_MAX).map(ToString::to_string).collect::<Vec<_>>()

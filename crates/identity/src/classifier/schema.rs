@@ -1,4 +1,4 @@
-//! What a tool takes and gives back, read from its JSON Schemas: names, descriptions, closed lists. It validates nothing.
+//! What a tool takes and returns, read from its JSON Schemas: names, descriptions, closed lists. It validates nothing.
 
 use serde_json::{Map, Value};
 
@@ -20,11 +20,11 @@ pub(super) struct Parameter {
     pub(super) name: String,
     /// The words of its name.
     pub(super) words: Vec<String>,
-    /// Whether it must be given (and whatever holds it).
+    /// Whether it is required, and so is everything around it.
     pub(super) required: bool,
     /// Whether it stands inside another parameter.
     pub(super) nested: bool,
-    /// Its JSON type, where there is one.
+    /// Its JSON type, if it has one.
     pub(super) kind: &'static str,
     /// Its description's first sentences.
     pub(super) sentences: Vec<Sentence>,
@@ -76,7 +76,7 @@ fn collect(
     }
 }
 
-/// Follows one reference and the one useful branch of an optional type.
+/// Follows one reference and the single useful branch of an optional type.
 fn resolve<'a>(root: &'a Map<String, Value>, property: &'a Map<String, Value>) -> &'a Map<String, Value> {
     let branch = |word: &str| {
         let branches = property.get(word)?.as_array()?;
@@ -116,7 +116,7 @@ fn values(property: &Map<String, Value>) -> Vec<String> {
     listed.chain(items).chain(alone).filter_map(Value::as_str).take(VALUES_MAX).map(str::to_owned).collect()
 }
 
-/// The names of a schema's properties, of its items where it is a list.
+/// The names of a schema's properties; of its items' properties if it is a list.
 pub(super) fn property_names(schema: &Map<String, Value>) -> Vec<String> {
     let mut names = Vec::new();
     gather_names(schema, 0, &mut names);

@@ -146,7 +146,7 @@ fn each_rule_of_caution_raises_what_it_is_there_for() {
 
 #[test]
 fn rules_overrule_weights_that_say_look() {
-    // The weights alone call these looks: the confidence is the rule's, not theirs.
+    // The weights alone classify these as reads, so the confidence is the rule's.
     for descriptor in [
         tool("get_or_create_view", "Get all the details of a view", &["id"]),
         tool("get_view", "Get a view and delete it", &[]),
@@ -269,7 +269,7 @@ fn identifiers_come_apart_at_their_words() {
     }
 }
 
-/// Descriptors out of words that occur in real ones, and of anything at all.
+/// Descriptors made of words from real ones, and of arbitrary text.
 fn descriptors() -> impl Strategy<Value = Descriptor> {
     let vocabulary = "get list create delete update merge search query run send pull request issue branch user file image sql \
                       command returns read-only not and or , . the a 查询 \u{1f680} path output_dir action";

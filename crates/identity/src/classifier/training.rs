@@ -1,5 +1,5 @@
-//! What the trainer needs of the classifier: the features, the rules, and classification with weights that do not ship.
-//! Nothing here is for the gateway.
+//! What the trainer needs from the classifier: the features, the rules, and classification with other weights. The gateway uses
+//! nothing of it.
 
 use super::{Classification, ClassifierOptions, Descriptor, caution, features, reading};
 
@@ -13,7 +13,7 @@ pub fn features_of(descriptor: &Descriptor, names: bool) -> Vec<Feature> {
     features::extract(&reading::read(descriptor, names))
 }
 
-/// The cautions a descriptor gives rise to.
+/// The rules of caution that apply to a descriptor.
 pub fn cautions_of(descriptor: &Descriptor, names: bool) -> Vec<caution::Caution> {
     caution::find_cautions(&reading::read(descriptor, names))
 }

@@ -1,9 +1,9 @@
-//! Words: of identifiers, of sentences, and the infinitive behind an inflected verb. It knows no meaning, only form.
+//! Words of identifiers and sentences, and the infinitive of an inflected verb. This module knows only forms, no meanings.
 
-/// How much of one text is read; what stands further on says little about what a tool does.
+/// How much of one text is read; later text says little about what a tool does.
 pub(super) const DESCRIPTION_BYTES_MAX: usize = 6_000;
 
-/// Names with a capital inside that would come apart, and one of them (`NuGet`) as a verb.
+/// Brand names with a capital inside, which would be split, and one of them (`NuGet`) as a verb.
 const BRANDS: [(&str, &str); 8] = [
     ("NuGet", "Nuget"),
     ("GitHub", "Github"),
@@ -15,8 +15,8 @@ const BRANDS: [(&str, &str); 8] = [
     ("PostgreSQL", "Postgresql"),
 ];
 
-/// The words of an identifier, in lower case: `getDNSRecordsV1`, `get-dns.records_v1` and `get dns records` alike.
-/// A trailing version (`v1`) says nothing and is left out.
+/// The words of an identifier, in lower case: `getDNSRecordsV1`, `get-dns.records_v1` and `get dns records` give the same. A
+/// trailing version (`v1`) is left out.
 pub(super) fn split_identifier(text: &str) -> Vec<String> {
     let branded = BRANDS.iter().filter(|(brand, _)| text.contains(brand));
     let whole = branded.fold(text.to_owned(), |text, (brand, word)| text.replace(brand, word));
@@ -119,7 +119,7 @@ pub(super) fn cut(text: &str, bytes_max: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// In which form a verb stands.
+/// The form of a verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum VerbForm {
     /// `create`.
@@ -128,11 +128,11 @@ pub(super) enum VerbForm {
     Third,
     /// `creating`.
     Gerund,
-    /// `created`: describes a thing more often than it says what is done.
+    /// `created`: more often an adjective than a verb.
     Participle,
 }
 
-/// The infinitives an inflected word may stand for, the likeliest first.
+/// The infinitives of an inflected word, the likeliest first.
 pub(super) fn infinitives(word: &str) -> Vec<(String, VerbForm)> {
     let mut found = vec![(word.to_owned(), VerbForm::Infinitive)];
     let mut offer = |stem: &str, ending: &str, form| found.push((format!("{stem}{ending}"), form));

@@ -1,11 +1,11 @@
-//! HTTP requests among the arguments: what a method does by RFC 9110, and the ways in which a request asks for another method than
-//! the one it is sent with. Whether a server keeps to it cannot be told from a request.
+//! HTTP requests in the arguments: what a method does by RFC 9110, and the ways in which a request asks for another method than
+//! its own. A request cannot show whether the server obeys the standard.
 
 use serde_json::Value;
 
 use crate::effects::{ProgramEffect, ProgramVerdict, shown};
 
-/// Headers and parameters that ask a server to take the request for another method.
+/// Headers and parameters that ask a server to treat the request as another method.
 const OVERRIDES: &[&str] = &[
     "x-http-method-override",
     "x-http-method",
@@ -15,10 +15,10 @@ const OVERRIDES: &[&str] = &[
     "x-original-method",
     "method-override",
 ];
-/// Ends of further names that may ask for another method, such as `X-HTTP-Verb-Override`. Only a method that changes something counts behind
-/// them, because `payment_method` is such a name too.
+/// Endings of further names that may ask for another method, such as `X-HTTP-Verb-Override`. Only a changing method counts
+/// after them, because `payment_method` is such a name too.
 const OVERRIDE_ENDS: &[&str] = &["method", "verb", "method-override", "verb-override"];
-/// Methods that change something, as a server may take them from an override.
+/// Methods that change something, as a server may accept them from an override.
 const CHANGING: &[&str] = &[
     "post",
     "put",
@@ -46,11 +46,11 @@ const CHANGING: &[&str] = &[
     "ban",
     "refresh",
 ];
-/// Members whose text is the body of a request. Lines may end in it.
+/// Members whose text is the body of a request. It may have several lines.
 const BODIES: &[&str] = &["body", "data", "json", "content", "payload", "text", "graphql"];
 /// Bytes of the longest override name, with an option that may be written before it.
 const NAME_BYTES_MAX: usize = 64;
-/// How far behind an override name a method is looked for.
+/// How far after an override name a method is searched.
 const GAP_CHARACTERS_MAX: usize = 32;
 /// How often encodings are undone.
 const DECODINGS_MAX: usize = 3;
@@ -105,8 +105,8 @@ pub fn asks_for_another_method(arguments: &Value) -> bool {
     false
 }
 
-/// Whether a text among the arguments of a request ends its line or a header, or names another protocol than HTTP. Programs that send
-/// requests take such a text for more than one request, or for none.
+/// Whether a text in the arguments of a request ends its line or a header, or names another protocol than HTTP. Programs that
+/// send requests may read such a text as several requests, or as none.
 pub fn breaks_out_of_request(arguments: &Value) -> bool {
     let mut waiting = vec![(arguments, false)];
     while let Some((value, in_body)) = waiting.pop() {
@@ -144,7 +144,7 @@ fn may_ask(name: &str) -> bool {
     OVERRIDE_ENDS.iter().any(|end| name.ends_with(end))
 }
 
-/// Whether a text holds an override name without a method behind it that only reads.
+/// Whether a text has an override name that is not followed by a read-only method.
 fn text_asks(text: &str) -> bool {
     let mut decoded_text = text.to_owned();
     for _ in 0..=DECODINGS_MAX {
@@ -183,7 +183,7 @@ fn plain_text_asks(text: &str) -> bool {
     })
 }
 
-/// Escapes of JSON undone: `\u005fmethod` in a body is `_method`.
+/// Undoes JSON escapes: `\u005fmethod` in a body is `_method`.
 fn without_escapes(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
@@ -202,7 +202,7 @@ fn without_escapes(text: &str) -> String {
     plain
 }
 
-/// Options of programs are written before a name without a blank: `-HX-HTTP-Method-Override`, `-d_method`.
+/// Options of programs may be joined to a name without a blank: `-HX-HTTP-Method-Override`, `-d_method`.
 fn names_an_override(name: &str) -> bool {
     let is_option = |rest: &str| matches!(rest.as_bytes(), [] | [b'-', _]);
     OVERRIDES.iter().any(|known| name.strip_suffix(known).is_some_and(is_option))
@@ -218,7 +218,7 @@ fn normal_name(name: &str) -> String {
 }
 
 fn judge_method(method: &str) -> ProgramVerdict {
-    // Methods are case-sensitive, but enough servers take `post` for `POST` that only the spelling of the standard reads.
+    // Methods are case-sensitive, but many servers accept `post` for `POST`, so only the standard's spelling counts as a read.
     match method {
         "GET" | "HEAD" | "OPTIONS" | "QUERY" => {
             ProgramVerdict::for_text(ProgramEffect::Read, format!("{method} is a safe method"))
@@ -250,7 +250,7 @@ fn is_override(name: &str) -> bool {
     OVERRIDES.iter().any(|known| name == *known)
 }
 
-/// A scheme that is not HTTP. A URL without one is taken for a path.
+/// A scheme that is not HTTP. A URL without a scheme counts as a path.
 fn foreign_scheme(url: &str) -> Option<String> {
     let (scheme, _) = url.trim_start().split_once(':')?;
     let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -270,7 +270,7 @@ fn query_pairs(url: &str) -> impl Iterator<Item = (String, String)> + '_ {
     })
 }
 
-/// Percent-encoding and `+` undone.
+/// Undoes percent-encoding and `+`.
 pub(super) fn decoded(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());

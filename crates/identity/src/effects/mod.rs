@@ -29,19 +29,19 @@ pub enum ProgramEffect {
     Read,
     /// It changes data, files, settings or locks.
     Write,
-    /// It changes what there is: tables, roles, rights.
+    /// It changes the structure: tables, roles, rights.
     Ddl,
-    /// It cannot be told from the text.
+    /// The text does not tell.
     Unknown,
 }
 
 impl ProgramEffect {
-    /// Whether a gate must take it for a change.
+    /// Whether a gate must treat it as a change.
     pub fn may_change(self) -> bool {
         self != Self::Read
     }
 
-    /// What is proved outweighs what is not known; both outweigh a read.
+    /// A proven change outweighs an unknown effect; both outweigh a read.
     fn weight(self) -> u8 {
         match self {
             Self::Read => 0,
@@ -68,12 +68,12 @@ impl fmt::Display for ProgramEffect {
 pub enum ProgramLanguage {
     /// SQL of a dialect.
     Sql(SqlDialect),
-    /// Bash, and what its subset `sh` has of it.
+    /// Bash, and `sh` as its subset.
     Shell,
 }
 
 impl ProgramLanguage {
-    /// The language of a name: a dialect (`postgresql`, `sqlite`, `mysql`), `sql` for any, `shell` or `bash`.
+    /// The language with this name: a dialect (`postgresql`, `sqlite`, `mysql`), `sql` for any, `shell` or `bash`.
     pub fn parse(name: &str) -> Option<Self> {
         Some(match name.to_ascii_lowercase().as_str() {
             "sql" | "generic" => Self::Sql(SqlDialect::Generic),
@@ -97,7 +97,7 @@ impl ProgramLanguage {
     }
 }
 
-/// Whose SQL it is.
+/// The dialect of SQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SqlDialect {
     /// PostgreSQL.
@@ -106,11 +106,11 @@ pub enum SqlDialect {
     Sqlite,
     /// MySQL and MariaDB.
     MySql,
-    /// Not stated: a text must be harmless to every engine.
+    /// Not stated: a text must be harmless on every engine.
     Generic,
 }
 
-/// What may be asked of a reader. Beyond a limit the answer is `unknown`.
+/// The limits of a reader. Beyond a limit the answer is `unknown`.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgramLimits {
     /// Bytes of the text.
@@ -124,7 +124,7 @@ pub struct ProgramLimits {
 }
 
 impl ProgramLimits {
-    /// Enough for what people write, and little enough for a thread's stack.
+    /// Enough for what people write, and small enough for a thread's stack.
     pub const DEFAULT: Self =
         Self { text_bytes_max: 256 * 1024, statements_max: 1_000, tokens_max: 50_000, depth_max: 30 };
 }
@@ -135,14 +135,14 @@ impl Default for ProgramLimits {
     }
 }
 
-/// What a text would do, and what made it so.
+/// What a text would do, and what decided that.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProgramVerdict {
     /// What it would do.
     pub effect: ProgramEffect,
     /// A sentence that names the statement kind, the function or the command. Never a literal of the text.
     pub why: Cow<'static, str>,
-    /// Which statement or command it was, unless the text as a whole could not be read.
+    /// Which statement or command decided; `None` if the text as a whole could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub statement: Option<StatementRef>,
 }
@@ -161,7 +161,7 @@ pub fn classify(language: ProgramLanguage, text: &str) -> ProgramVerdict {
     classify_within(language, text, &ProgramLimits::DEFAULT)
 }
 
-/// [`classify`] with limits of the caller's.
+/// [`classify`] with the caller's limits.
 pub fn classify_within(language: ProgramLanguage, text: &str, limits: &ProgramLimits) -> ProgramVerdict {
     if text.len() > limits.text_bytes_max {
         return ProgramVerdict::for_text(
@@ -187,13 +187,13 @@ impl ProgramVerdict {
         Self { effect, why: why.into(), statement: None }
     }
 
-    /// The heavier of two; the earlier where they weigh the same.
+    /// The heavier of two; the earlier one if they weigh the same.
     fn or_heavier(self, other: Self) -> Self {
         if other.effect.weight() > self.effect.weight() { other } else { self }
     }
 }
 
-/// What is known of one part of a text.
+/// What is known about one part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct EffectFinding {
     effect: ProgramEffect,
@@ -218,7 +218,7 @@ impl EffectFinding {
     }
 }
 
-/// A name of the text as it may be shown: short, and printable.
+/// A name from the text in a form that may be shown: short and printable.
 fn shown(name: &str) -> Cow<'_, str> {
     const SHOWN_CHARS_MAX: usize = 64;
     if name.len() <= SHOWN_CHARS_MAX && name.bytes().all(|byte| byte.is_ascii_graphic()) {

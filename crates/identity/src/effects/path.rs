@@ -1,6 +1,6 @@
-//! File paths among the arguments: one spelling for each, and whether it lies under an allowed root. Purely by text: a symbolic link
-//! under a root may lead out of it, which only the file system knows. Whoever opens the path must not follow links, or must ask again
-//! with the path that the system resolved.
+//! File paths in the arguments: one spelling for each, and whether it is under an allowed root. Purely by text: a symbolic link
+//! under a root may lead out of it, which only the file system knows. A program that opens the path must not follow links, or
+//! must check again with the path that the system resolved.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use crate::effects::http::decoded;
 
 /// How long a path may be.
 const PATH_BYTES_MAX: usize = 4096;
-/// How often encodings may be undone before a path counts as a disguise.
+/// How often encodings may be undone before the path is refused as disguised.
 const DECODINGS_MAX: usize = 4;
 
-/// An absolute path without `.`, `..`, doubled slashes, backslashes or encodings. Only [`normalise`] makes one.
+/// An absolute path without `.`, `..`, doubled slashes, backslashes or encodings. Only [`normalise`] creates one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NormalPath(String);
 
@@ -24,16 +24,16 @@ pub enum PathRefusal {
     /// It is empty.
     #[error("the path is empty")]
     Empty,
-    /// It is longer than any file system takes.
+    /// It is longer than any file system accepts.
     #[error("the path is longer than {PATH_BYTES_MAX} bytes")]
     TooLong,
-    /// It holds a NUL, another control character, or a character that does not show.
+    /// It has a NUL, another control character, or an invisible character.
     #[error("the path holds a control character, or a character that does not show")]
     ControlCharacter,
     /// `..` leads above the root it starts from.
     #[error("the path leads above where it starts")]
     Above,
-    /// It is encoded again and again.
+    /// It is encoded too many times.
     #[error("the path is encoded more than {DECODINGS_MAX} times")]
     Encoded,
     /// It begins with `~`, a drive or a device, which mean something else on every machine.
@@ -82,7 +82,7 @@ pub fn normalise(path: &str) -> Result<NormalPath, PathRefusal> {
     }
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
-        // Windows takes trailing dots and spaces away, so `.. ` and `...` may be `..` there.
+        // Windows drops trailing dots and spaces, so `.. ` and `...` may be `..` there.
         match part.trim_end_matches(' ') {
             "" | "." => {}
             part if part.starts_with("..;") => return Err(PathRefusal::Above),
@@ -96,8 +96,8 @@ pub fn normalise(path: &str) -> Result<NormalPath, PathRefusal> {
     Ok(NormalPath(format!("/{}", parts.join("/"))))
 }
 
-/// The path as a reader takes it that undoes no encodings: without `.` and doubled slashes, and with `..` applied. Paths that go upwards
-/// in disguise are refused before.
+/// The path as read by a program that undoes no encodings: without `.` and doubled slashes, and with `..` applied. Paths that
+/// go upwards in disguise are refused before.
 fn as_written(path: &str) -> NormalPath {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -110,7 +110,7 @@ fn as_written(path: &str) -> NormalPath {
     NormalPath(format!("/{}", parts.join("/")))
 }
 
-/// Whether any reader would take a part of the path for `..`.
+/// Whether any reader would read a part of the path as `..`.
 fn goes_up(path: &str) -> bool {
     path.split(['/', '\\']).any(|part| {
         // `..;a` is `..` to servers that know parameters of parts.
@@ -119,7 +119,7 @@ fn goes_up(path: &str) -> bool {
     })
 }
 
-/// Encodings undone, backslashes turned: what the most lenient reader would make of it.
+/// Encodings undone, backslashes converted: what the most lenient reader would read.
 fn undisguised(path: &str) -> Result<String, PathRefusal> {
     if path.len() > PATH_BYTES_MAX {
         return Err(PathRefusal::TooLong);
@@ -138,7 +138,7 @@ fn undisguised(path: &str) -> Result<String, PathRefusal> {
             return Err(PathRefusal::Encoded);
         }
     }
-    // Some readers take `%u002e` for a dot.
+    // Some readers read `%u002e` as a dot.
     if path.contains("%u") || path.contains("%U") {
         return Err(PathRefusal::Encoded);
     }
@@ -191,7 +191,7 @@ impl PathRoots {
     /// The one spelling of `path`, if it lies under a root. Without roots nothing is admitted.
     pub fn admit(&self, path: &str) -> Result<NormalPath, PathRefusal> {
         let normal = normalise(path)?;
-        // A reader that undoes no encodings takes the path as it is written.
+        // A reader that undoes no encodings uses the path as written.
         let is_inside =
             |root: &NormalPath| normal.is_under(root) && (normal.0 == path || as_written(path).is_under(root));
         if self.0.iter().any(is_inside) { Ok(normal) } else { Err(PathRefusal::Outside) }

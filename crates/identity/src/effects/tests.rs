@@ -81,7 +81,7 @@ proptest! {
         let _ = classify(language, &parts.concat());
     }
 
-    /// A change stays a change whatever harmless statements stand around it.
+    /// A change stays a change among any harmless statements.
     #[test]
     fn a_change_is_found_among_reads(before in reads(), after in reads(), change in prop::sample::select(&["DELETE FROM t", "DROP TABLE t", "WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x", "SELECT nextval('s')"][..])) {
         let text = format!("{before};{change};{after}");

@@ -1,6 +1,6 @@
-//! URLs among the arguments: which scheme and host they name, and whether a tool may be sent there (T20). This looks at the text alone.
-//! A caller that resolves the name asks [`Destination::network_allowed`] about the address. The server resolves the name again and may get
-//! another address.
+//! URLs in the arguments: which scheme and host they name, and whether a tool may be sent there (T20). This looks at the text
+//! alone. A caller that resolves the name checks the address with [`UrlDestination::network_allowed`]. The server resolves the
+//! name again and may get another address.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -10,14 +10,14 @@ use url::{Host, Url};
 
 /// How long a URL may be.
 const URL_BYTES_MAX: usize = 8_192;
-/// Last parts of names that resolve only inside a network.
+/// Last parts of names that resolve only inside a private network.
 const INSIDE: [&str; 9] = ["localhost", "localdomain", "local", "internal", "lan", "home", "corp", "intranet", "arpa"];
 
 /// Where a tool's URLs may lead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlRules {
     schemes: Vec<String>,
-    /// Exact names, or `*.` and a name. Empty: every public host.
+    /// Exact names, or `*.` and a name. Empty means every public host.
     hosts: Vec<String>,
 }
 
@@ -28,14 +28,14 @@ pub struct UrlDestination {
     pub host: String,
     /// The port.
     pub port: u16,
-    /// Whether the contract names the host. Only then may it have an address inside a network.
+    /// Whether the contract names the host. Only then may it have an address inside a private network.
     pub is_named: bool,
 }
 
 /// Why a URL is refused. It never carries the URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlRefusal {
-    /// Not a URL that every reader reads alike.
+    /// Not a URL that every reader reads the same way.
     #[error("it is not a URL that every program reads alike")]
     NotPlain,
     /// Another scheme.
@@ -57,7 +57,7 @@ impl UrlRules {
     pub fn new(schemes: &[String], hosts: &[String]) -> Result<Self, String> {
         let schemes: Vec<String> = if schemes.is_empty() { vec!["https".to_owned()] } else { schemes.to_vec() };
         if let Some(other) = schemes.iter().find(|scheme| !matches!(scheme.as_str(), "http" | "https" | "ws" | "wss")) {
-            return Err(format!("`{other}` is no scheme that can be judged; say `https`, `http`, `wss` or `ws`"));
+            return Err(format!("`{other}` is not a supported scheme; say `https`, `http`, `wss` or `ws`"));
         }
         let hosts: Vec<String> = hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
         let is_host = |host: &String| {
@@ -65,17 +65,17 @@ impl UrlRules {
             !name.contains('*') && Host::parse(name).is_ok()
         };
         match hosts.iter().find(|host| !is_host(host)) {
-            Some(host) => Err(format!("`{host}` is no host; say a name, an address, or `*.` and a name")),
+            Some(host) => Err(format!("`{host}` is not a host; say a name, an address, or `*.` and a name")),
             None => Ok(Self { schemes, hosts }),
         }
     }
 
-    /// Where the URL leads, if its text does not forbid to send a tool there.
+    /// Where the URL leads, if its text allows sending a tool there.
     pub fn admit(&self, text: &str) -> Result<UrlDestination, UrlRefusal> {
         let plain = text.len() <= URL_BYTES_MAX
             && text.chars().all(|character| !character.is_control() && !character.is_whitespace() && character != '\\');
         let url = plain.then(|| Url::parse(text).ok()).flatten().ok_or(UrlRefusal::NotPlain)?;
-        // `https:/host` and `https:host` are mended by some readers and taken for paths by others.
+        // Some readers repair `https:/host` and `https:host`; others read them as paths.
         if !text.get(url.scheme().len()..).is_some_and(|rest| rest.starts_with("://") && !rest.starts_with(":///")) {
             return Err(UrlRefusal::NotPlain);
         }
@@ -110,7 +110,8 @@ impl UrlRules {
 }
 
 impl UrlDestination {
-    /// Whether its host may have that address. A name may never lead to link-local addresses, where cloud machines get their credentials.
+    /// Whether its host may have that address. A name may never lead to link-local addresses, where cloud machines get their
+    /// credentials.
     pub fn network_allowed(&self, address: IpAddr) -> bool {
         match Network::from_address(address) {
             Network::Public => true,
@@ -126,9 +127,9 @@ impl fmt::Display for UrlDestination {
     }
 }
 
-/// Whether every reader reads the host alike: a name of letters, digits and hyphens as it is written, or an address in its one spelling.
-/// `010.0.0.5` means different addresses to different readers, some readers end `a;b.example` at the semicolon, and `faß.example` is
-/// another name by the older rules for names beyond ASCII.
+/// Whether every reader reads the host the same way: a name of letters, digits and hyphens as it is written, or an address in
+/// its one spelling. `010.0.0.5` means different addresses to different readers, some readers end `a;b.example` at the
+/// semicolon, and `faß.example` is another name by the older rules for names beyond ASCII.
 fn is_plain_host(host: &Host<&str>, name: &str, text: &str) -> bool {
     let written = text.split("://").nth(1).and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
     let written_name = written.split(':').next().unwrap_or_default();

@@ -1,8 +1,8 @@
-//! The texts of a tool's identity, one type each: what a caller says (`PublicName`, `ExplicitNamespace`) and what is only ever
+//! The texts of a tool's identity, one type each: what a caller says (`PublicName`, `ExplicitNamespace`) and what is only
 //! written for others to read (`QualifiedName`, `TraceName`).
 //!
-//! The written ones are made from the parts and cannot be taken apart: no function here leads from one of them back to a name or
-//! a namespace, because `crm.search` does not say whether it is one name or two.
+//! The written ones are composed of parts and cannot be parsed: no function here leads from one of them back to a name or a
+//! namespace, because `crm.search` does not say whether it is one name or two.
 
 use std::fmt;
 
@@ -16,15 +16,15 @@ pub struct PublicName(String);
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExplicitNamespace(String);
 
-/// `namespace.name`, or the name where there is no namespace: what dispatching and messages write. Not an identity.
+/// `namespace.name`, or the name alone if there is no namespace: for dispatching and messages. Not an identity.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QualifiedName(String);
 
-/// What a trace is labelled with. Not an identity.
+/// The label of a trace. Not an identity.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TraceName(String);
 
-/// A name with the namespace it was said with: what a call says, and where a tool is. Everything else follows from it.
+/// A name with the namespace it was said with: what a call says, and where a tool is. The other texts are derived from it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ToolAddress {
     /// The name.
@@ -34,7 +34,8 @@ pub struct ToolAddress {
 }
 
 impl ToolAddress {
-    /// The address in a call's payload. Only `name` and `namespace` are read; what is no text, or empty, was not said.
+    /// The address in a call's payload. Only `name` and `namespace` are read; a value that is empty or not a text counts as
+    /// absent.
     pub fn from_call(call: &Value) -> Option<Self> {
         let name = PublicName::read(call.get("name"))?;
         Some(Self { name, namespace: ExplicitNamespace::read(call.get("namespace")) })
@@ -45,7 +46,7 @@ impl ToolAddress {
         self.namespace.as_ref().is_some_and(|namespace| namespace.0 == self.name.0)
     }
 
-    /// The name with its namespace, the reserved form too.
+    /// The name with its namespace, also for the reserved form.
     pub fn qualified_name(&self) -> QualifiedName {
         QualifiedName(match &self.namespace {
             Some(namespace) => format!("{namespace}.{}", self.name),
@@ -82,7 +83,7 @@ macro_rules! said {
                 (!text.is_empty()).then_some(Self(text))
             }
 
-            /// The text of a member, unless it is missing, empty or no text.
+            /// The text of a member; `None` if it is missing, empty or not a text.
             pub fn read(member: Option<&Value>) -> Option<Self> {
                 Self::new(member?.as_str()?)
             }

@@ -1,5 +1,5 @@
-//! The classifier on real tools: the bars of agreement with authors, our own judgements, and the list of disagreements.
-//! Needs the shared corpus; where it is missing the tests are skipped and counted, and fail in CI.
+//! The classifier on real tools: the bars of agreement with authors, our own judgements, and the list of disagreements. Needs
+//! the shared corpus; if it is missing, the tests are skipped and counted, and fail in CI.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,7 +24,7 @@ impl Tool {
         classify(&self.descriptor, ClassifierOptions { names, annotations: false }).behaviour
     }
 
-    /// What its author says, where its author says anything.
+    /// What its author says, if anything.
     fn author(&self) -> Option<Mutability> {
         let read_only = self.descriptor.annotations?.read_only_hint?;
         Some(if read_only { Mutability::Pure } else { Mutability::Mutates })
@@ -40,7 +40,7 @@ fn corpus() -> Option<Vec<Tool>> {
     Some(text.lines().map(|line| serde_json::from_str(line).expect("a tool a line")).collect())
 }
 
-/// Agreement, agreement averaged by server, and the share of changes that came out as looks; in percent.
+/// Agreement, agreement averaged by server, and the share of changes that were classified as reads; in percent.
 fn bars(tools: &[Tool], names: bool) -> (f64, f64, f64) {
     let mut by_server: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
     let (mut changes, mut leaked) = (0.0, 0.0);
@@ -108,8 +108,8 @@ fn the_other_fields_agree_with_our_own_judgements() {
     assert!(judged.len() >= 200 && action >= 94.0 && domain >= 85.0 && content >= 98.0);
 }
 
-/// What review would ask people about, had every author's `readOnlyHint` been a contract's word; and who looks right there, by
-/// the judgements in the list of disagreements. `docs/classifier.md` has the figures.
+/// What review would ask people about if every author's `readOnlyHint` were a contract's declaration, and who is right there,
+/// by the judgements in the list of disagreements. `docs/classifier.md` has the figures.
 #[test]
 fn review_asks_seldom_and_mostly_rightly() {
     let Some(tools) = corpus() else { return };

@@ -1,5 +1,5 @@
-//! Every statement of the shared corpus of effects, judged and compared with what the engines and the system calls said. The corpus
-//! is read in place; where it is missing the tests are skipped and counted, and fail in CI.
+//! Every statement of the shared corpus of effects, judged and compared with what the engines and the system calls showed. The
+//! corpus is read in place; if it is missing, the tests are skipped and counted, and fail in CI.
 
 use std::fs;
 
@@ -25,7 +25,7 @@ impl Line {
     }
 }
 
-/// How one kind of statement came out.
+/// The results for one kind of statement.
 #[derive(Debug, Default)]
 struct Score {
     mutating: usize,
@@ -91,7 +91,8 @@ fn the_corpus_of_effects_is_within_its_bars() {
         kind.count(line.effect, verdict.effect, line.text());
     }
     sql.assert_bars("SQL");
-    // Only a text that provably reads is called a read, so that no change passes. docs/behavioural-identity.md tells what that costs.
+    // Only a text that provably reads is called a read, so that no change passes. docs/behavioural-identity.md gives the cost
+    // of that.
     println!("shell: {} of {} reads called unknown", shell.puzzled, shell.reads);
     assert!(shell.missed.is_empty(), "shell: changes called read: {:#?}", shell.missed);
     assert_eq!(shell.accused, 0, "nothing is said to change something without proof");

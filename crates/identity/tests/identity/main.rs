@@ -1,4 +1,4 @@
-//! What this crate promises, from outside.
+//! What this crate promises, tested from outside.
 
 #[cfg(test)]
 mod classifier;

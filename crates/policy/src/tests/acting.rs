@@ -1,4 +1,4 @@
-//! What somebody claims to be counts against them and never for them, and who acted before still counts where it is forbidden.
+//! A claimed name counts against the caller and never for it, and a forbid for an agent that acted before still counts.
 
 use proptest::prelude::*;
 use servanda_contract::CallerActor;
@@ -6,7 +6,7 @@ use servanda_contract::CallerActor;
 use super::{circumstances, decide_as, identity, ids, laws, payment, policies};
 use crate::{ListDecision, Policies, PolicyCases, Principal, run_cases};
 
-/// Who acts for `acme/alice`, the one who acts now first. A name with a `?` is only claimed.
+/// The agents that act for `acme/alice`, the one that acts now first. A name with a `?` is only claimed.
 fn acting(policies: &Policies, names: &[&str]) -> Principal {
     let actor = |name: &&str| CallerActor { name: name.trim_end_matches('?').to_owned(), proven: !name.ends_with('?') };
     let actors: Vec<CallerActor> = names.iter().map(actor).collect();
@@ -62,7 +62,7 @@ fn nothing_is_gained_by_a_claim() {
             &[&[], &["bot?"], &["x?", "bot"], &["bot?", "x"]],
         ),
         (
-            // Whoever is held back as a person is not free as an agent of their own naming.
+            // A person who is forbidden something is not allowed it as an agent of their own naming.
             r#"permit (principal, action, resource); @id("no") forbid (principal == User::"acme/alice", action, resource);"#,
             &[&["bot"], &["x?", "bot"]],
             &[&[], &["bot?"], &["x?", "y?"]],
@@ -112,7 +112,7 @@ fn cases_say_whether_a_name_is_proven() {
     }
     let told: Vec<String> = [2, 4].iter().map(|at| outcomes[*at].explanation.as_ref().unwrap().to_string()).collect();
     assert!(
-        told[0].starts_with("refused: no policy permits it to everybody that the caller is or claims to be"),
+        told[0].starts_with("refused: no policy permits it under every name that the caller has or claims"),
         "{}",
         told[0]
     );
@@ -122,7 +122,7 @@ fn cases_say_whether_a_name_is_proven() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// A claim in front allows nothing that was not allowed without it, and nothing that would not be allowed if it were true.
+    /// A claim allows nothing that was not allowed without it, and nothing that would not be allowed if it were true.
     #[test]
     fn a_claim_only_ever_takes_away(
         text in laws::text(), asked in prop::collection::vec(laws::asked(), 8), before in prop::option::of(any::<bool>()),

@@ -75,7 +75,7 @@ fn cases_are_tried_and_explained() {
     golden("cases.txt", &text);
 }
 
-/// Each policy is asked by itself: only the one that looks at the number has no answer.
+/// Each policy is evaluated by itself: only the one that reads the number has no answer.
 #[test]
 fn an_argument_that_cannot_be_held_is_told_of_whoever_looks_at_it() {
     let policies = policies(

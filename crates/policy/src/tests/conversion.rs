@@ -1,4 +1,4 @@
-//! Arguments become what they mean, or the call is refused. No error repeats a value.
+//! Arguments are converted exactly, or the call is refused. No error quotes a value.
 
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ fn every_type_is_seen_as_it_is() {
     }
 }
 
-/// Attributes that may be absent have to be asked for first.
+/// A policy has to ask first whether an optional attribute is present.
 fn guarded(condition: &str) -> String {
     match condition.split_once("[\"").and_then(|(_, rest)| rest.split_once("\"] ==")) {
         Some((name, _)) => format!("context.args has \"{name}\" && {condition}"),

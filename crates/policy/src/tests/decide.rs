@@ -30,7 +30,7 @@ fn forbid_wins_over_any_number_of_permits() {
 
 #[test]
 fn an_error_in_a_forbid_refuses_where_cedar_alone_would_allow() {
-    // Adding to the largest amount overflows: Cedar passes the policy over, and the permit would let the call through.
+    // Adding to the largest amount overflows: Cedar skips the policy, and the permit would let the call through.
     let text = r#"
         @id("yes") permit (principal, action, resource);
         @id("limit") forbid (principal, action == Action::"call:bank.pay", resource)

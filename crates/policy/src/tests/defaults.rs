@@ -1,4 +1,4 @@
-//! Each rule that holds without anybody having written one.
+//! Each rule that applies without any written policy.
 
 use servanda_contract::tool::{DataClassification as Data, SideEffectClass as Class};
 

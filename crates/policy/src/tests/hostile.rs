@@ -1,4 +1,4 @@
-//! Inputs that mean harm end in a refusal or in an error that names its place, never in a panic.
+//! Malicious inputs end in a refusal or in an error that names its place, never in a panic.
 
 use serde_json::{Value, json};
 
@@ -77,7 +77,7 @@ fn principals_cannot_pass_for_others() {
 fn policies_that_are_deep_or_long_are_refused_or_taken() {
     let deep = format!("permit (principal, action, resource) when {{ {}true{} }};", "(".repeat(500), ")".repeat(500));
     assert_eq!(failure(&deep).findings()[0].kind, PolicyFindingKind::Limit);
-    // Cedar descends along chains too, and a chain that it cannot bear would end the process.
+    // Cedar recurses along chains too, and a chain that is too long would end the process.
     for unit in ["resource.mutates && ", "context.tenant == \"a\" || ", "context.args has to && ", "1 == 1 || "] {
         let with =
             |count: usize| format!("permit (principal, action, resource) when {{ {}true }};", unit.repeat(count));

@@ -1,5 +1,5 @@
-//! The laws, over random policies and calls: looking at few policies decides as looking at all; a list and the calls agree;
-//! what Cedar is asked fits the schema that is printed.
+//! The laws, over random policies and calls: evaluating few policies decides like evaluating all; a list and the calls agree;
+//! every request to Cedar fits the printed schema.
 
 use std::sync::{Arc, LazyLock};
 
@@ -46,7 +46,7 @@ const RESOURCES: [&str; 14] = [
     "resource in Upstream::\"bank\"",
     "resource is Tool in Upstream::\"mail\"",
     "resource is Tool",
-    // No tool, but for the last.
+    // No tool, except for the last.
     "resource is Upstream",
     "resource == Upstream::\"bank\"",
     "resource is Upstream in Upstream::\"bank\"",
@@ -156,7 +156,7 @@ pub(super) fn asked() -> impl Strategy<Value = Asked> {
     let circumstances =
         (0..1000_u64, any::<bool>(), word("c"), word("read"), class).prop_map(|(time, here, client, intent, class)| {
             CallCircumstances {
-                // Now and then in another's name.
+                // Sometimes in another tenant's name.
                 tenant: if time % 8 == 0 { "rival" } else { "acme" },
                 environment: if here { "production" } else { "staging" },
                 time: servanda_contract::Timestamp::from_unix_ms(time),
@@ -182,7 +182,7 @@ pub(super) fn loaded(text: &str, defaults: BuiltInPermits) -> Policies {
     load_in(&VOCABULARY, text, defaults).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
-/// The decision over every policy, with everything in the context, by Cedar itself.
+/// The decision over all policies with the full context, made by Cedar itself.
 fn decide_over_all(policies: &Policies, call: &PolicyCall<'_>) -> (&'static str, Vec<String>) {
     let tool = policies.vocabulary().tool(call.tool).unwrap().for_class(call.circumstances.program_class);
     let everything = ContextNeeds { whole: true, ..ContextNeeds::default() };
@@ -247,7 +247,7 @@ proptest! {
             let principal = asked.principal(&policies);
             let standing = policies.list_decision(&principal, asked.tool, &asked.circumstances);
             for call in calls.iter().filter(|call| call.tool == asked.tool) {
-                // What a list knows is the same; all else is the call's own.
+                // What a list knows is the same; everything else differs per call.
                 let circumstances = CallCircumstances {
                     tenant: asked.circumstances.tenant,
                     environment: asked.circumstances.environment,
@@ -294,14 +294,14 @@ proptest! {
     }
 }
 
-/// Texts between which a policy may be taken apart, with the characters that end or hide things in the way.
+/// Texts between parts of a policy, with characters that could end or hide something.
 const BETWEEN: [&str; 9] =
     [" ", "\n", "\r", "\r\n", "// x; } \" unless {\n", "// y { ;\r", "//\r\r", "\u{2028}\u{85}", "\t// \u{2028} ;\r\n"];
-/// Strings with what could be taken for the end of one, of a policy or of a clause.
+/// Strings that contain what could be mistaken for the end of a string, a policy or a clause.
 const STRINGS: [&str; 5] = [r#""a;b""#, r#""\" } ; // ""#, r#""\\""#, "\"//\n when {\"", r#""\u{22};\'\0""#];
 
 proptest! {
-    /// Taking a file apart finds the policies and the clauses that Cedar finds in the whole of it.
+    /// Splitting a file finds the same policies and clauses that Cedar finds in the whole file.
     #[test]
     fn a_file_is_taken_apart_as_cedar_would(
         rules in prop::collection::vec((0..STRINGS.len(), 0..STRINGS.len(), any::<bool>()), 0..4),
@@ -329,7 +329,7 @@ proptest! {
     }
 }
 
-/// The laws would hold of a list that always says that it depends; this one does not.
+/// A list that always says "depends" would satisfy the laws; this one does not.
 #[test]
 fn lists_are_not_idle() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();

@@ -1,9 +1,9 @@
-//! What is wrong with policies is told with file and line, and nothing is loaded.
+//! Mistakes in policies are reported with file and line, and nothing is loaded.
 
 use super::{contracts, decide, failure, golden, load_in, payment, policies, vocabulary_of};
 use crate::{BuiltInPermits, Policies, PolicyFindingKind, PolicyLimits, PolicySource};
 
-/// One mistake a policy.
+/// One mistake per policy.
 const MISTAKES: &str = r#"// Comments and "strings; with" semicolons do not count.
 @id("fine") permit (principal, action, resource) when { resource.owner == "a;b // c \" d" };
 
@@ -82,7 +82,7 @@ fn what_may_never_apply_can_be_said() {
     assert_eq!(still.findings()[0].kind, PolicyFindingKind::Type, "only that is excused");
 }
 
-/// What can never apply applies to nothing, not to everything.
+/// A policy that can never apply applies to nothing, not to everything.
 #[test]
 fn what_never_applies_decides_nothing() {
     for scope in [
@@ -102,7 +102,7 @@ fn what_never_applies_decides_nothing() {
     }
 }
 
-/// A word that an attribute never is: the policy would silently never hold.
+/// A word that an attribute never has: the policy would silently never hold.
 #[test]
 fn a_misspelt_word_of_a_closed_set_is_found() {
     let rows = [

@@ -33,7 +33,7 @@ fn pay() -> ToolContract {
     document::read("pay.yaml", PAY).unwrap()
 }
 
-/// A tool of some name, class and classification, otherwise as `bank.pay`.
+/// A tool of some name, class and classification, otherwise like `bank.pay`.
 fn tool(name: &str, class: SideEffectClass, classification: DataClassification) -> ToolContract {
     let mut contract = pay();
     name.clone_into(&mut contract.identity.name);
@@ -61,7 +61,7 @@ fn vocabulary_of(contracts: &[ToolContract]) -> Arc<Vocabulary> {
     Arc::new(Vocabulary::from_tools(contracts.iter().map(ToolFacts::from)).unwrap())
 }
 
-/// The same where the program that a call brings decides how grave it is.
+/// The same, but the program in a call's arguments decides how grave it is.
 fn vocabulary_of_programs(contracts: &[ToolContract]) -> Arc<Vocabulary> {
     Arc::new(
         Vocabulary::from_tools(

@@ -1,4 +1,4 @@
-//! What can be told of a call without its arguments is what is decided with them, whatever they are.
+//! The outlook without arguments agrees with every decision with arguments.
 
 use proptest::{prelude::*, test_runner::TestRunner};
 
@@ -32,7 +32,7 @@ fn what_is_certain_without_arguments_is_decided_so_with_any() {
             let decision = decide_as(&policies, &principal, "bank.pay", &payment(cents));
             match outlook {
                 Outlook::Certain(certain) if certain.is_allowed() => prop_assert_eq!(certain, decision, "{}", text),
-                // A refusal may be made by more policies than those that need no arguments.
+                // More policies may refuse than those that need no arguments.
                 Outlook::Certain(_) => prop_assert!(!decision.is_allowed(), "{}", text),
                 Outlook::Depends { on } => prop_assert!(!on.is_empty() && text.contains("context.args")),
             }
@@ -62,7 +62,7 @@ fn it_depends_only_where_arguments_can_make_a_difference() {
         (
             "permit (principal, action, resource);\nforbid (principal, action == Action::\"call:bank.pay\", resource) when { \
              principal.id == \"bob\" && context.args.amount_cents > 1 };",
-            // It does not hold, but an amount that no policy can hold refuses the call.
+            // It does not hold, but an amount that Cedar cannot hold makes the call refused.
             "depends on mine.cedar:2",
         ),
         (

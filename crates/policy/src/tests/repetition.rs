@@ -1,10 +1,10 @@
-//! Every production of Cedar, repeated: nothing overflows a thread's stack, whether or not the policy is taken. A policy that is taken
-//! decides calls within the same stack.
+//! Every production of Cedar, repeated: nothing overflows a thread's stack, whether or not the policy is accepted. An accepted
+//! policy decides calls within the same stack.
 
 use super::{contracts, decide, load_in, payment, vocabulary_of};
 use crate::BuiltInPermits;
 
-/// What stands before, the unit that is repeated, what stands after, and what closes each unit; all of it is a condition.
+/// The prefix, the unit that is repeated, the suffix, and what closes each unit; all of it is a condition.
 const CONDITIONS: &[(&str, &str, &str, &str)] = &[
     ("", "(", "true", ")"),
     ("", "[", "1", "]"),
@@ -47,7 +47,7 @@ const CONDITIONS: &[(&str, &str, &str, &str)] = &[
     ("", ";", "", ""),
 ];
 
-/// The same outside of conditions.
+/// The same outside conditions.
 const TEXTS: &[(&str, &str, &str)] = &[
     ("", "permit (principal, action, resource);", ""),
     ("", "permit", ""),

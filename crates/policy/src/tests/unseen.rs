@@ -1,4 +1,4 @@
-//! A policy that looks at what it cannot see of a tool is not loaded, rather than pass over the calls it is for.
+//! A policy that reads an argument that it cannot see is not loaded, because it would skip the calls it is for.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ fn with(path: &Value) -> Value {
     json!({ "type": "object", "properties": { "path": path } })
 }
 
-/// A condition, the schema of the second tool, and whether the condition looks at what cannot be seen of it.
+/// A condition, the schema of the second tool, and whether the condition reads something that cannot be seen.
 fn conditions() -> Vec<(&'static str, Value, bool)> {
     let several = json!({ "type": ["string", "array"] });
     let inside = |to: Value| json!({ "type": "object", "properties": { "to": to } });
@@ -64,7 +64,7 @@ fn conditions() -> Vec<(&'static str, Value, bool)> {
         ),
         (PATH, json!({ "type": "object", "patternProperties": { "^p": { "type": "string" } } }), true),
         ("context.args has to && context.args.to == {\"name\": \"b\"}", inside(partly.clone()), true),
-        // What it does not look at does not matter, nor what is always absent.
+        // Unseen arguments that it does not read do not matter, nor do those that are always absent.
         (PATH, with(&json!({ "type": "null" })), false),
         (PATH, inside(json!({})), false),
         (
@@ -96,7 +96,7 @@ fn a_rule_over_all_tools_is_not_loaded_if_one_has_what_it_cannot_see() {
             for effect in ["forbid", "permit"] {
                 let text = format!("@may_never_apply(\"\")\n{effect} ({scope})\nwhen {{ {condition} }};");
                 let loaded = load_in(&vocabulary, &text, BuiltInPermits::On);
-                // Some of these conditions have no type at all for the one tool or the other.
+                // Some of these conditions have no type for one tool or the other.
                 let findings = loaded.map_or_else(|failure| failure.findings().to_vec(), |_| Vec::new());
                 let unseen: Vec<_> = findings.iter().filter(|found| found.message.contains("cannot see")).collect();
                 assert_eq!(!unseen.is_empty(), refused && concerned, "{text}\n{schema}\n{findings:?}");
@@ -109,7 +109,7 @@ fn a_rule_over_all_tools_is_not_loaded_if_one_has_what_it_cannot_see() {
     }
 }
 
-/// Who may be given anything is refused what a policy would have had to see.
+/// A call of a tool that accepts any argument is refused if it has one that a policy would have to see.
 #[test]
 fn what_a_contract_does_not_declare_refuses_the_call_where_a_policy_looks_at_it() {
     let open = json!({ "type": "object", "properties": { "x": { "type": "string" } }, "additionalProperties": true });

@@ -1,4 +1,4 @@
-//! The schema that is printed is a schema, and says what it left out.
+//! The printed schema is valid, and says what it left out.
 
 use cedar_policy::Schema;
 use servanda_contract::tool::{DataClassification, SideEffectClass};

@@ -1,5 +1,5 @@
-//! Attributes that have one of a few words: a policy that compares one with another word is wrong, and would silently never hold. Cedar
-//! has no type for such words, so this is looked for in the policy's syntax.
+//! Attributes with a fixed set of words: a policy that compares one with another word is wrong, and would silently never hold.
+//! Cedar has no type for such words, so this module checks the policy's syntax.
 
 use serde_json::Value;
 use servanda_contract::tool::{DataClassification as Data, EgressPolicy as Egress, QuestionKind, SideEffectClass};
@@ -11,11 +11,11 @@ use crate::{
     nearest::nearest,
 };
 
-/// Every comparison of a policy with a word that its attribute never is.
+/// Every comparison of a policy with a word that its attribute never has.
 pub(crate) fn findings(policy: &LoadedPolicy, sources: &[PolicySource<'_>]) -> Vec<PolicyFinding> {
     let Ok(syntax) = policy.policy.to_json() else { return Vec::new() };
     let mut found = Vec::new();
-    // A chain of conditions may be long, so it is walked and not descended.
+    // A chain of conditions may be long, so the loop walks it without recursion.
     let mut left = vec![&syntax];
     while let Some(expression) = left.pop() {
         match expression {
@@ -66,7 +66,7 @@ fn attribute_path(expression: &Value) -> Option<String> {
     }
 }
 
-/// The words that an attribute can be; none if it can be any.
+/// The words that an attribute can have; `None` if it can have any.
 fn words(path: &str) -> Option<Vec<&'static str>> {
     Some(match path {
         "resource.side_effect_class" => SideEffectClass::ALL.map(SideEffectClass::word).to_vec(),

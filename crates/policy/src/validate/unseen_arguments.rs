@@ -1,5 +1,5 @@
-//! Policies that look at an argument that they cannot see. To a policy such an argument is absent, so one that asks for it would
-//! pass over exactly the calls it was written for: it is not loaded.
+//! Policies that read an argument that they cannot see. To a policy such an argument is absent, so it would skip exactly the
+//! calls it was written for: it is not loaded.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use crate::{
     vocabulary::{PolicyTool, Vocabulary},
 };
 
-/// Tools that a finding names.
+/// The most tools that a finding names.
 const TOOLS_SHOWN_MAX: usize = 3;
 
-/// Every place at which a policy looks at what it cannot see of a tool that it is about.
+/// Every place at which a policy reads what it cannot see of a tool in its scope.
 pub(crate) fn findings(
     vocabulary: &Vocabulary,
     policy: &LoadedPolicy,
@@ -50,7 +50,7 @@ fn finding(
     let message = format!("it looks at `{looked}`, and policies cannot see that of {names}: {reason}");
     let hint = "name the tools it is about, `action in [Action::\"call:...\"]`, and decide about the others without that argument; \
                 or give it one type in the contract";
-    // Cedar's JSON has no places; where the name first stands is near enough.
+    // Cedar's JSON has no positions; the first occurrence of the name is near enough.
     let offset = path.last().and_then(|step| policy.text.find(step.as_str())).unwrap_or_default();
     PolicyFinding { hint: Some(hint.to_owned()), ..policy.finding(sources, offset, PolicyFindingKind::Type, message) }
 }

@@ -150,12 +150,12 @@ fn what_is_typed_wrong_is_said() {
 fn check_finds_probes_that_cannot_be_taken() {
     let many: Vec<Value> = (0..9).map(|number| json!({ "name": number.to_string(), "path": "/srv" })).collect();
     let table = [
-        (json!([{ "name": "x", "tool": "company.count_effects", "path": "/srv" }]), "a tool or a path, and not both"),
+        (json!([{ "name": "x", "tool": "company.count_effects", "path": "/srv" }]), "give `tool` or `path`, not both"),
         (json!([{ "name": "x" }]), "say `tool` or `path`"),
         (json!([{ "name": "x", "path": "srv" }]), "must be absolute"),
-        (json!([{ "name": "x", "path": "/srv/{invoice_id}" }]), "takes nothing of the call"),
-        (json!([{ "name": "x", "path": "/srv", "at": "/a" }]), "are for a tool"),
-        (json!([{ "name": "x", "tool": "company.get_invoice" }]), "a tool cannot look at itself"),
+        (json!([{ "name": "x", "path": "/srv/{invoice_id}" }]), "cannot contain values of the call"),
+        (json!([{ "name": "x", "path": "/srv", "at": "/a" }]), "need a `tool`"),
+        (json!([{ "name": "x", "tool": "company.get_invoice" }]), "a tool cannot probe itself"),
         (json!([{ "name": "x", "tool": "company.nobody" }]), "there is no contract `company.nobody`"),
         (
             json!([{ "name": "x", "tool": "company.pay_invoice" }]),

@@ -19,7 +19,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (client, _) = listener.accept().await?;
         let upstream = upstream.clone();
         tokio::spawn(async move {
-            // A peer that goes away is no news to a relay.
+            // A peer that closes its connection is expected.
             let _ = relay(client, &upstream).await;
         });
     }

@@ -13,7 +13,7 @@ pub struct Call {
     pub gateway: Option<String>,
     pub attempt: Option<String>,
     pub arrived_ms: u64,
-    /// When it was answered or dropped; with the process at the latest.
+    /// When it was answered or dropped; at the latest when the process ended.
     pub ended_ms: u64,
     /// When its effect began, if it had one.
     pub effect_ms: Option<u64>,
@@ -29,7 +29,7 @@ pub struct Books {
 }
 
 impl Books {
-    /// Reads the files of one or several upstreams; a last line without its end was never written.
+    /// Reads the files of one or several upstreams; an incomplete last line is ignored.
     pub fn read(files: &[&str]) -> Result<Self, String> {
         let mut books = Self::default();
         for file in files {

@@ -12,7 +12,7 @@ const USAGE: &str = "usage: chaos check --history FILE --books FILE [--books FIL
 /// Findings of each kind that are printed.
 const EXAMPLES_MAX: usize = 5;
 
-/// Reads the files, prints what is wrong, and says whether nothing is.
+/// Reads the files, prints the findings, and returns whether there are none.
 pub fn run(args: &[String]) -> Result<bool, String> {
     let (mut history, mut books, mut ledger) = (None, Vec::new(), None);
     let mut args = args.iter();

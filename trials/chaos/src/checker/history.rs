@@ -1,16 +1,16 @@
-//! A history as it is read back: what clients were told, and what was done to gateways meanwhile.
+//! Reads a history back: what clients were told, and what the trial did to gateways meanwhile.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// How long an owner may be silent where the history does not say.
+/// How long an owner may be silent, if the history does not say.
 const SILENCE_MS: u64 = 15_000;
 
-/// What one attempt was told.
+/// The answer to one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
-    /// The name of the attempt, which the upstream's file has too where the gateway passed it on.
+    /// The name of the attempt, which the upstream's file also has if the gateway passed it on.
     pub attempt: String,
     pub gateway: String,
     pub key: String,
@@ -37,7 +37,7 @@ pub struct Told {
     pub message: String,
 }
 
-/// A time in which a gateway could not say that it lives.
+/// A time in which a gateway could not report that it lives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Silence {
     pub gateway: String,
@@ -47,7 +47,7 @@ pub struct Silence {
     pub died: bool,
 }
 
-/// What happened, as the clients and the trial wrote it down.
+/// What happened, as the clients and the trial recorded it.
 #[derive(Debug, Default)]
 pub struct History {
     pub told: Vec<Told>,
@@ -56,7 +56,7 @@ pub struct History {
 }
 
 impl History {
-    /// Reads JSON lines; a last line without its end was never written.
+    /// Reads JSON lines; an incomplete last line is ignored.
     pub fn read(text: &str) -> Result<Self, String> {
         let mut history = Self { silence_ms_max: SILENCE_MS, ..Self::default() };
         for (number, line) in text.split_inclusive('\n').enumerate().filter(|(_, line)| line.ends_with('\n')) {
@@ -68,7 +68,7 @@ impl History {
                 Some("about") => {
                     history.silence_ms_max = event["silence_ms"].as_u64().unwrap_or(history.silence_ms_max);
                 }
-                // What happened to the store explains answers; no rule excuses an answer by it.
+                // Events of the store explain answers to people; no rule excuses an answer by them.
                 Some("store") => {}
                 _ => return Err(format!("line {} of the history is of no known kind", number + 1)),
             }
@@ -97,8 +97,8 @@ impl History {
         })
     }
 
-    /// Whether a pause of this length can be longer than an owner may be silent: the last that was heard of it may have been a
-    /// third of that time before the pause began.
+    /// Whether a pause of this length can exceed the silence that an owner may keep: its last beat may have been a third of
+    /// that time before the pause.
     fn is_long(&self, pause_ms: u64) -> bool {
         pause_ms.saturating_add(self.silence_ms_max * 2 / 5) >= self.silence_ms_max
     }
@@ -107,7 +107,7 @@ impl History {
         let gateway = event["gateway"].as_str().unwrap_or_default();
         let at_ms = event["at_ms"].as_u64().unwrap_or(0);
         match event["what"].as_str().unwrap_or_default() {
-            // A process that may stall at its failpoints for so long may be silent at any time of its life.
+            // A process that may stall this long at its failpoints may be silent at any time of its life.
             "started" if self.is_long(event["stall_ms"].as_u64().unwrap_or(0)) => self.begin(gateway, at_ms),
             "paused" => self.begin(gateway, at_ms),
             "resumed" => {
@@ -115,7 +115,7 @@ impl History {
                     open.until_ms = at_ms;
                 }
             }
-            // The signal was sent at `since_ms` at the earliest. The next process of that name is another one.
+            // The signal was sent at `since_ms` at the earliest. The next process of that name is a different one.
             "killed" | "ended" => {
                 self.open(gateway).for_each(|open| open.until_ms = at_ms);
                 let from_ms = event["since_ms"].as_u64().unwrap_or(at_ms);
@@ -169,7 +169,7 @@ impl Told {
         self.answer == "refused"
     }
 
-    /// Says that another call of the key is under way, and nothing about how that call will end.
+    /// Says that another call of the key is running, and nothing about how that call will end.
     pub fn is_under_way(&self) -> bool {
         self.is_refused() && self.code == "IDEMPOTENCY_CONFLICT" && self.has_handle && self.effect != "unknown"
     }
@@ -179,7 +179,7 @@ impl Told {
         self.is_refused() && self.code == "SIGNATURE_MISMATCH"
     }
 
-    /// Says that the key was used, and that its answer is gone.
+    /// Says that the key was used, and that its answer has expired.
     pub fn is_expired(&self) -> bool {
         self.is_refused() && self.code == "IDEMPOTENCY_CONFLICT" && self.message.contains("expired")
     }

@@ -1,5 +1,5 @@
-//! The gateway's own listing (`servanda effects --json`) against the upstream's file and against what was told, when nothing is
-//! under way any more.
+//! Compares the gateway's own listing (`servanda effects --json`) with the upstream's file and with what clients were told,
+//! when nothing is running any more.
 
 use std::collections::BTreeMap;
 

@@ -22,25 +22,25 @@ pub use command::run;
 pub enum Lie {
     /// One key had more than one effect.
     EffectsMoreThanOne,
-    /// A success was told, and the upstream's file has no effect of it that began before the answer ended.
+    /// A client was told success, and the upstream's file has no effect of the call that began before the answer ended.
     DoneWithoutEffect,
-    /// A success was told, and a later answer of the same key says something else than that success.
+    /// A client was told success, and a later answer for the same key says something else.
     DoneThenOther,
-    /// A success was told, and the gateway's own listing has another state.
+    /// A client was told success, and the gateway's own listing has another state.
     DoneAndListedOtherwise,
     /// One key was answered with two different results, or two payloads of one key both succeeded.
     TwoResults,
-    /// "Nothing was sent" was told of a key whose effect happened.
+    /// A client was told "nothing was sent" about a key whose effect happened.
     ClaimsLess,
-    /// "It happened" was told, and it had not.
+    /// A client was told "it happened", and it had not.
     ClaimsMore,
-    /// "Unknown" was told to a duplicate while a live gateway held the call and then answered it.
+    /// A duplicate was told "unknown" while a live gateway held the call and then answered it.
     FalseUnknown,
     /// Two calls that change the same account were at the upstream at once.
     Overlap,
     /// The gateway's listing does not agree with the upstream's file.
     ListingDisagrees,
-    /// The upstream's file names no attempts, so that nobody can tell which attempt sent what.
+    /// The upstream's file names no attempts, so it is impossible to tell which attempt sent what.
     NotTold,
 }
 
@@ -52,14 +52,14 @@ pub struct Finding {
     pub words: String,
 }
 
-/// Figures that are counted and are not lies.
+/// Figures that are counted and are not findings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
     pub keys: usize,
     pub answers: usize,
     pub done: usize,
     pub unknown: usize,
-    /// Keys that were told unknown and had happened.
+    /// Keys that were reported unknown and had happened.
     pub unknown_happened: usize,
     pub unknown_before: usize,
     /// "Under way" answers whose effect word is `none` although the effect had begun.
@@ -73,7 +73,7 @@ pub struct Verdict {
     pub findings: Vec<Finding>,
 }
 
-/// Judges a history by the upstreams' files and, where there is one, by the gateway's listing of effects.
+/// Judges a history by the upstreams' files and, if given, by the gateway's listing of effects.
 pub fn check(history: &str, books: &[&str], listing: Option<&str>) -> Result<Verdict, String> {
     let history = history::History::read(history)?;
     let books = books::Books::read(books)?;
@@ -104,7 +104,7 @@ impl Verdict {
         self.findings.iter().filter(|finding| lies.contains(&finding.lie)).count()
     }
 
-    /// How many keys were acknowledged and then lost, in whatever way.
+    /// How many keys were acknowledged and then lost in any way.
     pub fn lost(&self) -> usize {
         let lost = [Lie::DoneWithoutEffect, Lie::DoneThenOther, Lie::DoneAndListedOtherwise];
         let keys = self.findings.iter().filter(|finding| lost.contains(&finding.lie)).map(|finding| &finding.key);

@@ -1,7 +1,7 @@
-//! One at a time on an account: no two calls of it are at the upstream at once, between their arrival and their end.
+//! One call at a time per account: no two calls of it are at the upstream at once, between their arrival and their end.
 //!
-//! Excused is the second of two calls where the gateway that sent the first was killed or silent too long in between, or had
-//! given the first one up: its time limit was over, its attempt was answered, or the same attempt sent both.
+//! The second of two calls is excused if the gateway that sent the first was killed or silent too long in between, or had given
+//! up on the first: its time limit was over, its attempt was answered, or the same attempt sent both.
 
 use std::collections::BTreeMap;
 
@@ -46,13 +46,13 @@ pub fn judge(history: &History, books: &Books, verdict: &mut Verdict) {
     }
 }
 
-/// Whether the gateway waits for the first call no longer when the second arrives.
+/// Whether the gateway no longer waits for the first call when the second arrives.
 fn was_given_up(first: &Call, second: &Call, attempts: &BTreeMap<&str, &Told>, keys: &BTreeMap<&str, &Told>) -> bool {
     if first.attempt.is_some() && first.attempt == second.attempt {
         return true;
     }
     let attempt = first.attempt.as_deref().and_then(|attempt| attempts.get(attempt));
-    // Without an attempt the gateway sent it on its own account, and waits from then on.
+    // Without an attempt the gateway sent it by itself, and waits from then on.
     let limit_ms = keys.get(&*first.business).map_or(0, |told| told.limit_ms);
     let from_ms = attempt.map_or(first.arrived_ms, |told| told.began_ms);
     let over = limit_ms > 0 && from_ms + limit_ms <= second.arrived_ms + LIMIT_MARGIN_MS;

@@ -80,7 +80,7 @@ fn judge_done(key: &str, done: &Told, answers: &[&Told], books: &Books, verdict:
         verdict.found(Lie::DoneWithoutEffect, key, done.short());
     }
     let later = |told: &&&Told| told.began_ms >= done.ended_ms && told.payload == done.payload;
-    // `none` and another result are judged by rules of their own, so that one answer is one finding.
+    // `none` and another result have their own rules, so that one answer gives one finding.
     let excused = |told: &Told| told.is_done() || told.claims_nothing() || told.says_none();
     if let Some(other) = answers.iter().filter(later).find(|told| !excused(told)) {
         verdict.found(Lie::DoneThenOther, key, format!("{}, then {}", done.short(), other.short()));
@@ -92,8 +92,8 @@ fn judge_none(key: &str, none: &Told, answers: &[&Told], books: &Books, verdict:
         if let Some(attempt) = &call.attempt {
             return *attempt == none.attempt;
         }
-        // The gateway sent it on its own account. If every attempt that can have led to it was told that nothing was sent, then
-        // they were told less than happened.
+        // The gateway sent it by itself. If every attempt that can have caused it was told that nothing was sent, the answers
+        // claim less than happened.
         let led = |told: &&&Told| told.payload == none.payload && told.began_ms <= call.arrived_ms;
         answers.iter().filter(led).all(|told| told.says_none())
     };

@@ -1,5 +1,5 @@
-//! The checker finds planted lies. Every test begins with a true history and plants one lie in it, either in what was told or in
-//! what the upstream's file says, and the checker finds that lie and no other.
+//! The checker finds planted lies. Every test begins with a true history and plants one lie in it, either in an answer or in
+//! the upstream's file, and the checker finds that lie and no other.
 
 use serde_json::{Value, json};
 
@@ -176,7 +176,7 @@ fn none_before_a_call_that_the_gateway_makes_later_by_itself_is_found() {
     by_itself.books[1].as_object_mut().expect("a call").remove("attempt");
     let by_itself = by_itself.does(with(call(0, "x1", "g1", 130), "call", json!("c")));
     assert_eq!(by_itself.lies(), [Lie::ClaimsLess]);
-    // Another attempt, which was not told so, may have led to it.
+    // Another attempt, which was not told so, may have caused it.
     let other = with(done("a2", "g1", (101, 104)), "answer", json!("nothing"));
     assert_eq!(by_itself.tells(other).lies(), []);
 }
@@ -226,7 +226,7 @@ fn unknown_while_its_gateway_was_silent_too_long_passes() {
 
 #[test]
 fn unknown_of_its_own_dispatch_passes() {
-    // It sent something itself and was not answered in time; that is its own unknown, not one of the live call beside it.
+    // It sent something itself and got no answer in time; that is its own unknown, not one about the live call.
     let own = refused("a3", (120, 130), "TIMEOUT", "unknown");
     let sent = truth().tells(own).does(call(1, "a3", "g1", 121));
     assert_eq!(sent.lies(), []);

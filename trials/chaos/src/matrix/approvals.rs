@@ -1,4 +1,4 @@
-//! Rows 4, 21 and 22 belong to approvals and sagas. They are named, so that nobody takes them for done.
+//! Rows 4, 21 and 22 belong to approvals and sagas. They are listed, so that readers do not believe that they are done.
 
 use super::{How, Row};
 

@@ -1,4 +1,4 @@
-//! Rows 1 to 10, 15, 19 and 24: one replica, one call, a crash at a point of its way.
+//! Rows 1 to 10, 15, 19 and 24: one replica, one call, a crash at one point of the call.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::{io::AsyncWriteExt as _, net::TcpStream, time::timeout};
 use super::{How, Row, Stop, Trial, trial::CALL_PATIENCE};
 use crate::effects;
 
-/// How often a crash point is aimed at that something else may come by first.
+/// How often a crash point is tried if another commit may reach it first.
 const AIMS_MAX: u32 = 3;
 
 /// The ways to these rows.
@@ -46,7 +46,7 @@ async fn before_the_claim(trial: &mut Trial) -> Result<(), Stop> {
     trial.expect_effects("after the retry", 1).await
 }
 
-/// A claim alone is committed only where something is asked before bytes may leave: the tool with a precondition.
+/// A claim is committed by itself only if something is asked before bytes may leave: the tool with a precondition.
 async fn claim_not_acknowledged(trial: &mut Trial) -> Result<(), Stop> {
     trial.checks_first()?;
     let address = trial.start(Some("ledger.after_commit=kill@1")).await?;
@@ -97,7 +97,7 @@ async fn dispatch_not_acknowledged(trial: &mut Trial) -> Result<(), Stop> {
         trial.arm()?;
         trial.call(address).await;
         trial.died().await?;
-        // Owners say every moment that they live, and that is a commit too: it may have been the one that was met.
+        // Owners commit a beat regularly, so the fault may have hit that commit.
         if !matches!(trial.seen().await, Ok(None)) {
             break;
         }
@@ -107,7 +107,7 @@ async fn dispatch_not_acknowledged(trial: &mut Trial) -> Result<(), Stop> {
     trial.expect_settled_by_class(false).await
 }
 
-/// The commit is there and the owner is told that it failed: whoever sends bytes reads first.
+/// The commit succeeded and the owner is told that it failed: the sender must read the store before it sends bytes.
 async fn dispatch_answered_with_an_error(trial: &mut Trial) -> Result<(), Stop> {
     let address = trial.start(Some("ledger.after_commit=error@1")).await?;
     trial.arm()?;
@@ -139,7 +139,7 @@ async fn before_the_first_byte(trial: &mut Trial) -> Result<(), Stop> {
 }
 
 async fn bytes_sent(trial: &mut Trial) -> Result<(), Stop> {
-    // Silent, so that nothing but the crash ends it.
+    // Silent, so that only the crash ends it.
     "never".clone_into(&mut trial.order.script);
     let address = trial.start(Some("upstream.after_write=kill@1")).await?;
     trial.arm()?;
@@ -164,7 +164,7 @@ async fn upstream_is_silent(trial: &mut Trial) -> Result<(), Stop> {
     uncertain(trial, &first, false).await
 }
 
-/// Neither an error after the effect nor a part of an answer says anything about it.
+/// An error or a partial answer after the effect says nothing about the effect.
 async fn done_and(trial: &mut Trial, then: &str) -> Result<(), Stop> {
     trial.order.script = format!("effect,{then}");
     let address = trial.start(None).await?;
@@ -172,7 +172,7 @@ async fn done_and(trial: &mut Trial, then: &str) -> Result<(), Stop> {
     uncertain(trial, &first, true).await
 }
 
-/// The first of two answers counts, and is the one that is stored.
+/// The first of two answers counts and is stored.
 async fn answered_twice(trial: &mut Trial) -> Result<(), Stop> {
     "effect,twice".clone_into(&mut trial.order.script);
     let address = trial.start(None).await?;
@@ -181,10 +181,10 @@ async fn answered_twice(trial: &mut Trial) -> Result<(), Stop> {
     expect_stored(trial).await
 }
 
-/// The gateway lives and was not told how the dispatch ended. It may have settled it by itself already.
+/// The gateway lives and does not know how the dispatch ended. It may already have settled it.
 async fn uncertain(trial: &mut Trial, first: &crate::agent::Answer, done: bool) -> Result<(), Stop> {
     let honest = first.is_unknown() || first.is_success() || first.says_it_happened();
-    // Of a class that can find out, "provably never ran" is an answer too.
+    // A class that can find out may also answer "provably never ran".
     let honest = honest
         || (trial.class != crate::world::Class::N && !done && !matches!(first, crate::agent::Answer::Nothing(_)));
     let read = !trial.class.mutates();
@@ -222,7 +222,7 @@ async fn result_not_acknowledged(trial: &mut Trial) -> Result<(), Stop> {
     expect_stored(trial).await
 }
 
-/// The upstream holds its answer until the fault is armed: the next commit is the one of the result.
+/// The upstream holds its answer until the fault is armed, so that the next commit is that of the result.
 async fn dies_at_the_result(trial: &mut Trial, fault: &str) -> Result<(), Stop> {
     trial.order.tool = trial.class.tool("slow");
     "effect,hold,answer".clone_into(&mut trial.order.script);
@@ -236,7 +236,7 @@ async fn dies_at_the_result(trial: &mut Trial, fault: &str) -> Result<(), Stop> 
     died
 }
 
-/// The result is stored: it is answered without the upstream.
+/// The result is stored: the gateway answers without the upstream.
 async fn expect_stored(trial: &mut Trial) -> Result<(), Stop> {
     let before = trial.account().await?;
     let (answer, _) = trial.persist().await?;
@@ -283,7 +283,7 @@ async fn client_leaves_after(trial: &mut Trial) -> Result<(), Stop> {
         trial.expect_success("the retry of a read", &answer);
         return Ok(());
     }
-    // The same replica: it is the one that goes on reading.
+    // The same replica, because it continues to read.
     let (answer, _) = trial.persist_at(address).await?;
     trial.expect_success("what went on without its client", &answer);
     let calls = trial.account().await?.calls;
@@ -306,7 +306,7 @@ async fn client_leaves_before(trial: &mut Trial) -> Result<(), Stop> {
     }
     call.abort();
     let _ = call.await;
-    // Long enough for the gateway to see that its client is gone.
+    // Long enough for the gateway to notice that its client is gone.
     tokio::time::sleep(Duration::from_millis(300)).await;
     trial.release(&asked).await?;
     tokio::time::sleep(Duration::from_millis(300)).await;
@@ -317,7 +317,7 @@ async fn client_leaves_before(trial: &mut Trial) -> Result<(), Stop> {
     trial.expect_effects("after the retry", 1).await
 }
 
-/// State and record commit together. That records are published from there to a log is not built yet; that none is missing is.
+/// State and record commit together. Publishing records from there to a log is not built yet; this checks that none is missing.
 async fn record_beside_the_state(trial: &mut Trial) -> Result<(), Stop> {
     dies_at_the_result(trial, "ledger.after_commit=kill@1").await?;
     if !trial.class.mutates() {

@@ -1,4 +1,4 @@
-//! Rows 12, 19, 20 and 23: what a key means after it was used, whatever the time.
+//! Rows 12, 19, 20 and 23: what a key means after it was used, whatever the clock shows.
 
 use super::{How, Row, Stop, Trial, trial::CALL_PATIENCE};
 use crate::{
@@ -117,7 +117,7 @@ async fn expect_expired(trial: &mut Trial, address: std::net::SocketAddr) -> Res
     }
     let (again, _) = trial.persist_at(address).await?;
     if again.is_success() {
-        // A clock that jumps is no proof that time has passed: the stored answer, without a second run, is as right.
+        // A clock that jumps is no proof that time has passed: the stored answer, without a second run, is also right.
         let calls = trial.account().await?.calls;
         trial.expect(calls == 1, || "the key ran again".to_owned());
         let why =
@@ -133,7 +133,7 @@ async fn expect_expired(trial: &mut Trial, address: std::net::SocketAddr) -> Res
     Ok(())
 }
 
-/// A replica on another clock than its store and the other replicas: keys mean the same to all of them.
+/// A replica with another clock than its store and the other replicas: keys mean the same to all of them.
 async fn clock_jumps(trial: &mut Trial, clock: &str) -> Result<(), Stop> {
     clock_is_there()?;
     let address = trial.start(None).await?;

@@ -18,7 +18,7 @@ use crate::{
 
 pub use trial::{Stage, Stop, Trial};
 
-/// How many cases run side by side: they wait far more than they work.
+/// How many cases run concurrently: they mostly wait.
 const SIDE_BY_SIDE: usize = 8;
 
 type Run = for<'a> fn(&'a mut Trial) -> Pin<Box<dyn Future<Output = Result<(), Stop>> + Send + 'a>>;
@@ -39,9 +39,9 @@ pub struct Row {
 pub enum How {
     /// Beside other cases.
     Beside(Run),
-    /// Alone, because it takes the database away from everybody; on PostgreSQL only.
+    /// Alone, because it stops the database for all cases; on PostgreSQL only.
     Alone(Disruption),
-    /// Not at all yet, and why.
+    /// Not possible yet, and the reason.
     NotYet(&'static str),
 }
 
@@ -52,14 +52,14 @@ pub struct Verdict {
     pub store: Store,
     pub row: u8,
     pub outcome: Outcome,
-    /// Whether its key did more than one thing.
+    /// Whether its key had more than one effect.
     pub duplicated: bool,
-    /// Whether nobody knows how it ended, and if so, whether it had happened.
+    /// Set if its end stayed unknown: whether it had happened.
     pub unknown: Option<bool>,
     pub ms: u128,
 }
 
-/// What came of a case.
+/// The result of a case.
 #[derive(Debug)]
 pub enum Outcome {
     Passed,
@@ -81,8 +81,7 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// Runs the matrix on one store. Cases that take the database away have a stage of their own. `only` is a part of a case's
-/// name.
+/// Runs the matrix on one store. Cases that stop the database have their own stage. `only` is a part of a case's name.
 pub async fn run(stage: &Arc<Stage>, crashing: &Arc<Stage>, only: Option<&str>) -> Vec<Verdict> {
     let (mut beside, mut verdicts) = (JoinSet::new(), Vec::new());
     let places = Arc::new(Semaphore::new(SIDE_BY_SIDE));
@@ -152,7 +151,7 @@ async fn judge_alone(
     conclude(trial, row, ended, started).await
 }
 
-/// Whatever a case is about, one key did one thing at the most, and a state that says otherwise is wrong.
+/// Checks what holds for every case: a key has at most one effect, and its state agrees.
 async fn conclude(mut trial: Trial, row: u8, ended: Result<(), Stop>, started: Instant) -> Verdict {
     let effects = trial.account().await.map_or(0, |account| account.receipts.len());
     trial.expect(effects <= 1, || format!("{effects} effects of one key"));

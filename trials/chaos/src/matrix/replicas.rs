@@ -1,4 +1,4 @@
-//! Rows 11, 13 and 14: two that have to do with one key.
+//! Rows 11, 13 and 14: two clients or replicas with the same key.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ async fn duplicate(trial: &mut Trial) -> Result<(), Stop> {
     trial.expect_effects("in the end", 1).await
 }
 
-/// Paused while it is claimed; somebody else takes over; when it wakes up, its compare-and-set fails and it sends nothing.
+/// Paused after its claim; another replica takes over; when it wakes up, its compare-and-set fails and it sends nothing.
 async fn zombie_before_the_fence(trial: &mut Trial) -> Result<(), Stop> {
     trial.only_with_replicas()?;
     trial.checks_first()?;
@@ -75,8 +75,8 @@ async fn zombie_before_the_fence(trial: &mut Trial) -> Result<(), Stop> {
     trial.expect_effects("in the end", 1).await
 }
 
-/// Paused between its commit and its first byte, for longer than its lease. What cannot be repeated is not sent any more when it
-/// wakes up; what can was sent by another meanwhile.
+/// Paused between its commit and its first byte, for longer than its lease. When it wakes up, it does not send a call that
+/// cannot be repeated; another replica has already sent one that can.
 async fn zombie_before_the_write(trial: &mut Trial) -> Result<(), Stop> {
     trial.only_with_replicas()?;
     trial.order.tool = trial.class.tool("slow");
@@ -106,7 +106,7 @@ async fn zombie_before_the_write(trial: &mut Trial) -> Result<(), Stop> {
     trial.expect_effects("in the end", usize::from(trial.class != Class::N)).await
 }
 
-/// The owner is paused while the upstream works; another replica calls the outcome unknown; then the answer comes.
+/// The owner is paused while the upstream works; another replica reports the outcome as unknown; then the answer comes.
 async fn late_answer(trial: &mut Trial) -> Result<(), Stop> {
     trial.only_with_replicas()?;
     trial.order.tool = trial.class.tool("slow");
@@ -143,7 +143,7 @@ async fn answer_after_the_deadline(trial: &mut Trial) -> Result<(), Stop> {
     trial.expect(honest, || format!("at the deadline: {}", first.short()));
     let (answer, _) = trial.persist().await?;
     match trial.class {
-        // Whether anybody still listens after a deadline is the gateway's choice; that it never sends again is not.
+        // The gateway may or may not wait for an answer after the deadline; it must never send again.
         Class::N => trial.expect(answer.is_unknown() || answer.is_success(), || format!("later: {}", answer.short())),
         Class::Q => {
             trial.expect(answer.is_success() || answer.says_it_happened(), || format!("later: {}", answer.short()));

@@ -3,7 +3,7 @@
 use super::{How, Row, Stop, Trial};
 use crate::{agent::Answer, postgres::Postgres, world::Class};
 
-/// No file of the ledger is that small, so that none can be written to any more.
+/// Smaller than any file of the ledger, so that none can be written.
 const FULL_DISK_BYTES: u64 = 1;
 
 /// The ways to these rows.
@@ -44,8 +44,8 @@ async fn crashed_before(trial: &mut Trial, postgres: &Postgres) -> Result<(), St
     healed(trial).await
 }
 
-/// Nothing was sent. It says so, or it says that the key could not be looked up, which claims nothing. A read may pass: nothing
-/// of it needs to be durable first.
+/// Nothing was sent. The gateway says so, or says that the key could not be looked up, which claims nothing. A read may pass:
+/// it needs nothing durable first.
 async fn expect_closed(trial: &mut Trial, refused: &Answer) -> Result<(), Stop> {
     if !trial.class.mutates() {
         return Ok(());
@@ -91,7 +91,7 @@ async fn crashed_after(trial: &mut Trial, postgres: &Postgres) -> Result<(), Sto
     unrecorded(trial, &told).await
 }
 
-/// It happened and could not be recorded: unknown until it is, and nothing is acknowledged that is then lost.
+/// It happened and could not be recorded: unknown until it is recorded, and nothing that was acknowledged is lost.
 async fn unrecorded(trial: &mut Trial, told: &Answer) -> Result<(), Stop> {
     let not_executed = matches!(told, Answer::Refused(refusal) if refusal.effect == "none");
     trial.expect(!not_executed || !trial.class.mutates(), || "it says that nothing was sent".to_owned());

@@ -1,5 +1,5 @@
-//! One case of the matrix: a row, a class and a store, with what it needs to set up its crash point and to look at what is
-//! left. What is wrong is collected, not thrown: a case says everything it saw.
+//! One case of the matrix: a row, a class and a store, with what it needs to set up its crash point and to inspect the result.
+//! Mistakes are collected, not thrown: a case reports everything it saw.
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
@@ -18,25 +18,25 @@ use crate::{
     world::{Class, Setup, Store},
 };
 
-/// How long one call is waited for.
+/// How long a client waits for one call.
 pub const CALL_PATIENCE: Duration = Duration::from_secs(12);
-/// How long a client goes on asking until it has an answer that is one.
+/// How long a client asks again until it gets a final answer.
 const RETRY_PATIENCE: Duration = Duration::from_secs(25);
 const RETRY_WAIT_MS_MAX: u64 = 400;
 /// How long a crash point may take to be reached.
 const CRASH_PATIENCE: Duration = Duration::from_secs(5);
 const READ_CRASH_PATIENCE: Duration = Duration::from_millis(500);
-/// So many effects are looked through for one's own.
+/// The most effects that are searched for the case's own.
 const LISTED_MAX: usize = 10_000;
 
-/// Why a case ended before its end.
+/// Why a case ended early.
 #[derive(Debug)]
 pub enum Stop {
-    /// What it is about is not there yet.
+    /// The feature that it tests does not exist yet.
     NotYet(String),
-    /// It is about something that this store does not have.
+    /// It tests something that this store does not have.
     NotHere(String),
-    /// It could not be set up or looked at.
+    /// It could not be set up or inspected.
     Broken(String),
 }
 
@@ -65,12 +65,12 @@ pub struct Trial {
     /// Its database, if it is on PostgreSQL.
     database: Option<String>,
     pub order: Order,
-    /// The replica things happen to.
+    /// The replica that is crashed or paused.
     pub victim: Option<Gateway>,
-    /// On PostgreSQL, another one on the same database, from when it is first asked: until then nobody looks after what the
-    /// victim left.
+    /// On PostgreSQL, another replica on the same database, started when it is first needed: until then no replica recovers
+    /// what the victim left.
     pub other: Option<Gateway>,
-    /// What is not as the specification says.
+    /// What differs from the specification.
     pub wrong: Vec<String>,
 }
 
@@ -89,7 +89,7 @@ impl Trial {
         Ok(Self { stage, class, name, folder, database, order, victim: None, other: None, wrong: Vec::new() })
     }
 
-    /// Starts the victim with these faults, which wait to be armed, and lets it meet its upstream.
+    /// Starts the victim with these faults, not yet armed, and lets it connect to its upstream.
     pub async fn start(&mut self, faults: Option<&str>) -> Result<SocketAddr, Stop> {
         let launch = Launch { faults: faults.map(str::to_owned), waits_for_arm: true, seed: 1, clock: None };
         self.start_with(&launch).await
@@ -109,7 +109,7 @@ impl Trial {
         if !greeted.is_success() {
             return Err(Stop::Broken(format!("the gateway does not reach its upstream: {}", greeted.short())));
         }
-        // A read's record is committed a moment after its answer; a fault must not meet that commit.
+        // A read's record is committed a moment after its answer; a fault must not hit that commit.
         sleep(Duration::from_millis(100)).await;
         Ok(address)
     }
@@ -138,7 +138,7 @@ impl Trial {
         tokio::spawn(async move { order.call(address, CALL_PATIENCE).await })
     }
 
-    /// Fails unless the victim died of its fault. A read need not come by a commit; its victim is killed all the same.
+    /// Fails unless the victim died of its fault. A read may reach no commit; its victim is killed anyway.
     pub async fn died(&mut self) -> Result<(), Stop> {
         if !self.class.mutates() {
             self.victim()?.ended(READ_CRASH_PATIENCE).await;
@@ -162,7 +162,7 @@ impl Trial {
         Ok(self.stage.hostile.release(name).await?)
     }
 
-    /// Where somebody can be asked: another replica, or on SQLite the victim, started again if it died.
+    /// A replica that can be asked: another one, or on SQLite the victim, restarted if it died.
     pub async fn home(&mut self) -> Result<SocketAddr, Stop> {
         if self.stage.store == Store::Postgres {
             if let Some(other) = &self.other {
@@ -183,8 +183,8 @@ impl Trial {
         self.start(None).await
     }
 
-    /// Asks again and again with the same key, as an impatient agent does, until there is an answer that is one. Says how
-    /// often it was told that the call is running.
+    /// Asks again with the same key, like an impatient agent, until the answer is final. Returns also how often the answer was
+    /// that the call is running.
     pub async fn persist(&mut self) -> Result<(Answer, u32), Stop> {
         let home = self.home().await?;
         self.persist_at(home).await
@@ -233,14 +233,14 @@ impl Trial {
         Err(Stop::Broken(format!("the state does not become `{state}`")))
     }
 
-    /// Notes what is wrong unless it holds.
+    /// Records a mistake unless the condition holds.
     pub fn expect(&mut self, holds: bool, otherwise: impl FnOnce() -> String) {
         if !holds {
             self.wrong.push(otherwise());
         }
     }
 
-    /// The state is one of these; the empty word stands for no effect at all. Reads need not leave one.
+    /// The state is one of these; the empty word means no effect at all. Reads need not leave one.
     pub async fn expect_state(&mut self, when: &str, states: &[&str]) {
         if !self.class.mutates() {
             return;
@@ -258,7 +258,7 @@ impl Trial {
         }
     }
 
-    /// So many effects happened, in the upstream's books.
+    /// The upstream's books have this many effects.
     pub async fn expect_effects(&mut self, when: &str, count: usize) -> Result<(), Stop> {
         let effects = self.account().await?.receipts.len();
         let count = if self.class.mutates() { count } else { 0 };
@@ -270,7 +270,7 @@ impl Trial {
         self.expect(answer.is_success(), || format!("{when}: {}", answer.short()));
     }
 
-    /// What was answered once is answered again, byte for byte, without asking the upstream.
+    /// An answer is repeated byte for byte, without asking the upstream.
     pub async fn expect_replay(&mut self, when: &str, first: &Answer, address: SocketAddr) -> Result<(), Stop> {
         let Answer::Success { content, .. } = first else { return Ok(()) };
         if !self.class.mutates() {
@@ -287,8 +287,8 @@ impl Trial {
 }
 
 impl Trial {
-    /// What follows when nobody was told how a dispatch ended, by class; `done` is whether it had happened. Called when
-    /// nothing will change any more but by a retry or by recovery.
+    /// What follows by class if no client was told how a dispatch ended; `done` is whether it had happened. Called when only a
+    /// retry or recovery can still change something.
     pub async fn expect_settled_by_class(&mut self, done: bool) -> Result<(), Stop> {
         let before = self.account().await?;
         let (answer, _) = self.persist().await?;
@@ -301,7 +301,7 @@ impl Trial {
                 self.expect_state("after the query", &["completed"]).await;
             }
             Class::N => {
-                self.expect(answer.is_unknown(), || format!("the retry of what nobody knows: {}", answer.short()));
+                self.expect(answer.is_unknown(), || format!("the retry of an unknown effect: {}", answer.short()));
                 self.expect_state("after the retry", &["outcome_unknown"]).await;
                 let calls = self.account().await?.calls;
                 self.expect(calls == before.calls, || "class N was sent again".to_owned());
@@ -312,7 +312,7 @@ impl Trial {
         self.expect_replay("in the end", &answer, home).await
     }
 
-    /// Takes the tool that asks for something before bytes may leave, so that a claim is not a dispatch yet.
+    /// Uses the tool that asks for something before bytes may leave, so that a claim is not yet a dispatch.
     pub fn checks_first(&mut self) -> Result<(), Stop> {
         self.order.tool = self.class.tool("checked");
         if !self.class.mutates() {

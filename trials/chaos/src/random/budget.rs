@@ -1,5 +1,5 @@
-//! What was spent against what happened: after every schedule with a budget, the books of the gateways are held against those of the
-//! upstream. A call costs one unit of money, so that money is a number of effects.
+//! Compares what was spent with what happened: after every schedule with a budget, the books of the gateways are compared with
+//! those of the upstream. A call costs one unit of money, so that money counts effects.
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
@@ -19,18 +19,18 @@ const COST_MICROS: u64 = 1_000_000;
 const PATIENCE: Duration = Duration::from_mins(1);
 const LISTED_MAX: usize = 100_000;
 
-/// How the one account stands.
+/// The balance of the one account.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Stands {
     spent: u64,
     reserved: u64,
     leased: u64,
     over: u64,
-    /// The effects that something is kept back for; empty names are of calls without one.
+    /// The effects that money is reserved for; calls without an effect have empty names.
     held: Vec<String>,
 }
 
-/// Judges the books, settles what nobody knows by what the upstream says, and judges them again.
+/// Judges the books, settles unknown effects by the upstream's books, and judges them again.
 pub async fn judge(scene: &Scene, folder: &Path, limit: u64, figures: &mut RandomFigures) -> Result<String, String> {
     let performed = u64::try_from(scene.hostile.books()?.all_effects()).unwrap_or(u64::MAX);
     if performed > limit {
@@ -45,10 +45,10 @@ pub async fn judge(scene: &Scene, folder: &Path, limit: u64, figures: &mut Rando
     let held: BTreeSet<&String> = before.held.iter().collect();
     let mut check = |good: bool, what: String| figures.wrong.extend((!good).then_some(what));
     check(before.spent == ended, format!("{} are spent, and {ended} calls were made: {before:?}", before.spent));
-    check(before.reserved == kept, format!("{} are kept back, and nobody knows of {kept}", before.reserved));
-    check(held == unknown, "something is kept back for what is over, or nothing for what nobody knows".to_owned());
+    check(before.reserved == kept, format!("{} are reserved, but {kept} effects are unknown", before.reserved));
+    check(held == unknown, "something is reserved for an effect that is over, or nothing for an unknown one".to_owned());
     check(before.spent + before.reserved <= limit, format!("more than {limit} are drawn: {before:?}"));
-    check(before.over == 0, format!("{} were used that nobody had kept back", before.over));
+    check(before.over == 0, format!("{} were used without a reservation", before.over));
     check(performed <= before.spent + before.reserved, format!("{performed} were performed: {before:?}"));
     settle_all(scene, folder, &listing).await?;
     let after = rested(scene, folder, |stands| stands.reserved == 0).await?;
@@ -66,7 +66,7 @@ fn count(listing: &Listing, states: &[&str]) -> u64 {
     u64::try_from(ended).unwrap_or(u64::MAX)
 }
 
-/// How the books stand as soon as they are as they should be, or when that has taken too long.
+/// The balance as soon as it is right, or after a timeout.
 async fn rested(scene: &Scene, folder: &Path, is_right: impl Fn(&Stands) -> bool) -> Result<Stands, String> {
     let started = Instant::now();
     loop {
@@ -96,7 +96,7 @@ async fn stands(scene: &Scene, folder: &Path) -> Result<Stands, String> {
     })
 }
 
-/// A person looks into the upstream's books and says what they find.
+/// Plays the person who looks into the upstream's books and settles each effect.
 async fn settle_all(scene: &Scene, folder: &Path, listing: &Listing) -> Result<(), String> {
     let books = scene.hostile.books()?;
     for (key, seen) in listing.iter().filter(|(_, seen)| seen.state == "outcome_unknown") {

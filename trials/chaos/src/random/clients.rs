@@ -1,5 +1,5 @@
-//! Impatient agents: each makes up a key, calls, and calls again when it does not like what it hears, on whatever replica,
-//! sometimes twice at once, sometimes with another payload. Everything it was told is kept for the oracle.
+//! Impatient agents: each makes up a key, calls, and calls again if the answer is not final, on any replica, sometimes twice at
+//! once, sometimes with another payload. Every answer is kept for the oracle.
 
 use std::{
     collections::HashMap,
@@ -20,7 +20,7 @@ use crate::{
     world::Class,
 };
 
-/// How many calls in a thousand change an account that others change, too, and how many accounts there are.
+/// How many calls in a thousand change an account that other calls change too, and how many accounts there are.
 const SHARED_PERMILLE: u64 = 150;
 const ACCOUNTS: u64 = 6;
 /// What a hostile upstream may do with a call.
@@ -44,7 +44,7 @@ const SCRIPTS: [&str; 16] = [
 ];
 const ATTEMPTS_MAX: u64 = 7;
 
-/// What was said about one attempt.
+/// The answer to one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Said {
     /// The result, by its digest.
@@ -53,7 +53,7 @@ pub enum Said {
     NotExecuted,
     /// Refused; it happened.
     Happened,
-    /// Refused; nobody knows.
+    /// Refused; the outcome is unknown.
     Unknown,
     /// Refused because of another call with the key.
     Conflict,
@@ -63,12 +63,12 @@ pub enum Said {
     Nothing,
 }
 
-/// Everything that was said about one key.
+/// All answers about one key.
 #[derive(Debug, Clone)]
 pub struct KeyLog {
     pub order: Order,
     pub class: Class,
-    /// Whether it was the other payload, and what was said.
+    /// Whether it was the other payload, and the answer.
     pub attempts: Vec<(bool, Said)>,
 }
 
@@ -169,7 +169,7 @@ impl Client {
         Duration::from_millis(self.rng.between(300, 4_000))
     }
 
-    /// A replica that listens, by the name that its upstream knows.
+    /// A replica that listens, with the name by which its upstream knows it.
     fn somewhere(&mut self) -> Option<(String, SocketAddr)> {
         let addresses = self.scene.addresses.read().unwrap_or_else(PoisonError::into_inner);
         let listening = |(number, address): (usize, &Option<SocketAddr>)| Some((replica_name(number), (*address)?));
@@ -178,7 +178,7 @@ impl Client {
     }
 }
 
-/// What a replica calls itself.
+/// The name that a replica gives itself.
 pub fn replica_name(number: usize) -> String {
     format!("replica-{number}")
 }

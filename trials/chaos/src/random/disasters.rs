@@ -1,4 +1,4 @@
-//! What fails under the clients, and when: replicas die, stall, lose their disk or their clock, and carry failpoints; the
+//! What fails under the clients, and when: replicas die, stall, lose their disk or their clock, and run with failpoints; the
 //! database and the upstream crash. At the end everything is healed.
 
 use std::{
@@ -66,7 +66,7 @@ impl<'a> Disasters<'a> {
         Self { scene, replicas, rng, postgres, calm, next, database_up_at: None, database_frozen: false, counts }
     }
 
-    /// How often what happened.
+    /// How often each disaster happened.
     pub fn counts(&self) -> BTreeMap<&'static str, u64> {
         self.counts.clone()
     }
@@ -78,7 +78,7 @@ impl<'a> Disasters<'a> {
         Ok(())
     }
 
-    /// Ends what is over, starts again what died, and lets the next thing fail when its time has come.
+    /// Ends disasters that are over, restarts what died, and starts the next disaster when it is due.
     pub async fn tick(&mut self) {
         let now = Instant::now();
         if self.database_up_at.is_some_and(|up_at| now >= up_at) {
@@ -91,7 +91,7 @@ impl<'a> Disasters<'a> {
                 && let Some(gateway) = &replica.gateway
             {
                 gateway.resume();
-                // It fails for one that has died meanwhile.
+                // It fails for a gateway that has died meanwhile.
                 let _ = gateway.limit_files(None).await;
                 let name = gateway_name(&replica.folder);
                 if std::mem::take(&mut replica.paused) {
@@ -111,7 +111,7 @@ impl<'a> Disasters<'a> {
             if !runs && self.database_up_at.is_none() {
                 *self.counts.entry("starts").or_default() += 1;
                 let launch = self.draw_launch();
-                // One that dies of its own failpoints at the start is started again with others.
+                // A gateway that dies of its own failpoints at the start is started again with others.
                 let _ = self.start(number, &launch).await;
             }
         }
@@ -151,7 +151,7 @@ impl<'a> Disasters<'a> {
         }
     }
 
-    /// The database is there again.
+    /// Brings the database back.
     async fn bring_back(&mut self) -> Result<(), String> {
         if let Some(postgres) = self.postgres {
             if self.database_frozen {
@@ -199,7 +199,7 @@ impl<'a> Disasters<'a> {
             return Launch::default();
         }
         let points = ["ledger.before_commit", "ledger.after_commit", "upstream.before_write", "upstream.after_write"];
-        // A short pause makes beats late, a long one makes its process one that others take for gone.
+        // A short pause makes beats late; a long one makes other replicas believe that the process is gone.
         let acts = ["kill", "kill", "error", "pause:200", "pause:900", "pause:3500"];
         let rules: Vec<String> = (0..self.rng.between(0, 4))
             .map(|_| {
@@ -208,8 +208,8 @@ impl<'a> Disasters<'a> {
             })
             .collect();
         let skewed = self.rng.permille(150) && faketime().is_some();
-        // PostgreSQL's clock is the store's, whatever a replica's shows. SQLite's is the gateway's own, and after an hour back
-        // nothing would be overdue for an hour: row 23 is about that, not this.
+        // PostgreSQL's clock is the store's, whatever a replica's clock shows. With SQLite the store uses the gateway's clock,
+        // and after an hour back nothing would be overdue for an hour: row 23 tests that.
         let clocks = if self.postgres.is_some() { ["+1h", "-1h"] } else { ["+7s", "-7s"] };
         let clock = skewed.then(|| (*self.rng.pick(&clocks)).to_owned());
         if clock.is_some() {
@@ -249,7 +249,7 @@ impl<'a> Disasters<'a> {
             ("upstream crashes", _, _) => {
                 let _ = self.scene.hostile.restart().await;
             }
-            // For longer than an owner may be silent as often as not: the owners live.
+            // Often longer than an owner may be silent, although the owners live.
             ("database crashes" | "database freezes", _, Some(postgres)) if !away => {
                 history.store("away", &json!({ "how": what }));
                 self.database_frozen = what == "database freezes";

@@ -1,5 +1,5 @@
-//! Random schedules: clients that retry like impatient agents, and everything under them failing by the numbers of a seed.
-//! Then everything is healed, recovery has its time, and the oracle compares what was said with what happened.
+//! Random schedules: clients that retry like impatient agents, and everything under them fails as a seed decides. Then
+//! everything is healed, recovery gets time, and the oracle compares the answers with what happened.
 
 mod budget;
 mod clients;
@@ -29,7 +29,7 @@ use crate::{
 use clients::{Client, KeyLog, replica_name};
 use disasters::{Disasters, Replica};
 
-/// A schedule that should end by its number of keys ends by time too.
+/// A schedule that ends by its number of keys has a time limit too.
 const CALLS_SECONDS_MAX: u64 = 6 * 3600;
 const PROGRESS: Duration = Duration::from_secs(10);
 

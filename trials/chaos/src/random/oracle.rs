@@ -1,5 +1,5 @@
-//! What was said against what happened, when everything is healed and recovery had its time: the end of every key here, every
-//! single answer by the checker.
+//! Compares the answers with what happened, when everything is healed and recovery had time: this module judges the end of
+//! every key, the checker every single answer.
 
 use std::{net::SocketAddr, path::Path, sync::PoisonError, time::Duration};
 
@@ -22,9 +22,9 @@ use crate::{
 
 /// How long recovery may take when nothing fails any more.
 const RECOVERY_PATIENCE: Duration = Duration::from_mins(1);
-/// How many acknowledged answers are asked for again.
+/// How many acknowledged answers are requested again.
 const REPLAYS_MAX: usize = 2_000;
-/// With more keys than this, only what is not settled is listed.
+/// With more keys than this, only unsettled effects are listed.
 const LISTED_MAX: usize = 50_000;
 /// The histories of longer schedules are not read back into memory; `chaos check` reads them.
 const CHECKED_MAX: usize = 300_000;
@@ -55,7 +55,7 @@ pub async fn judge(scene: &Scene, folder: &Path, home: SocketAddr, rng: &mut Rng
     Ok(figures)
 }
 
-/// Every single answer against the upstream's file, by the checker. What it reads is kept beside the history.
+/// The checker compares every single answer with the upstream's file. Its inputs are kept beside the history.
 fn check(scene: &Scene, listing: Option<&str>) -> Result<checker::Verdict, String> {
     let read = |file: &Path| std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()));
     let (history, books) = (read(&scene.history.file)?, read(&scene.hostile.books_file)?);
@@ -70,11 +70,11 @@ fn check(scene: &Scene, listing: Option<&str>) -> Result<checker::Verdict, Strin
 struct Listed {
     effects: Listing,
     rows: Vec<serde_json::Value>,
-    /// Whether it is all of them; otherwise it is those that nobody knows the end of.
+    /// Whether the listing is complete; otherwise it has only effects with an unknown end.
     whole: bool,
 }
 
-/// Waits until nothing is under way any more, and lists what there is.
+/// Waits until nothing is running any more, and lists the effects.
 async fn recovered(scene: &Scene, folder: &Path, keys: usize) -> Result<Listed, String> {
     let started = Instant::now();
     loop {
@@ -138,7 +138,7 @@ fn compare_state(log: &KeyLog, effects: usize, acknowledged: bool, listed: &List
     let seen = listed.effects.get(key);
     let state = seen.map_or("", |seen| seen.state.as_str());
     let agrees = match state {
-        // What never committed its claim leaves nothing, and did nothing.
+        // A call that never committed its claim leaves no effect and did nothing.
         "" if listed.whole => effects == 0,
         "failed_retryable" => effects == 0,
         "completed" => effects == 1,
@@ -162,7 +162,7 @@ fn compare_state(log: &KeyLog, effects: usize, acknowledged: bool, listed: &List
     }
 }
 
-/// What was acknowledged is still there, byte for byte, without asking the upstream.
+/// Acknowledged answers are still there, byte for byte, without asking the upstream.
 async fn replay(
     scene: &Scene,
     logs: &[KeyLog],

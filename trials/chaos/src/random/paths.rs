@@ -1,4 +1,4 @@
-//! Looks at the effects while everything fails: no state may follow on another that the state machine forbids.
+//! Watches the effects while everything fails: every state change must be legal in the state machine.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -11,12 +11,12 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 const LOOKED_AT_MAX: usize = 2_000;
 const WRONG_MAX: usize = 20;
 
-/// Watches until the schedule is over, and says which steps were not legal.
+/// Watches until the schedule is over, and returns the illegal steps.
 pub async fn watch(scene: Arc<Scene>, folder: PathBuf) -> Vec<String> {
     let (mut before, mut wrong) = (Listing::new(), Vec::new());
-    // A schedule of a million keys is judged by its end.
+    // A schedule of a million keys is judged only by its end.
     while !scene.is_over() && scene.keys_max == u64::MAX {
-        // With its database away, nobody can say anything.
+        // Without its database the gateway cannot list effects.
         if let Ok(now) = effects::list(&scene.setup, &folder, &[], LOOKED_AT_MAX).await {
             for (key, seen) in &now {
                 if let Some(earlier) = before.get(key).filter(|earlier| !is_legal(earlier, seen, key)) {

@@ -1,6 +1,6 @@
-//! A1: the store is away for longer than an owner may be silent, and every owner lives. Calls are answered by the upstream before,
-//! during and after the outage; when the store is back, and before owners had the time to say that they live, the same keys come
-//! to other gateways, and new calls begin with duplicates elsewhere. Some of them change accounts that others change, too.
+//! A1: the store is away for longer than an owner may be silent, and every owner lives. The upstream answers calls before,
+//! during and after the outage. When the store is back, and before owners could report that they live, the same keys arrive at
+//! other gateways, and new calls begin with duplicates elsewhere. Some of them change accounts that other calls change too.
 
 use std::time::{Duration, Instant};
 
@@ -12,14 +12,14 @@ use crate::{
     matrix::Stop,
 };
 
-/// Calls that are acknowledged before an outage, and calls that are under way when it begins.
+/// Calls that are acknowledged before an outage, and calls that are running when it begins.
 const ACKNOWLEDGED: usize = 4;
 const UNDER_WAY: usize = 10;
 /// Accounts that several calls change.
 const ACCOUNTS: u64 = 4;
-/// How often something is sent while owners have not yet said that they live.
+/// How often something is sent while owners have not yet reported that they live.
 const BURST_EVERY: Duration = Duration::from_millis(70);
-/// How often each key is asked for when everything is over.
+/// How often each key is requested when everything is over.
 const LOOKS: usize = 2;
 
 pub async fn run(deployment: &mut Deployment) -> Result<(), Stop> {
@@ -47,7 +47,7 @@ pub async fn run(deployment: &mut Deployment) -> Result<(), Stop> {
     Ok(())
 }
 
-/// From 5 to 60 s where owners may be silent for 15, and every other time longer than that; in the same proportion otherwise.
+/// From 5 to 60 s if owners may be silent for 15 s, and every other time longer than that; otherwise in the same proportion.
 fn draw_outage(deployment: &mut Deployment, round: usize) -> Duration {
     let silence_ms = deployment.setup.silence_ms;
     let (low, high) = match (deployment.long, round % 2) {
@@ -58,7 +58,7 @@ fn draw_outage(deployment: &mut Deployment, round: usize) -> Duration {
     Duration::from_millis(deployment.rng.between(low, high))
 }
 
-/// One outage, and everything that is called around it. Gives the calls.
+/// One outage, and all calls around it. Returns the calls.
 async fn one_outage(deployment: &mut Deployment, outage: Outage, away: Duration) -> Result<Vec<Order>, Stop> {
     let mut orders = Vec::new();
     for _ in 0..ACKNOWLEDGED {
@@ -109,15 +109,15 @@ fn under_way(deployment: &mut Deployment, number: usize, away: Duration) -> Orde
     Order { script, ..order }
 }
 
-/// Until every owner has said that it lives: keys that are under way come to other gateways, and new calls begin, with
-/// duplicates elsewhere and with other calls that change the same account.
+/// Until every owner has reported that it lives: running keys arrive at other gateways, and new calls begin, with duplicates
+/// elsewhere and with other calls that change the same account.
 async fn burst(
     deployment: &mut Deployment,
     owners: &[(usize, Order)],
     calls: &mut Vec<JoinHandle<Answer>>,
 ) -> Vec<Order> {
     let lasts = deployment.silence() / 3 + Duration::from_millis(500);
-    // The same pressure on owners that may be silent longer.
+    // The same pressure on owners that may be silent for longer.
     let every = BURST_EVERY.max(lasts / 40);
     let (started, mut fresh) = (Instant::now(), Vec::new());
     while started.elapsed() < lasts {

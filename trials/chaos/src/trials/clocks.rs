@@ -1,5 +1,5 @@
-//! A6: the store's clock jumps an hour forward and an hour back while its gateway does not run. What was left behind is looked
-//! after all the same, accounts open again, and what was acknowledged within its window is still answered.
+//! A6: the store's clock jumps an hour forward and an hour back while its gateway does not run. Calls that were left behind are
+//! still recovered, accounts open again, and keys that were acknowledged within their window are still answered.
 
 use std::time::{Duration, Instant};
 
@@ -12,11 +12,11 @@ use crate::{
     matrix::Stop,
 };
 
-/// The window that contracts have by default.
+/// The default window of contracts.
 const WINDOW_SEC: u64 = 3_600;
 const KEYS: usize = 6;
 const HOLD_PATIENCE: Duration = Duration::from_secs(5);
-/// The bound, in times that an owner may be silent, and how long is looked in all.
+/// The bound, in multiples of the owner's silence, and how long the trial watches.
 const OPEN_SILENCES: u32 = 8;
 const LOOK_SILENCES: u32 = 12;
 
@@ -36,7 +36,7 @@ pub async fn run(deployment: &mut Deployment) -> Result<(), Stop> {
             Some(opened) => format!("{jump}: accounts of orphans opened after {opened:?}; the bound is {bound:?}"),
             None => format!("{jump}: accounts of orphans are not open after {:?}", started.elapsed()),
         });
-        // Expiry has had its rounds.
+        // Expiry has had time to run.
         sleep(deployment.silence()).await;
         let mut lost = 0;
         for (order, content) in &acknowledged {
@@ -55,7 +55,7 @@ pub async fn run(deployment: &mut Deployment) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Calls that are acknowledged, calls that are at the upstream, and a gateway that dies with them.
+/// Makes calls that are acknowledged and calls that are at the upstream, then kills their gateway.
 async fn leave(deployment: &mut Deployment) -> Result<(Vec<(Order, String)>, Vec<Order>), Stop> {
     let (mut acknowledged, mut orphans, mut calls) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..KEYS {
@@ -83,7 +83,7 @@ async fn leave(deployment: &mut Deployment) -> Result<(Vec<(Order, String)>, Vec
     Ok((acknowledged, orphans))
 }
 
-/// The store shows another time from now on: PostgreSQL its own, SQLite that of its gateway.
+/// Moves the store's clock: PostgreSQL's own, or for SQLite that of its gateway.
 async fn move_clock(deployment: &mut Deployment, clock: &str) -> Result<(), Stop> {
     let mut launch = Launch::default();
     match &deployment.postgres {
@@ -96,7 +96,7 @@ async fn move_clock(deployment: &mut Deployment, clock: &str) -> Result<(), Stop
     deployment.start(0, &launch).await
 }
 
-/// When all accounts of orphans took a new call.
+/// The time until every orphan's account accepted a new call.
 async fn accounts_open(deployment: &Deployment, orphans: &[Order], started: Instant) -> Option<Duration> {
     let mut closed: Vec<&Order> = orphans.iter().collect();
     while started.elapsed() < deployment.silence() * LOOK_SILENCES {

@@ -1,4 +1,4 @@
-//! A3: what became of the ledger's file while its gateway did not run. Eight kinds of damage, each after a kill and after a clean
+//! A3: damage to the ledger's file while its gateway does not run. Eight kinds of damage, each after a kill and after a clean
 //! end. Either the gateway refuses to start and says what to do, or every acknowledged key is still answered from the ledger.
 
 use std::{
@@ -18,10 +18,10 @@ use crate::{
 
 const KEYS: usize = 8;
 const END_PATIENCE: Duration = Duration::from_secs(15);
-/// A few bytes: less than a frame of the WAL has.
+/// Fewer bytes than a frame of the WAL.
 const FEW_BYTES: u64 = 7;
 
-/// What is done to the files.
+/// A kind of damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Damage {
     Removed,
@@ -45,11 +45,11 @@ const KINDS: [Damage; 8] = [
     Damage::Foreign,
 ];
 
-/// How a case went.
+/// The result of a case.
 enum Came {
     Refused,
     Answered,
-    /// There was nothing to damage, as without a WAL after a clean end, and every key was answered.
+    /// There was nothing to damage, such as no WAL after a clean end, and every key was answered.
     Unharmed,
 }
 
@@ -84,7 +84,7 @@ pub async fn run(deployment: &mut Deployment) -> Result<(), Stop> {
     Ok(())
 }
 
-/// A ledger of another gateway, ended cleanly.
+/// The ledger of another gateway that ended cleanly.
 async fn donor(deployment: &mut Deployment) -> Result<PathBuf, Stop> {
     let number = deployment.add_gateway()?;
     deployment.start(number, &Launch::default()).await?;
@@ -127,7 +127,7 @@ async fn one_case(
     Ok(came)
 }
 
-/// Calls that are acknowledged, with what was said.
+/// Makes calls that are acknowledged, and returns them with their answers.
 async fn acknowledge(deployment: &Deployment, number: usize) -> Result<Vec<(Order, String)>, Stop> {
     let mut acknowledged = Vec::new();
     for count in 0..KEYS {
@@ -180,7 +180,7 @@ fn beside(file: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Copies the database as it stands, with its WAL.
+/// Copies the database as it is, with its WAL.
 fn copy_ledger(from: &Path, to: &Path) -> io::Result<()> {
     fs::copy(from, to)?;
     if beside(from, "-wal").exists() {
@@ -199,7 +199,7 @@ fn remove_ledger(file: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Does it, and says whether there was anything to do it to.
+/// Applies the damage, and returns whether there was anything to damage.
 fn inflict(damage: Damage, file: &Path, backup: &Path, donor: &Path) -> io::Result<bool> {
     let wal = beside(file, "-wal");
     let wal_bytes = fs::metadata(&wal).map_or(0, |wal| wal.len());

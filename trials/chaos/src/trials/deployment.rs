@@ -1,5 +1,5 @@
-//! What a named trial runs on: gateways on one store, a hostile upstream, and a history of everything that clients are told and
-//! of everything that is done to gateways and store.
+//! The deployment of a named trial: gateways on one store, a hostile upstream, and a history of every answer to a client and of
+//! everything that the trial does to gateways and store.
 
 use std::{
     net::SocketAddr,
@@ -32,13 +32,13 @@ use crate::{
 
 /// How long a client waits beyond the tool's own time limit.
 const PATIENCE: Duration = Duration::from_secs(8);
-/// How long recovery may take when nothing fails any more, in times that an owner may be silent.
+/// How long recovery may take when nothing fails any more, in multiples of the owner's silence.
 const RECOVERY_SILENCES: u32 = 10;
 const LISTED_MAX: usize = 20_000;
-/// No file of the ledger is that small, so that none can be written to any more.
+/// Smaller than any file of the ledger, so that none can be written.
 const FULL_DISK_BYTES: u64 = 1;
 
-/// How PostgreSQL goes away.
+/// How PostgreSQL becomes unavailable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outage {
     /// It is stopped with `-m immediate`: its port is closed.
@@ -55,7 +55,7 @@ pub struct Member {
     pub gateway: Option<Gateway>,
 }
 
-/// What a trial runs on.
+/// The deployment of a trial.
 #[derive(Debug)]
 pub struct Deployment {
     pub store: Store,
@@ -74,7 +74,7 @@ pub struct Deployment {
     counter: Arc<AtomicU64>,
     pub figures: Vec<String>,
     pub wrong: Vec<String>,
-    /// Whether the gateways' listing is judged in the end; not where there is no one ledger of all keys.
+    /// Whether the gateways' listing is judged at the end; not if there is no single ledger of all keys.
     pub is_listed: bool,
 }
 
@@ -109,7 +109,7 @@ impl Deployment {
         })
     }
 
-    /// Gateways as they stand at users': one on SQLite, so many on one PostgreSQL. Called when the setup is as it should be.
+    /// Starts gateways like in real deployments: one on SQLite, several on one PostgreSQL. Called when the setup is complete.
     pub async fn start_gateways(&mut self, replicas: usize) -> Result<(), Stop> {
         if self.store == Store::Postgres {
             let postgres = Arc::new(Postgres::start(&self.setup.folder.join("postgres")).await?);
@@ -137,7 +137,7 @@ impl Deployment {
         self.greet(number).await
     }
 
-    /// Starts a gateway that may rightly refuse to start.
+    /// Starts a gateway that may be right to refuse to start.
     pub async fn try_start(&mut self, number: usize, launch: &Launch) -> Result<(), NotStarted> {
         let history = self.history()?;
         let member = &mut self.members[number];
@@ -146,7 +146,7 @@ impl Deployment {
         Ok(())
     }
 
-    /// Lets a gateway meet its upstream.
+    /// Lets a gateway connect to its upstream.
     pub async fn greet(&self, number: usize) -> Result<(), Stop> {
         let started = Instant::now();
         loop {
@@ -192,7 +192,7 @@ impl Deployment {
         gateway.ok_or_else(|| Stop::Broken(format!("gateway {number} does not run")))
     }
 
-    /// Another gateway, where there is one.
+    /// Another gateway, if there is one.
     pub fn other(&self, number: usize) -> usize {
         (number + 1) % self.members.len().max(1)
     }
@@ -206,26 +206,26 @@ impl Deployment {
         Duration::from_millis(self.setup.silence_ms)
     }
 
-    /// Owners are as silent as they may be at users'; for the long form of a trial.
+    /// Uses the owner's silence of real deployments; for the long form of a trial.
     pub fn take_usual_silence(&mut self) {
         self.setup.silence_ms = USUAL_SILENCE_MS;
     }
 }
 
 impl Deployment {
-    /// A call that nobody made yet.
+    /// A call with a new key.
     pub fn order(&self, tool: &str, account: Option<&str>) -> Order {
         let number = self.counter.fetch_add(1, Ordering::Relaxed);
         let class = tool.rsplit_once('_').map_or("", |(_, class)| class);
         let order = Order::new(tool, &format!("{}-{}-{class}-{number}", self.trial, self.store.name()));
-        // Every tool with an account has one, which is its own where none is given.
+        // Every tool with an account has one: its own if none is given.
         let bare = tool.rsplit_once('.').map_or(tool, |(_, bare)| bare);
         let needs_account = bare.starts_with("turn") || bare.starts_with("long");
         let account = account.map(str::to_owned).or_else(|| needs_account.then(|| format!("of-{}", order.business)));
         Order { account, limit_ms: self.setup.limit_ms(tool), ..order }
     }
 
-    /// Makes a call and waits for what is told.
+    /// Makes a call and waits for the answer.
     pub async fn ask(&self, number: usize, order: &Order) -> Answer {
         match self.begin(number, order).await {
             Ok(answer) => answer,
@@ -253,7 +253,7 @@ impl Deployment {
         Some((self.history.get()?.clone(), member.name.clone(), member.gateway.as_ref()?.address))
     }
 
-    /// Asks with the same key until the answer is one that will not change by asking again, or time is over.
+    /// Asks with the same key until the answer is final, or time is over.
     pub async fn persist(&self, number: usize, order: &Order, patience: Duration) -> Answer {
         let started = Instant::now();
         loop {
@@ -270,12 +270,12 @@ impl Deployment {
         }
     }
 
-    /// The store goes away: the database by an outage, of SQLite the room on its disk.
+    /// Makes the store unavailable: PostgreSQL by an outage, SQLite by a full disk.
     pub async fn take_store_away(&self, outage: Outage) -> Result<(), Stop> {
         self.take_store_away_of(0, outage).await
     }
 
-    /// The same, for a gateway that has a SQLite of its own.
+    /// The same, for a gateway with its own SQLite.
     pub async fn take_store_away_of(&self, number: usize, outage: Outage) -> Result<(), Stop> {
         let history = self.history()?;
         if let Some(postgres) = &self.postgres {
@@ -307,7 +307,7 @@ impl Deployment {
         }
     }
 
-    /// The history, which begins with the first gateway: by then it is known how silent an owner may be.
+    /// The history, which begins with the first gateway, because only then the owner's silence is known.
     pub fn history(&self) -> Result<Arc<History>, String> {
         if let Some(history) = self.history.get() {
             return Ok(history.clone());
@@ -319,7 +319,7 @@ impl Deployment {
 }
 
 impl Deployment {
-    /// Waits until nothing is under way any more, and has the checker judge everything that was told.
+    /// Waits until nothing is running any more, and lets the checker judge every answer.
     pub async fn judge(&mut self) -> Result<checker::Verdict, String> {
         let Some(history) = self.history.get().cloned() else { return Ok(checker::Verdict::default()) };
         let listing = if self.is_listed { self.listing().await? } else { None };

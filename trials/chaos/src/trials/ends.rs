@@ -1,6 +1,6 @@
-//! A8: a gateway under a supervisor that sends SIGTERM and kills after ten seconds. It ends by itself before that, with calls in
-//! flight, with its store away and with a stdio server that ignores signals; and of its servers no process is left, not even
-//! when the gateway itself was killed.
+//! A8: a gateway under a supervisor that sends SIGTERM and kills after ten seconds. The gateway ends by itself before that,
+//! with calls in flight, with its store away and with a stdio server that ignores signals. No process of its servers is left,
+//! not even after the gateway itself was killed.
 
 use std::{
     fs,
@@ -13,16 +13,16 @@ use tokio::time::sleep;
 use super::{Deployment, deployment::Outage};
 use crate::{agent::Order, gateway::Launch, matrix::Stop, world::Store};
 
-/// After that a supervisor kills.
+/// After this time a supervisor kills.
 const SUPERVISOR: Duration = Duration::from_secs(10);
-/// How long it is looked when it would have ended.
+/// How long the trial waits for the end.
 const LOOK: Duration = Duration::from_secs(20);
 /// How long processes of a dead gateway may take to end.
 const LEFT_PATIENCE: Duration = Duration::from_secs(3);
 const HOLD_PATIENCE: Duration = Duration::from_secs(5);
 const CALLS: usize = 4;
 
-/// What is the matter while it ends.
+/// The difficulty while it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum While {
     Idle,
@@ -36,7 +36,7 @@ pub async fn run(deployment: &mut Deployment) -> Result<(), Stop> {
     deployment.setup.long_ms_max = 120_000;
     let marker = format!("chaos-marker-{}-{}", std::process::id(), deployment.store.name());
     let own = std::env::current_exe().map_err(|error| error.to_string())?.display().to_string();
-    // What a shell ignores, the programs that it becomes ignore too.
+    // Signals that a shell ignores are also ignored by the program that it executes.
     let script = "trap '' TERM HUP INT PIPE; exec \"$0\" stubborn \"$1\"".to_owned();
     let program = vec!["/bin/sh".to_owned(), "-c".to_owned(), script, own, marker.clone()];
     deployment.setup.stdio.push(("stubborn".to_owned(), program));
@@ -60,7 +60,7 @@ async fn one_end(deployment: &mut Deployment, number: usize, case: While, marker
     if deployment.members[number].gateway.is_none() {
         deployment.start(number, &Launch::default()).await?;
     }
-    // A call of its own starts the server, if nothing did before.
+    // A call starts the server, if nothing did before.
     deployment.ask(number, &deployment.order("stubborn.read_r", None)).await;
     let before = left(marker).len();
     deployment.expect(before >= 2, || format!("{case:?}: the server and its child do not run: {before} processes"));
@@ -94,7 +94,7 @@ async fn one_end(deployment: &mut Deployment, number: usize, case: While, marker
     Ok(())
 }
 
-/// Calls that their upstream keeps.
+/// Calls that their upstream holds.
 async fn in_flight(
     deployment: &mut Deployment,
     number: usize,
@@ -121,7 +121,7 @@ async fn terminated(deployment: &mut Deployment, number: usize) -> Result<Durati
     Ok(started.elapsed())
 }
 
-/// The processes that carry the marker in their command line, the trial's own aside.
+/// The processes with the marker in their command line, except the trial itself.
 fn left(marker: &str) -> Vec<Pid> {
     let carries = |process: fs::DirEntry| {
         let number = process.file_name().to_str()?.parse::<i32>().ok()?;

@@ -1,5 +1,5 @@
-//! A2 (b): the disk is full, for several lengths of time, under load. Keys that were acknowledged are asked for again meanwhile:
-//! nobody may say of them that nothing was sent.
+//! A2 (b): the disk is full, for several lengths of time, under load. Acknowledged keys are requested again meanwhile: no
+//! answer may say that nothing was sent.
 
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,7 @@ pub async fn run(deployment: &mut Deployment) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The disk is full for so long. Gives how often acknowledged keys were asked for.
+/// Fills the disk for this long. Returns how often acknowledged keys were requested.
 async fn full_for(
     deployment: &mut Deployment,
     acknowledged: &[Order],

@@ -1,5 +1,6 @@
-//! A2 (a): a call was executed, its connection was lost, and then its upstream is down, first refusing connections, then with its
-//! breaker open. Nobody may say of that key that nothing was sent. When the upstream is back, the key is answered with its result.
+//! A2 (a): a call was executed, its connection was lost, and then its upstream is down, first refusing connections, then with
+//! its breaker open. No answer may say about that key that nothing was sent. When the upstream is back, the key is answered
+//! with its result.
 
 use std::time::Duration;
 
@@ -11,10 +12,10 @@ use crate::{
     matrix::Stop,
 };
 
-/// How often the keys are asked for while the upstream is down: more often than a breaker lets fail.
+/// How often the keys are requested while the upstream is down: more often than the failures that open a breaker.
 const ROUNDS_DOWN: usize = 4;
 const HOLD_PATIENCE: Duration = Duration::from_secs(5);
-/// A breaker that has opened again and again stays open for thirty seconds.
+/// A breaker that has opened repeatedly stays open for thirty seconds.
 const BREAKER_PATIENCE: Duration = Duration::from_secs(45);
 
 pub async fn run(deployment: &mut Deployment) -> Result<(), Stop> {
@@ -39,7 +40,7 @@ pub async fn run(deployment: &mut Deployment) -> Result<(), Stop> {
             let told = answer.is_success() || !is_k && (answer.says_it_happened() || answer.is_unknown());
             deployment.expect(told, || format!("{}: when its upstream is back: {}", order.key, answer.short()));
         }
-        // The next round begins when no gateway leaves the upstream alone any more.
+        // The next round begins when no gateway's breaker is open any more.
         for number in 0..deployment.members.len() {
             let order = deployment.order("pay_k", None);
             let answer = deployment.persist(number, &order, BREAKER_PATIENCE).await;

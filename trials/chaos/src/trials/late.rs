@@ -1,6 +1,6 @@
 //! A1, the other half: gateways that are late. One is paused for longer than an owner may be silent while its call is at the
-//! upstream, others take over what can be taken over, and then it wakes up and has its answer. Another only says late that it
-//! lives, and never too late: of its calls nothing may be called unknown.
+//! upstream; others take over what they can; then it wakes up and gets its answer. Another only reports late, but never too
+//! late, that it lives: none of its calls may be reported as unknown.
 
 use std::time::{Duration, Instant};
 
@@ -10,9 +10,9 @@ use super::Deployment;
 use crate::{agent::Order, gateway::Launch, matrix::Stop};
 
 const CALLS: usize = 8;
-/// How long the upstream goes on with a call that was sent again when its first owner has its answer.
+/// How long the upstream works on a call that was sent again, after its first owner has its answer.
 const OUTLASTS_MS: u64 = 2_500;
-/// Within what time after a stalled commit the upstream answers the first owner.
+/// The time after a stalled commit within which the upstream answers the first owner.
 const ANSWERS_WITHIN_MS: u64 = 1_500;
 
 pub async fn run(deployment: &mut Deployment) -> Result<(), Stop> {
@@ -48,8 +48,8 @@ async fn paused_too_long(deployment: &mut Deployment) -> Result<Vec<Order>, Stop
         let tool = ["long_k", "long_n", "long_k", "long_q"][number % 4];
         let order = deployment.order(tool, None);
         let wait_ms = if number < CALLS / 2 { pause_ms / 2 } else { pause_ms + deployment.rng.between(300, 900) };
-        // Where it is sent again, the second answer is slow or is none, while the first is on its way to its owner.
-        // From when the silence is over, the call may be sent again.
+        // If the call is sent again, the second answer is slow or missing, while the first is on its way to its owner. The call
+        // may be sent again as soon as the silence is over.
         let slow = slow(pause_ms - silence_ms);
         let again = if number % 8 < 4 { &slow } else { "effect,rpc_error" };
         let script = format!("effect,delay:{wait_ms},answer|{again}|{slow}");
@@ -60,13 +60,13 @@ async fn paused_too_long(deployment: &mut Deployment) -> Result<Vec<Order>, Stop
     sleep(Duration::from_millis(400)).await;
     deployment.pause(0);
     sleep(Duration::from_millis(silence_ms * 11 / 10)).await;
-    // To another gateway; on SQLite to the one that is paused, which finds them when it wakes up.
+    // To another gateway; on SQLite to the paused one, which finds them when it wakes up.
     for order in &orders {
         calls.push(deployment.begin(deployment.other(0), order));
     }
     sleep(Duration::from_millis(pause_ms.saturating_sub(silence_ms * 11 / 10))).await;
     deployment.resume(0);
-    // What its callers are told now has to stay true at every other gateway.
+    // What its callers are told now must stay true at every other gateway.
     for _ in 0..6 {
         sleep(Duration::from_millis(150)).await;
         for order in &orders {
@@ -79,13 +79,13 @@ async fn paused_too_long(deployment: &mut Deployment) -> Result<Vec<Order>, Stop
     Ok(orders)
 }
 
-/// What the upstream does with a call that is sent again, so long before its first owner has its answer.
+/// The upstream's script for a call that is sent again this long before its first owner has its answer.
 fn slow(before_ms: u64) -> String {
     format!("delay:{},effect,answer", before_ms + OUTLASTS_MS)
 }
 
-/// The commit by which one gateway says that it lives stalls for longer than the silence, while all else of it goes on: when the
-/// commit is there, what it says is old.
+/// The commit by which one gateway reports that it lives stalls for longer than the silence, while the rest of the gateway
+/// runs: when the commit succeeds, it is outdated.
 async fn stalled_too_long(deployment: &mut Deployment) -> Result<Vec<Order>, Stop> {
     let silence_ms = deployment.setup.silence_ms;
     let (late, stall_ms) = (deployment.members.len() - 1, silence_ms * 13 / 10);
@@ -104,7 +104,7 @@ async fn stalled_too_long(deployment: &mut Deployment) -> Result<Vec<Order>, Sto
         orders.push(order);
     }
     sleep(Duration::from_millis(300)).await;
-    // Owners say three times within the silence that they live: one such commit is met.
+    // Owners report three times within the silence that they live, so the fault hits one such commit.
     deployment.gateway(late)?.arm()?;
     sleep(Duration::from_millis(silence_ms / 3 + 100)).await;
     deployment.gateway(late)?.disarm()?;
@@ -122,7 +122,7 @@ async fn stalled_too_long(deployment: &mut Deployment) -> Result<Vec<Order>, Sto
     Ok(orders)
 }
 
-/// One gateway is paused again and again, each time for less than the silence, and its commits wait at times: it lives, and says
+/// One gateway is paused repeatedly, each time for less than the silence, and its commits sometimes wait: it lives, and reports
 /// so late.
 async fn beats_late(deployment: &mut Deployment) -> Result<Vec<Order>, Stop> {
     let silence_ms = deployment.setup.silence_ms;

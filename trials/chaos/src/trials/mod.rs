@@ -1,6 +1,6 @@
-//! Named trials of single promises, each with a seed of its own, each runnable alone (`--trial NAME`), each in a short form and in
-//! a long one (`--long`), in which owners may be silent as long as users' may. The history checker judges what was told; what a
-//! trial is about besides that, it looks at itself.
+//! Named trials of single promises, each with its own seed, each runnable alone (`--trial NAME`), each in a short form and in a
+//! long one (`--long`), in which owners may be silent as long as in real deployments. The history checker judges the answers;
+//! each trial checks its own promise besides.
 
 mod away;
 mod clocks;
@@ -20,7 +20,7 @@ use crate::{checker, history::digest, matrix::Stop, options::Options, world::Sto
 
 pub use deployment::Deployment;
 
-/// How many trials run side by side: they wait far more than they work.
+/// How many trials run concurrently: they mostly wait.
 const SIDE_BY_SIDE: usize = 4;
 
 type Run = for<'a> fn(&'a mut Deployment) -> Pin<Box<dyn Future<Output = Result<(), Stop>> + Send + 'a>>;
@@ -50,12 +50,12 @@ pub struct Ended {
     pub store: Store,
     pub seed: u64,
     pub seconds: u64,
-    /// What it did, in figures.
+    /// What it did, as figures.
     pub figures: Vec<String>,
-    /// What it found wrong by itself.
+    /// The mistakes that it found itself.
     pub wrong: Vec<String>,
     pub checked: Option<checker::Verdict>,
-    /// Why it did not run: what is not there yet, or not on this store.
+    /// Why it did not run: a feature is missing, or this store does not have it.
     pub not_run: Option<String>,
 }
 

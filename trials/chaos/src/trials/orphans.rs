@@ -1,6 +1,6 @@
 //! A4: recovery is fair. A gateway dies with many calls at an upstream that is dead from then on, and with a few at one that
-//! lives. The few are settled, and the accounts that they change are open again, within a small multiple of the owner's silence,
-//! however many of the others wait. (Class Q is not among them: it is asked about only when its time is over.)
+//! lives. The few are settled, and their accounts are open again, within a small multiple of the owner's silence, however many
+//! of the others wait. (Class Q is not among them: the gateway asks about it only when its time is over.)
 
 use std::{
     sync::Arc,
@@ -21,16 +21,16 @@ use crate::{
 /// How many calls the dead upstream has, in the long form and in the short one.
 const DEAD: (usize, usize) = (1_000, 200);
 const LIVE: usize = 8;
-/// So many at once: a gateway has a limit of calls in flight for each upstream. Several gateways die one after the other for more.
+/// Calls at once: a gateway limits the calls in flight for each upstream. For more, several gateways die one after the other.
 const BATCH: usize = 200;
 const BATCHES_MAX: usize = 20;
-/// How long an owner may be silent in the long form: longer than the batches take, so that they are not recovered before.
+/// The owner's silence in the long form: longer than the batches take, so that they are not recovered before.
 const LONG_SILENCE_MS: u64 = 10_000;
-/// The bound, in times that an owner may be silent, and how long is looked in all.
+/// The bound, in multiples of the owner's silence, and how long the trial watches.
 const OPEN_SILENCES: u32 = 8;
 const LOOK_SILENCES: u32 = 12;
 const ARRIVAL_PATIENCE: Duration = Duration::from_secs(15);
-/// What an upstream does with every such call; when it is sent again, all is as it should be.
+/// What an upstream does with every such call; when it is sent again, the upstream behaves correctly.
 const HELD: &str = "effect,hold,answer";
 /// How long recovery of everything may take once the dead upstream is back.
 const WHOLE_PATIENCE: Duration = Duration::from_mins(1);
@@ -74,7 +74,7 @@ pub async fn run(deployment: &mut Deployment) -> Result<(), Stop> {
     all_settled(deployment).await
 }
 
-/// Calls of both upstreams whose gateway dies, and one of the upstreams with it. Gives those of the other.
+/// Makes calls at both upstreams, kills their gateway and one upstream. Returns the calls of the other.
 async fn leave_orphans(deployment: &mut Deployment, dead: &Hostile, count: usize) -> Result<Vec<Order>, Stop> {
     let held = |order: Order| Order { script: HELD.to_owned(), ..order };
     let (mut calls, mut waiting, mut live) = (Vec::new(), Vec::new(), Vec::new());
@@ -93,7 +93,7 @@ async fn leave_orphans(deployment: &mut Deployment, dead: &Hostile, count: usize
             calls.push(deployment.begin(0, &order));
             batch.push(order);
         }
-        // What does not arrive, because recovery is busy with earlier ones, is made up for by others.
+        // Calls that do not arrive, because recovery is busy with earlier ones, are replaced by others.
         let _ = arrived(dead, &batch).await;
         waiting.append(&mut batch);
     }
@@ -125,7 +125,7 @@ async fn arrived(upstream: &Hostile, orders: &[Order]) -> Result<(), Stop> {
     }
 }
 
-/// How many effects are under way, by the gateway's listing.
+/// How many effects are running, by the gateway's listing.
 async fn left(deployment: &Deployment) -> Result<usize, Stop> {
     let folder = &deployment.members[0].folder;
     Ok(effects::list(&deployment.setup, folder, &["claimed", "dispatching"], LISTED_MAX).await?.len())
@@ -137,7 +137,7 @@ fn there(upstream: &Hostile, orders: &[Order]) -> Result<usize, Stop> {
     Ok(orders.iter().filter(|order| books.effects(&order.business) > 0).count())
 }
 
-/// When each account took a new call. The orphans' own keys are not asked for meanwhile: that would settle them.
+/// When each account accepted a new call. The orphans' own keys are not requested meanwhile, because that would settle them.
 async fn open_accounts(deployment: &Deployment, live: &[Order], started: Instant) -> Vec<Option<Duration>> {
     let mut opened = vec![None; live.len()];
     while opened.contains(&None) && started.elapsed() < deployment.silence() * LOOK_SILENCES {
@@ -156,7 +156,7 @@ async fn open_accounts(deployment: &Deployment, live: &[Order], started: Instant
     opened
 }
 
-/// With the dead upstream back, nothing stays behind.
+/// When the dead upstream is back, every orphan is settled.
 async fn all_settled(deployment: &mut Deployment) -> Result<(), Stop> {
     let started = Instant::now();
     let patience = WHOLE_PATIENCE.max(deployment.silence() * WHOLE_SILENCES);

@@ -15,7 +15,7 @@ use crate::clock::now_ms;
 /// What is known about one business id.
 #[derive(Debug, Clone, Default)]
 pub struct Account {
-    /// Calls that reached the upstream, whatever came of them.
+    /// Calls that reached the upstream, whatever their result.
     pub calls: u64,
     /// The receipts of its effects, in order.
     pub receipts: Vec<String>,
@@ -34,7 +34,7 @@ pub struct Books {
 pub struct Ledger {
     books: Books,
     file: File,
-    /// Whether an effect is on disk before it counts; a machine that stays up needs no more than the write.
+    /// Whether an effect is synced to disk before it counts; without a machine crash, a plain write is enough.
     syncs: bool,
 }
 
@@ -44,17 +44,17 @@ pub struct Arrival {
     /// The business id, or another name for calls that are not payments.
     pub name: String,
     pub tool: String,
-    /// What is changed one call at a time, if the tool names it.
+    /// The account that is changed by one call at a time, if the tool names it.
     pub account: Option<String>,
     pub payload: i64,
     /// Which gateway sent it, by the header that its configuration sets.
     pub gateway: Option<String>,
-    /// Which attempt of a client caused it, where the gateway passed that on.
+    /// The client's attempt that caused it, if the gateway passed it on.
     pub attempt: Option<String>,
 }
 
 impl Books {
-    /// Reads the books; a last line without its end was never written.
+    /// Reads the books; an incomplete last line is ignored.
     pub fn read(file: &Path) -> io::Result<Self> {
         let mut books = Self::default();
         let text = match std::fs::read_to_string(file) {
@@ -102,7 +102,7 @@ impl Ledger {
         let books = Books::read(file)?;
         let file = OpenOptions::new().create(true).append(true).open(file)?;
         let mut ledger = Self { books, file, syncs };
-        // Calls that were under way before this line ended with the process that had them.
+        // Calls before this line that have no end ended with their process.
         ledger.write(&json!({ "opened": true, "at_ms": now_ms() }), false)?;
         Ok(ledger)
     }
@@ -111,7 +111,7 @@ impl Ledger {
         &self.books
     }
 
-    /// Notes a call, and says how many there were before.
+    /// Records a call, and returns how many there were before.
     pub fn note_call(&mut self, arrival: &Arrival) -> io::Result<u64> {
         let before = self.books.calls(&arrival.name);
         let Arrival { name, tool, account, payload, gateway, attempt } = arrival;
@@ -125,12 +125,12 @@ impl Ledger {
         Ok(before)
     }
 
-    /// Notes that a call was answered, or that its connection was given up.
+    /// Records that a call was answered, or that its connection was dropped.
     pub fn note_end(&mut self, name: &str, number: u64) -> io::Result<()> {
         self.write(&json!({ "ended": name, "n": number, "at_ms": now_ms() }), false)
     }
 
-    /// Does it, once more if it must be, and gives the receipt. With a key that dedupes, a second time does nothing.
+    /// Performs the effect, again if necessary, and returns the receipt. With a key that dedupes, a second time does nothing.
     pub fn perform(
         &mut self,
         (business, number): (&str, u64),

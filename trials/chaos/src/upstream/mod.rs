@@ -1,5 +1,5 @@
-//! The hostile upstream: an MCP server (2025-11-25, Streamable HTTP) that counts its effects in books of its own and does
-//! with every call what a script says. A process of its own, so that it can be killed.
+//! The hostile upstream: an MCP server (2025-11-25, Streamable HTTP) that counts its effects in its own books and does with
+//! every call what a script says. It is a separate process, so that it can be killed.
 
 mod books;
 pub mod script;
@@ -34,19 +34,19 @@ const NEVER: Duration = Duration::from_mins(2);
 /// Everything connections share.
 struct Office {
     ledger: Mutex<Ledger>,
-    /// Scripts set from outside, by name; they win over the call's own.
+    /// Scripts set from outside, by name; they override the call's own.
     plans: Mutex<HashMap<String, String>>,
-    /// How often each name was released, and who waits.
+    /// How often each name was released, and the calls that wait.
     releases: Mutex<HashMap<String, watch::Sender<u64>>>,
     /// How many wait now, by name.
     held: Mutex<HashMap<String, u64>>,
     /// Counts arrivals and questions.
     moments: AtomicU64,
-    /// When somebody was told that a key was not executed, by key.
+    /// When the status tool answered that a key was not executed, by key.
     denials: Mutex<HashMap<String, u64>>,
 }
 
-/// What a call was, as far as answering needs it.
+/// A call, limited to what answering needs.
 struct Call {
     id: Value,
     tool: String,
@@ -56,7 +56,7 @@ struct Call {
     steps: Vec<Step>,
     /// When it came.
     moment: u64,
-    /// What holds and releases are named by.
+    /// The name for holds and releases.
     name: String,
     /// Which call of that name it is, counted from zero.
     number: u64,
@@ -78,7 +78,7 @@ pub async fn serve(listener: TcpListener, books: &Path, syncs: bool) -> io::Resu
         let (stream, _) = listener.accept().await?;
         let office = office.clone();
         tokio::spawn(async move {
-            // A peer that goes away is what trials are made of.
+            // A peer that closes its connection is expected in trials.
             let _ = converse(stream, &office).await;
         });
     }
@@ -224,7 +224,7 @@ impl Office {
         })
     }
 
-    /// Notes the end of a call before its answer leaves, so that no call that waits for the answer seems to overlap with it.
+    /// Records the end of a call before its answer leaves, so that a call that waits for the answer does not seem to overlap.
     fn note_end(&self, call: &Call) -> io::Result<()> {
         if call.ended.swap(true, Ordering::Relaxed) {
             return Ok(());
@@ -232,7 +232,7 @@ impl Office {
         lock(&self.ledger).note_end(&call.name, call.number)
     }
 
-    /// Does it and gives the receipt; nothing for a call whose caller was told that it was not executed.
+    /// Performs the effect and returns the receipt; `None` if the status tool already answered that the call was not executed.
     fn perform(&self, call: &Call) -> io::Result<Option<String>> {
         let class = call.tool.rsplit_once('_').map_or("", |(_, class)| class);
         if !tools::MUTATING.contains(&class) {
@@ -247,8 +247,8 @@ impl Office {
         ledger.perform((&call.business, call.number), call.amount, key, class == "k").map(Some)
     }
 
-    /// Whether a key was executed. The contract says that "no" is authoritative, so that after a "no" nothing that came
-    /// before it is executed any more: anything less would be a lie that no gateway could make up for.
+    /// Whether a key was executed. The contract says that "no" is authoritative, so after a "no" no earlier call of the key is
+    /// executed any more; otherwise the answer would be a lie that no gateway could correct.
     fn status(&self, id: &Value, key: &str) -> String {
         let ledger = lock(&self.ledger);
         let receipt = ledger.receipt(key);
@@ -263,7 +263,7 @@ impl Office {
 
     async fn hold(&self, name: &str) {
         let mut released = lock(&self.releases).entry(name.to_owned()).or_default().subscribe();
-        // A release counts for whoever waits, not for whoever comes later.
+        // A release counts for calls that wait now, not for later ones.
         released.mark_unchanged();
         *lock(&self.held).entry(name.to_owned()).or_default() += 1;
         let _ = tokio::time::timeout(NEVER, released.changed()).await;
@@ -292,7 +292,7 @@ impl Office {
 }
 
 impl Call {
-    /// The bytes of a step that answers.
+    /// The bytes of an answering step.
     fn reply(&self, step: &Step, receipt: &str) -> Vec<u8> {
         let json = "application/json";
         match step {
@@ -312,7 +312,7 @@ impl Call {
         }
     }
 
-    /// The answer, in white space and numbers that no serialiser would choose: whoever stores it must store the bytes.
+    /// The answer, with white space and numbers that no serialiser would choose, so that a gateway must store the bytes.
     fn answer(&self, receipt: &str, broken: bool) -> String {
         let (id, amount) = (&self.id, self.amount);
         if self.tool == "balance" {

@@ -1,19 +1,19 @@
-//! What an upstream does with one call: a list of steps, written as `effect,reset`. Several calls of one business id
-//! follow several scripts, separated by `|`; after the last one, everything is as it should be.
+//! What an upstream does with one call: a list of steps, written as `effect,reset`. Several calls of one business id follow
+//! several scripts, separated by `|`; after the last one, the upstream behaves correctly.
 
-/// As it should be.
+/// The correct behaviour.
 pub const HONEST: &str = "effect,answer";
 
-/// One thing to do.
+/// One step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Does what the call asks for.
+    /// Performs the call's effect.
     Effect,
-    /// Waits until somebody releases it.
+    /// Waits until the trial releases it.
     Hold,
     /// Waits.
     Delay(u64),
-    /// Answers as it should.
+    /// Answers correctly.
     Answer,
     /// Answers twice in one stream, with two different answers.
     Twice,
@@ -23,7 +23,7 @@ pub enum Step {
     RpcError,
     /// Answers with a status of HTTP.
     Status(u16),
-    /// Answers with what its schema forbids.
+    /// Answers with a result that its schema forbids.
     BadSchema,
     /// Closes the connection.
     Close,

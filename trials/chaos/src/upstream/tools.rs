@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 
-/// How a tool comes to its effect: the plain one, one with a precondition, one that may take its time, one that changes an
-/// account which only one call may change at a time, and one of these that takes long.
+/// The kinds of tools: a plain one, one with a precondition, a slow one, one that changes an account which only one call may
+/// change at a time, and a long one of that kind.
 pub const WAYS: [&str; 5] = ["pay", "checked", "slow", "turn", "long"];
 /// The ways whose tools name an account.
 pub const WITH_ACCOUNT: [&str; 2] = ["turn", "long"];
 /// The classes of tools that change something.
 pub const MUTATING: [&str; 3] = ["n", "k", "q"];
-/// Where a caller's key comes in `_meta`.
+/// The member of `_meta` that has a caller's key.
 pub const KEY_META: &str = "chaos/key";
-/// Where a client's attempt is named in `_meta`; the gateway passes it on.
+/// The member of `_meta` that names a client's attempt; the gateway passes it on.
 pub const ATTEMPT_META: &str = "chaos/attempt";
-/// The header by which a gateway's configuration says which gateway it is.
+/// The header in which a gateway's configuration names the gateway.
 pub const GATEWAY_HEADER: &str = "x-chaos-gateway";
 
 /// What `tools/list` says.

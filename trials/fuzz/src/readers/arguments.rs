@@ -1,5 +1,5 @@
-//! Rules in CEL: texts as operators write them, and fixed rules over arguments as agents send them. Both go the way of contracts and calls,
-//! through admission and through the gates.
+//! Rules in CEL: texts as operators write them, and fixed rules over arguments as agents send them. Both go through admission
+//! and through the gates, like contracts and calls.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::Grammar;
 /// A contract that admits anything of these names.
 const CONTRACT: &str = include_str!("../../../../crates/gates/tests/fixtures/book_room.yaml");
 const NAMES: &[&str] = &["text", "list", "lists", "map", "number", "count", "day", "other"];
-/// Rules that look at everything there is, in loops where that is possible.
+/// Rules that read everything available, in loops if possible.
 const RULES: &[&str] = &[
     "args.text.matches('^([a-z]+)+$') || args.text.size() < 10",
     "args.text.matches('(a|aa)+x') || args.text.contains('aab') || args.text.startsWith('x')",
@@ -44,7 +44,7 @@ const RULES: &[&str] = &[
 pub(super) fn readers() -> Result<Vec<Reader>, NotReady> {
     let written: ToolContract = contract(&[])?;
     let rules: Vec<&str> = RULES.to_vec();
-    // Each rule by itself: a call is told of all rules that it breaks, but a later rule may hide a slow one.
+    // Each rule by itself: a call reports all rules that it breaks, but a later rule may hide a slow one.
     let compiled: CompiledContract = admit(contract(&rules)?, &RegisteredContracts::new())?;
     let compiled = Only(Arc::new(compiled));
     Ok(vec![
@@ -63,14 +63,14 @@ pub(super) fn readers() -> Result<Vec<Reader>, NotReady> {
     ])
 }
 
-/// A contract with these rules and no other demands on the arguments.
+/// A contract with these rules and no other constraints on the arguments.
 fn contract(rules: &[&str]) -> Result<ToolContract, NotReady> {
     let mut contract: ToolContract = document::read("book_room.yaml", CONTRACT)?;
     let properties: serde_json::Map<String, Value> = NAMES.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
     let schema = json!({ "type": "object", "properties": properties });
     contract.affordance.input_schema = schema.as_object().cloned().unwrap_or_default().into();
     contract.affordance.examples.clear();
-    // A question of the gateway's own passes the gates without a credential, and changes nothing.
+    // The gateway's own call passes the gates without a credential, and changes nothing.
     contract.transactional.side_effect_class = SideEffectClass::ReadOnly;
     contract.transactional.semantics = TransactionSemantics::ReadOnly;
     contract.effect = serde_json::from_value(json!({ "class": "R", "mutation_class": "read_only" })).ok();

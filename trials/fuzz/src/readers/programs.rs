@@ -1,4 +1,4 @@
-//! Programs among an agent's arguments: SQL in four dialects, shell text, requests, paths and addresses.
+//! Programs in an agent's arguments: SQL in four dialects, shell text, requests, paths and addresses.
 
 use serde_json::Value;
 use servanda_identity::effects::{
@@ -9,7 +9,7 @@ use servanda_identity::effects::{
 use super::Reader;
 use crate::Grammar;
 
-/// How texts stand in the lists of the identity crate.
+/// The separator of texts in the lists of the identity crate.
 const BETWEEN: &str = "\n%%\n";
 
 pub(super) fn readers() -> Vec<Reader> {

@@ -44,7 +44,7 @@ pub(super) fn readers() -> Result<Vec<Reader>, NotReady> {
         Reader::new("schema_texts", 4, schema_grammar(), read_schema),
         Reader::new("schema_values", 12, value_grammar(), move |bytes| {
             let Ok(value) = json::decode(bytes, LIMITS) else { return };
-            // One of them for each text, because a call is held to one.
+            // One of them for each text, because a call is validated by one.
             let Some(schema) = compiled.get(bytes.len() % compiled.len().max(1)) else { return };
             let mut completed = value;
             schema.apply_defaults(&mut completed);
@@ -70,7 +70,7 @@ fn read_schema(bytes: &[u8]) {
     }
 }
 
-/// Schemas over which a careless validator takes for ever.
+/// Schemas on which a careless validator takes for ever.
 fn hard() -> Vec<Value> {
     let formats: Vec<Value> = FORMATS.iter().map(|format| json!({ "format": format })).collect();
     let patterns: Vec<Value> = [

@@ -1,5 +1,5 @@
-//! The graph between modules that stand beside each other: its lines as a person reads them, and its cycles with the
-//! places in the source that make them.
+//! The graph of sibling modules: its lines as a person reads them, and its cycles with the places in the source that cause
+//! them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +13,7 @@ use super::{
     tree::{ReadFile, read_crate},
 };
 
-/// Places that a cycle's edge is shown with.
+/// How many places are shown for an edge of a cycle.
 const PLACES_SHOWN: usize = 4;
 
 pub(super) struct Graph {
@@ -87,7 +87,7 @@ impl Graph {
         self.edges.get(module).into_iter().flat_map(BTreeMap::keys)
     }
 
-    /// The sets of modules of which each reaches each.
+    /// The sets of modules in which each reaches every other.
     fn circles(&self) -> Vec<BTreeSet<&ModulePath>> {
         let reached: BTreeMap<&ModulePath, BTreeSet<&ModulePath>> =
             self.edges.keys().map(|module| (module, self.reached_from(module))).collect();
@@ -134,7 +134,7 @@ impl Graph {
     }
 }
 
-/// Whether a path is one word that an import of the module names: the import itself is the place to show.
+/// Whether a path is a single word that an import of the module names: then the import is the place to show.
 fn is_imported(module: &Module, reference: &Reference) -> bool {
     let [word] = reference.path.as_slice() else { return false };
     !reference.is_macro && module.imports.iter().any(|import| import.name.as_ref() == Some(word))
@@ -144,7 +144,7 @@ fn last(module: &ModulePath) -> &str {
     module.last().map_or("", String::as_str)
 }
 
-/// A file as it is named in the repository.
+/// The path of a file in the repository.
 fn shown(file: &Path) -> String {
     let text = file.display().to_string();
     text.find("/crates/").map_or(text.clone(), |start| text[start + 1..].to_owned())

@@ -1,4 +1,4 @@
-//! What is known of one module: the names it declares and imports, and the paths that stand in it.
+//! What is known about one module: the names it declares and imports, and the paths in it.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -32,7 +32,7 @@ pub(super) struct Import {
     pub(super) line: usize,
 }
 
-/// A path that stands in code.
+/// A path in code.
 #[derive(Debug, Clone)]
 pub(super) struct Reference {
     pub(super) path: Vec<String>,

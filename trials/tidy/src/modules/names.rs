@@ -1,5 +1,5 @@
-//! What a path in a module means: the modules that define what it names. Imports and re-exports are followed, so that
-//! a name stands for the module that declares it and not for one that passes it on.
+//! What a path in a module means: the modules that define what it names. Imports and re-exports are followed, so that a name
+//! means the module that declares it and not one that passes it on.
 //!
 //! Types that are reached without being named (by inference, by a method's result) are not seen.
 
@@ -12,7 +12,7 @@ pub(super) struct Names<'a> {
     by_path: BTreeMap<&'a [String], usize>,
 }
 
-/// What a name is found to be, by the index of a module.
+/// What a name resolves to, by the index of a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
     Module(usize),
@@ -28,7 +28,7 @@ impl Found {
     }
 }
 
-/// Names that are being looked up, so that imports that go round end.
+/// Names that are being looked up, so that circular imports end.
 type Under<'a> = &'a [(usize, String)];
 
 impl<'a> Names<'a> {
@@ -37,7 +37,7 @@ impl<'a> Names<'a> {
         Self { modules, by_path }
     }
 
-    /// The modules that define what `path` names, as it stands in a block of the module `from`.
+    /// The modules that define what `path` names in a block of the module `from`.
     pub(super) fn definers(&self, from: usize, block: usize, path: &[String]) -> BTreeSet<usize> {
         self.find(from, block, path, &[]).into_iter().map(Found::module).collect()
     }
@@ -50,7 +50,7 @@ impl<'a> Names<'a> {
             let mut definers = self.definers(from, reference.block, &reference.path);
             let name = reference.path.last().cloned().unwrap_or_default();
             if reference.is_macro && reference.path.len() == 1 && definers.is_empty() {
-                // A macro is also known by where it stands in the text, without a path.
+                // A macro is also known by its position in the text, without a path.
                 definers
                     .extend((0..self.modules.len()).filter(|index| self.modules[*index].macros.contains_key(&name)));
             }
@@ -81,8 +81,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Goes on from a module of this crate. A name that is not found there is one that a macro makes: it counts as the
-    /// module's own.
+    /// Continues from a module of this crate. A name that is not found there is made by a macro: it counts as the module's own.
     fn walk(&self, start: &[String], rest: &[String], own: &ModulePath, under: Under<'_>) -> Vec<Found> {
         let Some(&module) = self.by_path.get(start) else { return Vec::new() };
         let Some((head, rest)) = rest.split_first() else { return vec![Found::Module(module)] };
@@ -120,7 +119,7 @@ impl<'a> Names<'a> {
         self.look_up(from, name, &module.path, under)
     }
 
-    /// A name of a module, as far as code in `viewer` sees it.
+    /// A name of a module, if code in `viewer` can see it.
     fn look_up(&self, module: usize, name: &str, viewer: &ModulePath, under: Under<'_>) -> Vec<Found> {
         let here = &self.modules[module];
         let sees = |visible_in: &ModulePath| viewer.starts_with(visible_in);
@@ -142,7 +141,7 @@ impl<'a> Names<'a> {
         found
     }
 
-    /// What imports bring in under a name; a glob is asked only where no import says the name.
+    /// What imports bring in under a name; a glob counts only if no import names it.
     fn imported(&self, module: usize, imports: Vec<&Import>, name: &str, under: Under<'_>) -> Vec<Found> {
         if under.iter().any(|(at, asked)| *at == module && asked == name) {
             return Vec::new();

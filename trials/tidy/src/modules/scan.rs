@@ -1,7 +1,7 @@
-//! One module's tokens, read once: which names it declares and imports, which modules it has, and which paths stand in
-//! it. Items that are compiled for tests only are left out.
+//! One module's tokens, read once: which names it declares and imports, which modules it has, and which paths it contains.
+//! Items that are compiled for tests only are left out.
 //!
-//! What a path means is not decided here but in `names`.
+//! `names` decides what a path means.
 
 use super::{
     module::{Import, Module, ModulePath, Reference},
@@ -13,7 +13,7 @@ use super::{
 pub(super) struct Child {
     pub(super) name: String,
     pub(super) visible_in: ModulePath,
-    /// The tokens between its braces, where it is inline.
+    /// The tokens between its braces, if it is inline.
     pub(super) body: Option<(usize, usize)>,
     /// What `#[path]` says.
     pub(super) file: Option<String>,
@@ -118,19 +118,19 @@ impl Scan<'_> {
         self.depth = self.depth.saturating_sub(1);
     }
 
-    /// `use` is also the word of precise capturing: `impl Trait + use<'a>`.
+    /// `use` also begins precise capturing: `impl Trait + use<'a>`.
     fn begins_item(&self) -> bool {
         !self.sign_at(1, '<')
     }
 
-    /// Where the `[` of an attribute stands.
+    /// The position of the `[` of an attribute.
     fn attribute_opens(&self) -> Option<usize> {
         let ahead = if self.sign_at(1, '!') { 2 } else { 1 };
         self.sign_at(ahead, '[').then_some(self.position + ahead)
     }
 
-    /// Reads attributes that follow each other. The item behind them is skipped if one says that it is a test; else
-    /// the file that `#[path]` names is returned.
+    /// Reads consecutive attributes. The item after them is skipped if one says that it is a test; otherwise the file that
+    /// `#[path]` names is returned.
     fn attributes(&mut self) -> Option<String> {
         let (mut is_test, mut given_file) = (false, None);
         while self.sign_at(0, '#')
@@ -185,7 +185,7 @@ impl Scan<'_> {
         Scan { module: self.module, tokens: text, position: 0, block, depth, children: Vec::new() }.run();
     }
 
-    /// Reads `pub`, `pub(crate)`, `pub(super)` or `pub(in path)`, and says which modules see the item.
+    /// Reads `pub`, `pub(crate)`, `pub(super)` or `pub(in path)`, and returns which modules see the item.
     fn visibility(&mut self) -> ModulePath {
         self.position += 1;
         let own = &self.module.path;
@@ -353,7 +353,7 @@ fn use_tree(tokens: &[Token], prefix: &[String], leaves: &mut Vec<Leaf>) {
     leaves.push((path.last().cloned(), path, line));
 }
 
-/// What stands between the commas of a use tree's braces.
+/// The parts between the commas of a use tree's braces.
 fn branches(tokens: &[Token]) -> Vec<&[Token]> {
     let mut depth = 0_usize;
     let parts = tokens.split(|token| {

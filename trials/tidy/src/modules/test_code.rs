@@ -55,7 +55,7 @@ fn conditions(tokens: &[Token]) -> Vec<&[Token]> {
     parts.filter(|part| !part.is_empty()).collect()
 }
 
-/// The position behind the item, field or statement that begins at `start`.
+/// The position after the item, field or statement that begins at `start`.
 pub(super) fn end_of_item(tokens: &[Token], start: usize) -> usize {
     let word = |position: usize| tokens.get(position).and_then(Token::word).unwrap_or_default();
     let mut position = start;

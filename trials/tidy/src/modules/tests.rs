@@ -19,7 +19,7 @@ fn planted(files: &[(&str, &str)]) -> Graph {
     Graph::read("planted", Path::new("src/lib.rs"), &|path| files.get(path).map(|text| (*text).to_owned()))
 }
 
-/// `a` refers to `b` by a plain `use`; this code in `b` has to be seen to refer to `a`.
+/// `a` refers to `b` by a plain `use`; the test must see that this code in `b` refers to `a`.
 #[track_caller]
 fn closes_the_circle(second: &str) {
     let cycles = two("use crate::b::Second;\npub struct First; pub fn first() {}", second).cycles();

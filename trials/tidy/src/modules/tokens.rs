@@ -1,5 +1,5 @@
-//! Rust source as tokens: words, texts and signs with their lines. Comments and white space are dropped here, and the
-//! content of texts is kept apart from words, so that a path in either is never taken for code.
+//! Rust source as tokens: words, texts and signs with their lines. Comments and white space are dropped here, and texts are
+//! separate from words, so that a path in either is never mistaken for code.
 //!
 //! This is a tokenizer and not a parser: it does not know items or expressions.
 
@@ -49,7 +49,7 @@ pub(crate) fn tokens(source: &str) -> Vec<Token> {
     found
 }
 
-/// The position behind the group that opens at `start`, which is one of `(`, `[` and `{`.
+/// The position after the group that opens at `start`, which is one of `(`, `[` and `{`.
 pub(crate) fn end_of_group(tokens: &[Token], start: usize) -> usize {
     let mut depth = 0_usize;
     for (position, token) in tokens.iter().enumerate().skip(start) {
@@ -132,7 +132,7 @@ impl Reader {
         }
     }
 
-    /// A string with escapes, whose quote stands `prefix` characters on.
+    /// A string with escapes, whose quote is `prefix` characters ahead.
     fn text(&mut self, prefix: usize) -> Kind {
         self.skip(prefix + 1);
         let start = self.position;
@@ -148,7 +148,7 @@ impl Reader {
         Kind::Text(text)
     }
 
-    /// A raw string, whose first `#` or quote stands `prefix` characters on and which has `hashes` of `#`.
+    /// A raw string, whose first `#` or quote is `prefix` characters ahead and which has `hashes` of `#`.
     fn raw_text(&mut self, prefix: usize, hashes: usize) -> Kind {
         self.skip(prefix + hashes + 1);
         let start = self.position;

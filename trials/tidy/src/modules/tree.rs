@@ -1,5 +1,5 @@
-//! The module tree of a crate: which modules it has, and in which files they stand. Modules that are compiled for tests
-//! only are left out.
+//! The module tree of a crate: which modules it has, and in which files they are. Modules that are compiled for tests only are
+//! left out.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ struct Tree<'a> {
     modules: Vec<Module>,
 }
 
-/// Where a module's text stands, and where the files of its children are.
+/// The location of a module's text, and of its children's files.
 struct Place<'a> {
     tokens: &'a [Token],
     /// The folder of the children's files.
@@ -51,7 +51,7 @@ impl Tree<'_> {
         for child in scan(&mut module, place.tokens) {
             let mut path = module.path.clone();
             path.push(child.name.clone());
-            // A file that is a test by its own `#![cfg(test)]` is no module of the product.
+            // A file with its own `#![cfg(test)]` is not a module of the product.
             if self.read_child(path, &child, &module.file, place) {
                 module.children.insert(child.name, child.visible_in);
             }
@@ -59,7 +59,7 @@ impl Tree<'_> {
         self.modules.push(module);
     }
 
-    /// Reads a child; whether it is a module of the product.
+    /// Reads a child; returns whether it is a module of the product.
     fn read_child(&mut self, path: ModulePath, child: &Child, file: &Path, place: &Place<'_>) -> bool {
         let before = self.modules.len();
         let own_folder = place.folder.join(&child.name);

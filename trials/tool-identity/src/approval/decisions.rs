@@ -1,4 +1,4 @@
-//! What was decided, by whom it was asked, and what holds for a call.
+//! What was decided, for whom, and what applies to a call.
 
 use std::collections::BTreeMap;
 
@@ -14,16 +14,16 @@ use crate::{
     call::{CallId, CallLedger, HostedRequest, HostedTool, Invocation, Scope},
 };
 
-/// On whose behalf a tool is called. A decision for one is none for another.
+/// The party on whose behalf a tool is called. A decision for one party does not apply to another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner(pub String);
 
-/// For what a decision holds.
+/// What a decision applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lasting {
-    /// For this call.
+    /// Only this call.
     ThisCall,
-    /// For this and all calls of the same tool that come.
+    /// This and all later calls of the same tool.
     Always,
 }
 
@@ -32,7 +32,7 @@ pub enum Lasting {
 pub struct Approvals {
     owned: BTreeMap<ApprovalKey, BTreeMap<Owner, Record>>,
     hosted: BTreeMap<HostedTool, Record>,
-    /// What was decided about single hosted calls, by the name they were made by. For showing only.
+    /// Decisions about single hosted calls, by the name they were made under. For display only.
     hosted_by_name: BTreeMap<(PublicName, CallId), Verdict>,
     ledger: CallLedger,
     decisions: usize,
@@ -40,7 +40,7 @@ pub struct Approvals {
 }
 
 impl Approvals {
-    /// Nothing decided yet. That many decisions and calls are remembered; more are refused.
+    /// No decisions yet. This many decisions and calls are remembered; more are refused.
     pub const fn new(decisions_max: usize) -> Self {
         Self {
             owned: BTreeMap::new(),
@@ -54,7 +54,8 @@ impl Approvals {
 
     /// Decides about a pending call of a function tool.
     ///
-    /// About one call it is filed under all its texts; lasting ones under the canonical text alone, and for this tool alone.
+    /// A decision about one call is filed under all its texts; a lasting one under the canonical text alone, and for this tool
+    /// alone.
     pub fn decide(
         &mut self,
         owner: &Owner,
@@ -114,7 +115,7 @@ impl Approvals {
         Ok(())
     }
 
-    /// What holds for a call of a function tool. Its id is compared with what it stood for before, first of all.
+    /// The verdict for a call of a function tool. Its id is first compared with the call that it meant before.
     pub fn status(&mut self, owner: &Owner, pending: &PendingApproval) -> Result<Option<Verdict>, IdentityError> {
         if pending.call_id.is_none() {
             return Err(IdentityError::ApprovalRequiresCallId);
@@ -125,7 +126,7 @@ impl Approvals {
         Ok(held)
     }
 
-    /// What holds for a hosted request.
+    /// The verdict for a hosted request.
     pub fn hosted_status(&mut self, item: &Value) -> Result<Option<Verdict>, IdentityError> {
         let Some((invocation, record)) = self.hosted_record(item) else { return Ok(None) };
         let verdict = record.verdict(&invocation.id, &invocation.scope);
@@ -135,21 +136,21 @@ impl Approvals {
         Ok(verdict)
     }
 
-    /// What the caller of a rejected call is told.
+    /// The message for the caller of a rejected call.
     pub fn rejection_message(&self, owner: &Owner, pending: &PendingApproval) -> Option<&str> {
         let scope = Scope::Function(pending.lookup_key.clone());
         let id = pending.call_id.as_ref()?;
         self.held(owner, pending).find_map(|record| record.message(id, &scope))
     }
 
-    /// What the provider of a rejected hosted request is told.
+    /// The message for the provider of a rejected hosted request.
     pub fn hosted_rejection_message(&self, item: &Value) -> Option<&str> {
         let (invocation, record) = self.hosted_record(item)?;
         record.message(&invocation.id, &invocation.scope)
     }
 
-    /// What is filed under a text about a call, for people who ask by text. It says nothing about what may be done: neither
-    /// owner nor tool is known.
+    /// What is filed under a text about a call, for people who search by text. It permits nothing: neither owner nor tool is
+    /// known.
     pub fn inspect(&self, text: &str, id: &CallId) -> Option<Verdict> {
         let hosted = PublicName::new(text).and_then(|name| self.hosted_by_name.get(&(name, id.clone())));
         if let Some(verdict) = hosted {
@@ -163,7 +164,7 @@ impl Approvals {
         exact.next().filter(|_| exact.next().is_none())
     }
 
-    /// What was decided that can be about this call: under the canonical text first.
+    /// The decisions that can be about this call: those under the canonical text first.
     fn held(&self, owner: &Owner, pending: &PendingApproval) -> impl Iterator<Item = &Record> {
         pending.keys.iter().rev().filter_map(|key| self.owned.get(key)?.get(owner)).collect::<Vec<_>>().into_iter()
     }
@@ -179,7 +180,7 @@ impl Approvals {
         self.owned.entry(key.clone()).or_default().entry(owner.clone()).or_default()
     }
 
-    /// Counts a decision, or refuses it: forgetting an earlier one would let something be done that was forbidden.
+    /// Counts a decision, or refuses it: forgetting an earlier one could allow something that was forbidden.
     fn count(&mut self) -> Result<(), IdentityError> {
         if self.decisions >= self.decisions_max {
             return Err(IdentityError::Full { what: "decisions", limit: self.decisions_max });

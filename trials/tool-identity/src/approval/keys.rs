@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::{ExplicitNamespace, LookupKey, PublicName, Tool, ToolAddress};
 
-/// A text that decisions are filed under. Different tools can have the same one: finding a decision by it is not yet permission.
+/// A text that decisions are filed under. Different tools can have the same text, so finding a decision by it is not yet
+/// permission.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ApprovalKey(String);
 
@@ -12,7 +13,7 @@ pub struct ApprovalKey(String);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BareAlias(());
 
-/// The texts of one tool: the canonical one, and an alias before it where that is allowed.
+/// The texts of one tool: the canonical one, and an alias before it if that is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalKeys {
     alias: Option<ApprovalKey>,
@@ -20,15 +21,14 @@ pub struct ApprovalKeys {
 }
 
 impl BareAlias {
-    /// The alias, if the tool is deferred and has no namespace, and no other tool that is loaded from the beginning and has
-    /// no namespace is called the same.
+    /// The alias, if the tool is deferred and has no namespace, and no eager tool without a namespace has the same name.
     pub fn permitted<'a, T: 'a>(tool: &Tool<T>, others: impl IntoIterator<Item = &'a Tool<T>>) -> Option<Self> {
         let same = |other: &Tool<T>| other.identity.public_name() == tool.identity.public_name();
         let ambiguous = others.into_iter().any(|other| other.identity.is_eager_top_level() && same(other));
         (tool.identity.is_deferred_top_level() && !ambiguous).then_some(Self(()))
     }
 
-    /// The alias for a caller who looked already: the flag of stored items.
+    /// The alias for a caller that has already checked: the flag of stored items.
     pub fn asserted(permitted: bool) -> Option<Self> {
         permitted.then_some(Self(()))
     }
@@ -42,13 +42,13 @@ impl ApprovalKeys {
         Self { alias: alias.filter(|alias| *alias != canonical), canonical }
     }
 
-    /// The texts of a call at this address; of another key's tool if one was chosen.
+    /// The texts of a call at this address, or of the chosen key's tool.
     pub fn of(address: &ToolAddress, chosen: Option<&LookupKey>, alias: Option<BareAlias>) -> Self {
         let own = LookupKey::of(address);
         Self::new(&address.name, chosen.unwrap_or(&own), alias)
     }
 
-    /// The one that lasting decisions are filed under, never an alias.
+    /// The text that lasting decisions are filed under, never an alias.
     pub fn canonical(&self) -> &ApprovalKey {
         &self.canonical
     }

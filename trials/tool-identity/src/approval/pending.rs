@@ -5,14 +5,14 @@ use serde_json::Value;
 use super::{ApprovalKeys, BareAlias};
 use crate::{LookupKey, Tool, ToolAddress, TraceName, call::CallId};
 
-/// A call that waits for a decision, and everything that is known about who is meant.
+/// A call that waits for a decision, with everything that is known about the meant tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PendingApproval {
-    /// What the call said.
+    /// The address in the call.
     pub address: ToolAddress,
-    /// The tool that is meant.
+    /// The meant tool.
     pub lookup_key: LookupKey,
-    /// The namespace to show: as the call said it, empty too; a deferred tool's name where it said none.
+    /// The namespace to show: as written in the call, even if empty; a deferred tool's name if it has none.
     pub shown_namespace: Option<String>,
     /// The name to show.
     pub display_name: TraceName,
@@ -27,7 +27,7 @@ pub struct PendingApproval {
 }
 
 impl PendingApproval {
-    /// The call of a tool among the visible ones; none if the call says no name.
+    /// The call of a tool among the visible ones; `None` if the call has no name.
     pub fn new<'a, T: 'a>(
         tool: &Tool<T>,
         visible: impl IntoIterator<Item = &'a Tool<T>>,

@@ -1,4 +1,4 @@
-//! What was decided under one text: about single calls, and about all that come.
+//! What was decided under one text: about single calls, and about all later ones.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub enum Verdict {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Record {
     exact: BTreeMap<CallId, Verdict>,
-    /// What the rejected calls' callers are told; outlives a lasting rejection, under which the calls stay rejected.
+    /// The messages for the callers of rejected calls. They outlive a lasting rejection, under which the calls stay rejected.
     messages: BTreeMap<CallId, String>,
     lasting: Option<LastingVerdict>,
 }
@@ -50,17 +50,17 @@ impl Record {
         self.exact.get(id).copied()
     }
 
-    /// What holds for this call: a lasting verdict only where it was about the same tool.
+    /// The verdict for this call; a lasting verdict counts only for the same tool.
     pub(super) fn verdict(&self, id: &CallId, scope: &Scope) -> Option<Verdict> {
         self.exact(id).or_else(|| self.lasting(Some(scope)).map(|lasting| lasting.verdict))
     }
 
-    /// What is filed here, whoever it is about: for showing, never for deciding.
+    /// What is filed here, for any tool: for display, never for a decision.
     pub(super) fn shown(&self, id: &CallId) -> Option<Verdict> {
         self.exact(id).or_else(|| self.lasting(None).map(|lasting| lasting.verdict))
     }
 
-    /// What the caller of a rejected call is told.
+    /// The message for the caller of a rejected call.
     pub(super) fn message(&self, id: &CallId, scope: &Scope) -> Option<&str> {
         let exact = self.exact(id);
         if exact == Some(Verdict::Approved) {

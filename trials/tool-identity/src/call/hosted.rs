@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{CallId, ids::raw_item};
 use crate::PublicName;
 
-/// What such a request says, as far as it is valid.
+/// The valid parts of such a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostedRequest {
     /// Its id.
@@ -48,7 +48,7 @@ impl HostedRequest {
                     return None;
                 }
                 let request_id = match request.get("id").filter(|id| !id.is_null()) {
-                    // The provider said an id; if it is not valid, there is none.
+                    // The provider gave an id; if it is invalid, there is none.
                     Some(id) => CallId::read(Some(id)),
                     None => CallId::read(raw.get("call_id")).or_else(|| CallId::read(raw.get("id"))),
                 };
@@ -59,7 +59,7 @@ impl HostedRequest {
         }
     }
 
-    /// The tool that is asked for, if the request says it whole.
+    /// The requested tool, if the request names it completely.
     pub fn tool(&self) -> Option<HostedTool> {
         Some(HostedTool { server_label: self.server_label.clone()?, name: self.tool_name.clone()? })
     }

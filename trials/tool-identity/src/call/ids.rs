@@ -1,4 +1,4 @@
-//! The id of a call, and where it stands in a payload. An id that is no text is no id: nothing is ever turned into one.
+//! The id of a call, and its place in a payload. A value that is not a text is not an id: nothing is ever converted into one.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ impl CallId {
         (!text.is_empty()).then_some(Self(text))
     }
 
-    /// The text of a member, unless it is missing, empty or no text.
+    /// The text of a member; `None` if it is missing, empty or not a text.
     pub fn read(member: Option<&Value>) -> Option<Self> {
         Self::new(member?.as_str()?)
     }
@@ -24,9 +24,9 @@ impl CallId {
     }
 }
 
-/// The id in a payload: `call_id`, or `id` where that says nothing. May be empty.
+/// The id in a payload: `call_id`, or `id` if `call_id` is empty or absent. May be empty.
 ///
-/// A `call_id` that says something else than a text says that it is no text: `id` is not asked then.
+/// If `call_id` is a value other than a text, there is no id: `id` is not read then.
 pub fn id_of_payload(payload: &Value) -> Option<&str> {
     let said = payload.get("call_id").filter(|id| says_something(id));
     said.or_else(|| payload.get("id"))?.as_str()
@@ -37,7 +37,7 @@ pub(super) fn raw_item(item: &Value) -> &Value {
     item.get("raw_item").filter(|raw| !raw.is_null()).unwrap_or(item)
 }
 
-/// Null, the empty text, zero, false and what has no members say nothing.
+/// Null, the empty text, zero, false and empty containers count as absent.
 fn says_something(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => false,

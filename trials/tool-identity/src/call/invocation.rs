@@ -1,4 +1,4 @@
-//! What one call is, so that two can be compared: its kind, the tool it asks for and what it asks of it.
+//! What one call is, so that two can be compared: its kind, the requested tool and what it asks of the tool.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{CallId, HostedRequest, HostedTool, InvocationKind, invocation_of, meaning::Meaning};
 use crate::{LookupKey, PublicName};
 
-/// Members that say what a call asks for. Ids, states and whatever a provider adds are not among them.
+/// Members that say what a call asks for. Ids, states and a provider's additions are not among them.
 const ASKING_MEMBERS: [&str; 7] =
     ["arguments", "input", "action", "actions", "operation", "operations", "pending_safety_checks"];
 
@@ -21,7 +21,7 @@ pub struct Invocation {
     asked: BTreeMap<&'static str, Meaning>,
 }
 
-/// Which tool a call asks for, whatever it asks of it: what lasting decisions hold for.
+/// Which tool a call asks for, whatever the arguments: what lasting decisions apply to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// A function tool.
@@ -33,9 +33,9 @@ pub enum Scope {
 }
 
 impl Invocation {
-    /// The call in an item. `key` is the chosen tool's, where one was chosen; otherwise the call's own is used.
+    /// The call in an item. `key` is that of the chosen tool, if one was chosen; otherwise the call's own is used.
     ///
-    /// None for what is no call, has no valid id, or does not say what it asks for.
+    /// `None` if the item is not a call, has no valid id, or does not say what it asks for.
     pub fn of(item: &Value, key: Option<&LookupKey>) -> Option<Self> {
         let (kind, id) = invocation_of(item)?;
         let scope = Scope::of(kind, item, key)?;
@@ -77,13 +77,12 @@ impl Scope {
     }
 }
 
-/// Where a hosted request says what it asks: in what the provider sent, else beside it.
+/// Where a hosted request says what it asks: in the provider's data, else beside it.
 fn provider_data(item: &Value) -> &Value {
     item.get("provider_data").filter(|data| data.get("arguments").is_some()).unwrap_or(item)
 }
 
-/// Arguments that are JSON are compared by what they mean, others as the text they are. In the other members, what is null was
-/// not said.
+/// Arguments that are JSON are compared by meaning, others as text. In the other members, null counts as absent.
 fn said(member: &str, value: &Value) -> Option<Meaning> {
     match value {
         Value::Null => None,

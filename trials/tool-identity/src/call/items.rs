@@ -7,7 +7,7 @@ use super::{
     ids::{id_of_payload, raw_item},
 };
 
-/// The kinds of calls that have an id of their own.
+/// The kinds of calls that have their own id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InvocationKind {
     /// Of a function tool.
@@ -22,7 +22,7 @@ pub enum InvocationKind {
     ApplyPatch,
     /// Of a screen.
     Computer,
-    /// Of a tool that the provider calls itself, after it asked.
+    /// Of a tool that the provider itself calls, after asking.
     HostedRequest,
 }
 
@@ -50,7 +50,7 @@ impl InvocationKind {
         }
     }
 
-    /// The word on the wire for what answers it.
+    /// The word on the wire for its output.
     const fn output_word(self) -> &'static str {
         match self {
             Self::Function => "function_call_output",
@@ -72,7 +72,7 @@ pub fn id_of_approval_item(item: &Value) -> Option<CallId> {
     }
 }
 
-/// The kind and the id of a call; nothing for what is no call, no id where it has none that is valid.
+/// The kind and the id of a call; `None` if it is not a call, and no id if it has no valid one.
 pub fn invocation_of(item: &Value) -> Option<(InvocationKind, Option<CallId>)> {
     if item.get("type").is_some_and(|kind| kind == "hosted_tool_call") {
         // The item itself, not one inside it: a wrapped item is not an invocation.

@@ -14,7 +14,7 @@ pub struct CallLedger {
     calls_max: usize,
 }
 
-/// How far a call is.
+/// The progress of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallState {
     /// Its id.
@@ -40,7 +40,7 @@ impl CallLedger {
         Self { calls: BTreeMap::new(), calls_max }
     }
 
-    /// Takes note of a call. None if it cannot be compared with others, which is refused where its id is known already.
+    /// Records a call. `None` if it cannot be compared with others, which is refused if its id is already known.
     pub fn observe(&mut self, item: &Value, key: Option<&LookupKey>) -> Result<Option<CallState>, IdentityError> {
         let Some(invocation) = Invocation::of(item, key) else {
             return match invocation_of(item) {
@@ -53,7 +53,7 @@ impl CallLedger {
         self.observe_invocation(&invocation).map(Some)
     }
 
-    /// Takes note of a call that can be compared.
+    /// Records a call that can be compared.
     pub fn observe_invocation(&mut self, invocation: &Invocation) -> Result<CallState, IdentityError> {
         if let Some(known) = self.calls.get(&invocation.id) {
             return if known.invocation == *invocation { Ok(known.state()) } else { Err(IdentityError::CallIdReused) };
@@ -67,7 +67,7 @@ impl CallLedger {
         Ok(state)
     }
 
-    /// Takes note that a call is begun.
+    /// Records that a call was started.
     pub fn mark_executed(&mut self, item: &Value, key: Option<&LookupKey>) -> Result<(), IdentityError> {
         let Some(state) = self.observe(item, key)? else { return Ok(()) };
         if let Some(known) = self.calls.get_mut(&state.id) {
@@ -76,7 +76,7 @@ impl CallLedger {
         Ok(())
     }
 
-    /// Takes note of an output. One of another kind than its call, or of a call nobody made, says nothing.
+    /// Records an output. An output of another kind than its call, or of an unknown call, is ignored.
     pub fn mark_output(&mut self, item: &Value) {
         let Some((kind, id)) = output_of(item) else { return };
         if let Some(known) = self.calls.get_mut(&id).filter(|known| known.invocation.kind() == kind) {

@@ -1,6 +1,7 @@
 //! What a JSON text means, so that two can be compared: blanks and the order of members do not matter, everything else does.
 //!
-//! Whole numbers are compared digit by digit. A decoder that makes floats of the long ones would take two account numbers for one.
+//! Whole numbers are compared digit by digit. A decoder that turns long ones into floats would treat two account numbers as
+//! equal.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ pub(super) enum Meaning {
     Boolean(bool),
     /// A number without fraction and exponent, by its digits.
     Whole(String),
-    /// Any other number, by the bits of what it is nearest to.
+    /// Any other number, by the bits of its nearest float.
     Float(u64),
     String(String),
     List(Vec<Self>),
@@ -24,13 +25,13 @@ pub(super) enum Meaning {
 
 impl Meaning {
     pub(super) fn of_text(text: &str) -> Self {
-        // Refuses what is nested too deep, so that reading it again, level by level, cannot be.
+        // The decoder refuses text that is nested too deeply, so the recursion below is bounded.
         let decoded = serde_json::from_str::<Value>(text).ok();
         let read = decoded.and_then(|_| serde_json::from_str::<&RawValue>(text).ok()).and_then(Self::read);
         read.unwrap_or_else(|| Self::Text(text.to_owned()))
     }
 
-    /// Of a value that was decoded by others.
+    /// The meaning of a decoded value.
     pub(super) fn of_value(value: &Value) -> Self {
         Self::of_text(&value.to_string())
     }

@@ -1,7 +1,7 @@
-//! One call: its id, what it asks for, and its wire form. A call id names one invocation and never a tool; it is a text that the
-//! provider chose and is never made from anything else.
+//! One call: its id, what it asks for, and its wire form. A call id names one invocation and never a tool; it is a text that
+//! the provider chose and is never derived from anything else.
 //!
-//! The ids of JSON-RPC requests are another layer and stay out of here.
+//! The ids of JSON-RPC requests are another layer and not handled here.
 
 mod hosted;
 mod ids;

@@ -1,10 +1,10 @@
-//! The namespace in a call's wire form: taken out before a deferred tool is run, put back into calls that were stored.
+//! The namespace in a call's wire form: removed before a deferred tool is run, restored in stored calls.
 
 use serde_json::{Value, json};
 
 use crate::{ExplicitNamespace, LookupKey, PublicName, ToolIdentity};
 
-/// The call as the chosen tool takes it: without the namespace that only says that the tool was deferred.
+/// The call as the chosen tool accepts it: without the namespace that only marks the tool as deferred.
 pub fn without_synthetic_namespace(tool: &ToolIdentity, call: &Value) -> Value {
     let names_tool = |member| PublicName::read(call.get(member)).as_ref() == tool.public_name();
     let mut call = call.clone();
@@ -18,7 +18,7 @@ pub fn without_synthetic_namespace(tool: &ToolIdentity, call: &Value) -> Value {
     call
 }
 
-/// The stored call with the namespace of its key. One that the call says itself stays.
+/// The stored call with the namespace of its key. A namespace in the call itself stays.
 pub fn restore_namespace(key: Option<&LookupKey>, call: &Value) -> Value {
     let namespace = match key {
         Some(LookupKey::Namespaced { namespace, .. }) => Some(namespace.as_str()),

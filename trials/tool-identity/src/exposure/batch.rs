@@ -25,10 +25,10 @@ pub struct ExposedTool<'a> {
     pub exposed: String,
 }
 
-/// Every tool under a name of its own, prefixed with its server's, in the order in which they are listed.
+/// Every tool under its own name, prefixed with its server's, in listed order.
 ///
-/// Names that more than one tool would have, or that are taken, are hashed for all who would have them: who comes first must not
-/// decide who gets the plain one.
+/// A name that more than one tool would have, or that is taken, is hashed for all of them: the order must not decide which one
+/// gets the plain name.
 pub fn prefixed<'a>(servers: &[ListedServer<'a>], taken: &BTreeSet<&str>) -> Vec<ExposedTool<'a>> {
     let mut listed: Vec<Listed<'a>> = Vec::new();
     for (server_index, server) in servers.iter().enumerate() {
@@ -60,7 +60,7 @@ pub fn prefixed<'a>(servers: &[ListedServer<'a>], taken: &BTreeSet<&str>) -> Vec
     listed.into_iter().map(exposed).collect()
 }
 
-/// Every tool under its own name, whatever that is. A name on two servers is refused; twice on one is for others to settle.
+/// Every tool under its own name, unchanged. A name on two servers is refused; a duplicate on one server is left to the caller.
 pub fn unprefixed<'a>(servers: &[ListedServer<'a>]) -> Result<Vec<ExposedTool<'a>>, IdentityError> {
     let mut owners: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
     let mut exposed = Vec::new();
@@ -85,7 +85,7 @@ struct Listed<'a> {
 }
 
 impl Listed<'_> {
-    /// By what is wanted first, so that the result does not depend on who was listed first unless nothing else differs.
+    /// Ordered by the wanted name first, so that the result depends on the listing order only if nothing else differs.
     fn order(&self) -> (&str, &str, usize, usize) {
         (&self.candidate, &self.seed, self.server_index, self.tool_index)
     }

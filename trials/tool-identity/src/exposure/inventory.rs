@@ -14,7 +14,7 @@ pub enum Exposure {
     Unprefixed,
 }
 
-/// Where an offered tool is from.
+/// The origin of an offered tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin<T> {
     /// A server of the batch, by the tool's name there.
@@ -37,7 +37,7 @@ pub struct Inventory<T, H> {
     pub handoffs: Vec<Handoff<H>>,
 }
 
-/// The tools and handoffs an agent is offered. `disabled` are local tools that are not, but whose names stay theirs.
+/// The tools and handoffs that an agent is offered. `disabled` are local tools that are not offered, but keep their names.
 pub fn expose<T: Clone, H: Clone>(
     servers: &[ListedServer<'_>],
     local: &[Tool<T>],

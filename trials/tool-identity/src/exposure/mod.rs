@@ -1,7 +1,7 @@
-//! Names under which tools of MCP servers are exposed beside local ones, as clients of the Responses wire do it: prefixed with
+//! Names under which tools of MCP servers are exposed beside local ones, as clients on the Responses wire do it: prefixed with
 //! their server and made unique within a batch, or passed through.
 //!
-//! A prefixed name depends on which others are in the batch. A gateway whose lists come and go uses `gateway` instead.
+//! A prefixed name depends on the other tools in the batch. A gateway whose lists change uses `gateway` instead.
 
 mod batch;
 mod inventory;

@@ -20,7 +20,7 @@ fn pending(identity: &ToolIdentity, visible: &[Tool<()>], id: &str) -> Option<Pe
 }
 
 proptest! {
-    /// A lasting approval of one tool says nothing about another, however alike their texts are.
+    /// A lasting approval of one tool does not apply to another, however similar their texts are.
     #[test]
     fn equal_texts_never_authorise_across_identities((one, other) in pairs()) {
         let visible = [tool(one.clone()), tool(other.clone())];

@@ -10,7 +10,8 @@ use crate::{
 };
 
 proptest! {
-    /// What is taken out of a call before its tool runs is put back when it is stored, so that it asks for the same tool again.
+    /// The namespace that is removed from a call before its tool runs is restored when the call is stored, so that it asks for
+    /// the same tool again.
     #[test]
     fn a_stored_call_asks_for_the_same_tool(identity in tools()) {
         let Some(key) = identity.lookup_key() else { return Ok(()) };
@@ -21,7 +22,7 @@ proptest! {
         prop_assert_eq!(stored, call);
     }
 
-    /// No id is ever made from what is not a text.
+    /// No id is ever made from a value that is not a text.
     #[test]
     fn numbers_are_no_ids(number in any::<i64>(), id in ".{1,4}") {
         let call = json!({ "type": "function_call", "name": "a", "call_id": number, "id": id });
@@ -72,7 +73,7 @@ fn arguments_are_compared_by_what_they_mean() {
     }
 }
 
-/// Text that is nested deeper than anybody reads is compared as text, and ends nothing.
+/// Text that is nested too deeply for the decoder is compared as text, and does not crash anything.
 #[test]
 fn deep_arguments_are_compared_as_text() {
     let mut ledger = CallLedger::new(8);

@@ -17,7 +17,7 @@ fn addresses() -> impl Strategy<Value = ToolAddress> {
 }
 
 proptest! {
-    /// No two addresses mean the same tool, whatever they look like when they are written.
+    /// No two addresses mean the same tool, whatever their written forms look like.
     #[test]
     fn different_addresses_have_different_keys(one in addresses(), other in addresses()) {
         prop_assert_eq!(LookupKey::of(&one) == LookupKey::of(&other), one == other);
@@ -38,8 +38,8 @@ proptest! {
         prop_assert_eq!(key.as_ref().and_then(|key| LookupKey::decode(&key.encode())), key);
     }
 
-    /// Of tools that can be together, each is found by its key or overshadowed by a later one of the same key, and no two that
-    /// differ are written alike.
+    /// Of tools that can be together, each is found by its key or overshadowed by a later one of the same key, and no two
+    /// different tools have the same written form.
     #[test]
     fn tables_find_what_is_meant(identities in prop::collection::vec(pairs(), 0..3), asked in addresses()) {
         let tools: Vec<Tool<()>> = identities.into_iter().flat_map(|(one, other)| [tool(one), tool(other)]).collect();
@@ -56,13 +56,13 @@ proptest! {
             let others: Vec<&Tool<()>> = alike.filter(|other| other.identity.public_name().is_some()).collect();
             prop_assert!(others.len() == 1 || !others.iter().any(|other| namespaced(other)));
         }
-        // No fallback: what a call reaches has the key that it asked for.
+        // No fallback: a call reaches only a tool with the requested key.
         if let Ok(Route::Tool(found)) = table.route::<()>([], &asked) {
             prop_assert_eq!(found.identity.lookup_key(), Some(LookupKey::of(&asked)));
         }
     }
 
-    /// What was settled has nothing more to settle, and is in the order it was given.
+    /// Resolving twice gives the same result, in the given order.
     #[test]
     fn settling_names_twice_changes_nothing(
         identities in prop::collection::vec(tools(), 0..6),

@@ -1,4 +1,4 @@
-//! The laws of the layers. What single inputs lead to is in the vectors; here is what holds for all.
+//! The laws of the layers. The vectors have single inputs; here is what holds for all.
 
 mod approvals;
 mod calls;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{ExplicitNamespace, Loading, NameSource, PublicName, Tool, ToolIdentity, ToolKind};
 
-/// Names in which everything that could be confused with something else comes up often.
+/// Names with many texts that could be confused with something else.
 fn names() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => "[ab.]{1,4}",
@@ -34,7 +34,7 @@ fn tools() -> impl Strategy<Value = ToolIdentity> {
     )
 }
 
-/// Two tools; often such whose texts are equal though they are not: one dotted text, taken apart in different places.
+/// Two tools; often different ones with equal texts: one dotted text, split in different places.
 fn pairs() -> impl Strategy<Value = (ToolIdentity, ToolIdentity)> {
     let parts = prop::collection::vec(prop_oneof!["[ab]", Just("deferred_top_level:a".to_owned())], 2..5);
     let alike = (parts, any::<[u8; 2]>()).prop_map(|(parts, places)| {

@@ -43,7 +43,7 @@ proptest! {
         }
     }
 
-    /// Who is listed first does not matter, but for who gets which of the names of one pair that is listed twice.
+    /// The listing order does not matter, except for which name each of two equal pairs gets.
     #[test]
     fn names_do_not_depend_on_the_order_of_listing(batch in batches(), turn in 0..4_usize) {
         let mut turned = batch.clone();

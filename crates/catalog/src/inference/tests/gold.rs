@@ -1,5 +1,5 @@
-//! Holds what is inferred against the classes that a reviewer gives: a list of tools of popular servers, split by family of servers into
-//! a half that the rules were made with and a half that they were not.
+//! Compares inferred classes with a reviewer's: a list of tools of popular servers, split by family of servers into a half that
+//! the rules were developed with and a half that they were not.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,7 +12,7 @@ use crate::{pins::Definition, testing::shared};
 /// One line of the list.
 struct Judged {
     id: &'static str,
-    /// What a reviewer would accept, the best first.
+    /// The classes that a reviewer would accept, the best first.
     classes: Vec<SideEffectClass>,
     half: Half,
 }
@@ -24,7 +24,7 @@ enum Half {
 }
 
 impl Half {
-    /// Servers of one vendor, and versions of one server, are one family, and stay together.
+    /// Servers of one vendor and versions of one server are one family and stay in the same half.
     fn for_family(family: &str) -> Self {
         let hash = Digest::compute(DigestDomain::Definition, &[family.as_bytes()]).hex_prefix(1);
         if hash.as_str() < "8" { Self::Development } else { Self::HeldOut }
@@ -43,7 +43,7 @@ fn gold() -> Vec<Judged> {
         .collect()
 }
 
-/// The tools of the corpus, by id; none where it is not here.
+/// The tools of the corpus, by id; `None` if the corpus is not installed.
 fn corpus() -> Option<HashMap<String, Value>> {
     let lines = std::fs::read_to_string(shared("corpora/tools/tools.jsonl")?).unwrap();
     let tools = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -61,7 +61,7 @@ fn definition(tool: &Value) -> Definition {
     serde_json::from_value(definition).unwrap()
 }
 
-/// How a half of the list comes out.
+/// The results for one half of the list.
 #[derive(Default)]
 struct Score {
     tools: usize,
@@ -132,7 +132,7 @@ fn inference_agrees_with_a_reviewer() {
     for half in [Half::Development, Half::HeldOut] {
         let score = Score::measure(half, &tools);
         score.print(half);
-        // What is not exact, of the half that may be looked at.
+        // Prints inexact results, only for the half that may be inspected.
         if half == Half::Development {
             println!("{:?} {:?}", score.changes_called_read_only, score.critical_called_medium);
             score.others.iter().for_each(|line| println!("{line}"));
@@ -144,13 +144,13 @@ fn inference_agrees_with_a_reviewer() {
     }
 }
 
-/// Over the whole corpus: an author's `readOnlyHint` is contradicted only with a reason, and a tool whose author says that it changes
-/// something is never proposed as a look without one.
+/// Over the whole corpus: an author's `readOnlyHint` is contradicted only with a reason, and a tool whose author says that it
+/// changes something is never proposed as a read without one.
 #[test]
 fn an_authors_hint_is_contradicted_only_with_a_reason() {
     let Some(tools) = corpus() else { return };
     let (mut contradicted, mut read_only, mut warned, mut silent) = (0, 0, 0, Vec::new());
-    // Authors that say nothing are contradicted by nothing.
+    // A tool without annotations cannot be contradicted.
     for (id, tool) in tools.iter().filter(|(_, tool)| !tool["annotations"].is_null()) {
         let definition = definition(tool);
         let inferred = infer("up", &definition).unwrap();
@@ -174,7 +174,8 @@ fn an_authors_hint_is_contradicted_only_with_a_reason() {
     assert_eq!(warned, 0);
 }
 
-/// A browser is not grave because it reaches the world: what runs code or gives files away is, and what moves a view is not.
+/// A browser tool is not grave because it reaches the world. One that runs code or gives files away is; one that moves a view
+/// is not.
 #[test]
 fn few_tools_of_a_browser_are_grave() {
     let Some(tools) = corpus() else { return };
@@ -201,7 +202,7 @@ fn few_tools_of_a_browser_are_grave() {
     assert!(grave.len() * 10 <= of_browser.len(), "{grave:?}");
     assert!(of_browser.iter().all(|(_, _, silent)| !silent));
     let class = |wanted: &str| of_browser.iter().find(|(name, ..)| *name == wanted).unwrap().1;
-    // It can be told to write a file: that is the reason printed, and it is no grave one.
+    // It can be told to write a file: that is the printed reason, and not a grave one.
     assert_eq!(class("browser_snapshot"), SideEffectClass::EphemeralWrite);
     assert_eq!(class("browser_hover"), SideEffectClass::EphemeralWrite);
 }

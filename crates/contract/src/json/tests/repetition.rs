@@ -2,7 +2,7 @@
 
 use super::{JsonLimits, canonicalize, decode};
 
-/// What stands before, the unit that is repeated, what stands after, and what closes each unit.
+/// The prefix, the unit that is repeated, the suffix, and what closes each unit.
 const PRODUCTIONS: &[(&str, &str, &str, &str)] = &[
     ("", "[", "1", "]"),
     ("", "{\"a\":", "1", "}"),

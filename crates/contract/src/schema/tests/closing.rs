@@ -216,7 +216,7 @@ fn conditions_are_not_closed() {
             "not": { "properties": { "a": { "const": 0 } }, "required": ["a"] },
             "if": { "properties": { "a": { "const": 1 } }, "required": ["a"] }, "then": { "required": ["b"] } }),
         &[json!({ "a": 1, "b": 2 }), json!({ "a": 2 })],
-        // Were `not` closed, the first would pass because of `b`; were `if` closed, the second would pass it by.
+        // If `not` were closed, the first would pass because of `b`. If `if` were closed, it would not match the second.
         &[json!({ "a": 0, "b": 1 }), json!({ "a": 1 })],
     );
 }

@@ -24,7 +24,7 @@ fn real_tools_compile() {
                 compiled += 1;
                 let written = defaults::find(&tool["input_schema"]).len();
                 with_broken_defaults += usize::from(defaults::find(enforced.effective()).len() < written);
-                // What Servanda itself fills in must never be why a call is refused.
+                // A default that Servanda fills in must never make a call refused.
                 let mut arguments = json!({});
                 let before = enforced.judge(&arguments).into_all();
                 enforced.apply_defaults(&mut arguments);
@@ -45,8 +45,8 @@ fn real_tools_compile() {
     );
     assert_eq!(tools, 6_804);
     assert_eq!(unusable, Vec::<String>::new());
-    // Neither can be enforced as written: the first would need an engine that backtracks, the second is not a schema of
-    // any dialect these tools name.
+    // Neither can be enforced as written: the first needs a backtracking engine, the second is not valid in any dialect that
+    // these tools name.
     let expected = [("a pattern with look-around", 15), ("`exclusiveMinimum: true` of draft-04", 3)];
     assert_eq!(reasons, expected.into_iter().collect());
 }

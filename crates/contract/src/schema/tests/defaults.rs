@@ -63,7 +63,7 @@ fn a_default_that_breaks_its_own_schema_is_not_applied() {
     }, "$defs": { "count": { "type": "integer" } } });
     let expected = json!({ "nullable": null, "default": "a property may be called default" });
     check(schema.clone(), json!({}), &expected);
-    // Nor is it shown as what an absent argument means.
+    // The broken default is not shown either.
     assert_eq!(compiled(schema).effective()["properties"]["nothing"], json!({ "type": "string" }));
 }
 

@@ -1,4 +1,4 @@
-//! Every kind of error belongs to one gate and is told by name, type and measure, never by the value.
+//! Every kind of error belongs to one gate and is described by name, type and measure, never by the value.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn judged(schema: &Value, value: &Value) -> Vec<String> {
     told(compiled(whole).judge(&json!({ "a": value })))
 }
 
-/// One row a kind: the schema of `/a`, a value it refuses, how that is told.
+/// One row per kind: the schema of `/a`, a value that it refuses, and the error.
 fn kinds() -> Vec<(Value, Value, &'static str)> {
     vec![
         // Structure
@@ -89,7 +89,7 @@ fn every_kind_is_told_at_its_gate() {
     }
 }
 
-/// Models write `null` for "none" and times without a zone; they are told what to write instead.
+/// Models write `null` for "none" and times without a zone; the error says what to write instead.
 #[test]
 fn what_is_wrong_most_often_is_told_with_its_repair() {
     let schema = json!({
@@ -136,12 +136,12 @@ fn formats_are_asserted() {
         assert_eq!(judged(&schema, &json!(good)), Vec::<String>::new(), "{format}");
         let told = judged(&schema, &json!(bad)).join("; ");
         assert!(told.starts_with("bounds /a: ") && told.contains(format), "{told}");
-        // The example that a caller is given is one of the format.
+        // The example in the error is valid in the format.
         for example in told.split("e.g. ").skip(1).flat_map(|rest| rest.split('`').skip(1).step_by(2)) {
             assert_eq!(judged(&schema, &json!(example)), Vec::<String>::new(), "{format}: {example}");
         }
     }
-    // A format nobody knows says nothing; refusing it would refuse tools that are in use.
+    // An unknown format constrains nothing; refusing it would refuse tools that are in use.
     assert_eq!(judged(&json!({ "format": "starts_with" }), &json!("x")), Vec::<String>::new());
 }
 
@@ -164,7 +164,7 @@ fn the_nearest_alternative_is_told() {
             json!({ "kind": "card", "drawer": 1 }),
             "structure /a/drawer: fields of one alternative / a field of another alternative",
         ),
-        // Neither alternative says that it is an object, so a string fits both.
+        // Neither alternative requires an object, so a string fits both.
         (json!("card"), "structure /a: exactly one alternative / a value that fits more than one"),
     ];
     for (value, expected) in cases {
@@ -207,7 +207,7 @@ fn every_error_is_listed_and_a_flood_is_counted() {
         "properties": { "id": {}, "list": { "items": { "type": "integer" } } } }));
     let findings = schema.judge(&json!({ "list": vec!["x"; 10], "other": 1 }));
     assert_eq!((findings.structure.len(), findings.types.len(), findings.bounds.len()), (2, 10, 0));
-    // The flood of one gate does not wash away what another gate has to say.
+    // Many errors of one gate do not hide those of another gate.
     let findings = schema.judge(&json!({ "list": vec!["x"; 1_000], "other": 1 }));
     assert_eq!((findings.structure.len(), findings.types.len()), (2, 65));
     assert_eq!(findings.types[64].message, "936 more errors of this gate are not listed");
@@ -281,7 +281,7 @@ fn pointers_escape_and_names_do_not() {
 
 const CANARY: &str = "canary-5f1e9";
 
-/// Values that all carry the canary, in every place but a member's name.
+/// Values with the canary in every place except member names.
 fn canaries() -> impl Strategy<Value = Value> {
     let text = prop_oneof![
         Just(CANARY.to_owned()),

@@ -1,4 +1,4 @@
-//! A schema at rest judges as it did before, and keeps nothing that only judging takes until it judges.
+//! A dormant schema validates as before, and keeps no validator until it validates a value.
 
 use serde_json::{Value, json};
 
@@ -56,7 +56,7 @@ fn a_schema_at_rest_judges_as_before() {
     }
 }
 
-/// Agents are shown the members in their order.
+/// Agents see the members in their order.
 #[test]
 fn what_is_enforced_is_shown_in_the_same_order_without_being_made_ready() {
     for schema in schemas() {
@@ -79,7 +79,7 @@ fn a_schema_that_is_enforced_as_it_is_written_is_kept_once() {
     assert!(matches!(resting.effective, EffectiveSchema::Text(_)));
 }
 
-/// A text that does not give the same number again would be another schema.
+/// A text that parses to a different number would be another schema.
 #[test]
 fn what_a_text_cannot_hold_exactly_is_kept_as_it_is() {
     let numbers = (0..2_000).map(|number| 1.0 / f64::from(number * 7 + 3) * 1e-7);

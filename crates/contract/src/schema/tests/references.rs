@@ -1,11 +1,11 @@
-//! Every way to refer to a part of the document is followed by everything that looks behind references, or refused.
+//! All code that follows references follows every way to refer to a part of the document, or the schema is refused.
 
 use serde_json::{Value, json};
 
 use super::{compile, compiled};
 use crate::schema::{CompiledSchema, SchemaError, SchemaProfile};
 
-/// A schema whose `p` is a point, referred to in each of the ways there are.
+/// A schema whose `p` is a point, one for each way to refer to it.
 fn referring() -> Vec<Value> {
     let point = json!({ "type": "object", "properties": { "x": { "type": "integer", "default": 7 } } });
     let with = |keyword: &str, name: &str| {
@@ -73,7 +73,7 @@ fn what_is_not_inside_is_refused() {
         ("`#absent` refers to nothing inside", json!({ "$ref": "#absent" })),
         ("`#absent` refers to nothing inside", json!({ "$dynamicRef": "#absent" })),
         ("`#/$defs/absent` refers to nothing inside", json!({ "$ref": "#/$defs/absent" })),
-        // The library knows these by heart; they unfold without any bound we could know.
+        // The library has these built in; their expansion cannot be bounded here.
         ("refers to nothing inside", json!({ "$ref": "https://json-schema.org/draft/2020-12/schema" })),
         ("starts another document", json!({ "allOf": [{ "$ref": "#/$defs/other" }] })),
         ("`#twice` refers to nothing inside", json!({ "$ref": "#twice" })),

@@ -1,4 +1,4 @@
-//! Schemas that cannot be enforced are refused when they are compiled, with a reason; none of them is ever run.
+//! Schemas that cannot be enforced are refused with a reason when they are compiled, and never run.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ fn nothing_outside_the_document_is_referred_to() {
         assert!(matches!(error, SchemaError::Invalid { .. }), "{reference}: {error}");
         assert!(error.to_string().contains(reference.trim_start_matches('#').trim_end_matches("#/x")), "{error}");
     }
-    // An `$id` elsewhere does not make its neighbours reachable.
+    // An `$id` elsewhere does not make the documents beside it reachable.
     let schema = json!({ "$id": "https://example.test/tool.json", "type": "object", "properties": { "a": { "$ref": "b.json" } } });
     assert!(matches!(refused(schema), SchemaError::Invalid { .. }));
 }
@@ -53,7 +53,7 @@ fn patterns_are_linear_in_time_and_bounded_in_memory() {
             assert!(error.to_string().contains("attern"), "{pattern}: {error}");
         }
     }
-    // The classic of catastrophic backtracking is harmless to an engine that does not backtrack.
+    // The classic example of catastrophic backtracking is harmless to an engine that does not backtrack.
     let schema = compile(json!({ "type": "object", "properties": { "a": { "pattern": "^(a+)+$" } } })).unwrap();
     assert!(!schema.is_valid(&json!({ "a": format!("{}b", "a".repeat(50_000)) })));
 }

@@ -1,5 +1,5 @@
-//! Every keyword of JSON Schema, repeated: deep, wide and in chains of references. Nothing overflows a thread's stack, whether or not
-//! the schema is taken. A schema that is taken judges values within the same stack.
+//! Every keyword of JSON Schema, repeated: deep, wide and in chains of references. Nothing overflows a thread's stack, whether
+//! or not the schema compiles. A schema that compiles validates values within the same stack.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,10 @@ use super::{CompiledSchema, SchemaProfile};
 use crate::json::{JsonLimits, decode};
 
 const REPEATED: usize = 20_000;
-/// The limits that the gateway and the reader of documents set.
+/// The limits of the gateway and of the document reader.
 const LIMITS: JsonLimits = JsonLimits { bytes_max: 8 << 20, depth_max: 64 };
 
-/// Keywords with a schema inside: what stands before it and after it.
+/// Keywords with a schema inside: the text before it and after it.
 const NESTING: &[(&str, &str)] = &[
     (r#"{"properties":{"a":"#, "}}"),
     (r#"{"patternProperties":{"a":"#, "}}"),
@@ -39,7 +39,7 @@ const NESTING: &[(&str, &str)] = &[
     (r#"{"unknown":"#, "}"),
 ];
 
-/// A schema with a list or a map of very many: what stands before, one of them with `#` for its number, and what stands after.
+/// A schema with a very long list or map: the text before, one element with `#` for its number, and the text after.
 const WIDE: &[(&str, &str, &str)] = &[
     (r#"{"type":"object","properties":{"#, r#""p#":{"type":"string"}"#, "}}"),
     (r#"{"type":"object","properties":{"#, r#""p#":{"default":#}"#, "}}"),
@@ -165,7 +165,7 @@ fn references_of_all_to_all_are_refused_or_taken_at_once() {
     });
 }
 
-/// Compiles a schema in each way, and lets it judge values if it is taken.
+/// Compiles a schema with each profile, and validates values if it compiles.
 fn take(text: &str) {
     let Ok(Value::Object(schema)) = decode(text.as_bytes(), LIMITS) else { return };
     let mut deep = json!("aaaa");
@@ -181,7 +181,7 @@ fn take(text: &str) {
     }
 }
 
-/// Runs the work on a thread with the stack that threads of this process have.
+/// Runs the work on a thread with the usual stack size of this process.
 fn on_a_thread(work: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().stack_size(2 << 20).spawn(work).unwrap().join().unwrap();
 }

@@ -42,7 +42,7 @@ fn remotes(folder: &Path, address: &str, found: &mut Vec<(String, Value)>) {
 fn run(suite: &Path, draft: &str, dialect: Option<&str>) -> (usize, Vec<String>) {
     let mut documents = Vec::new();
     remotes(&suite.join("remotes"), "http://localhost:1234", &mut documents);
-    // A document of another draft may not be readable by this one; none of this draft's tests refers to it.
+    // This draft may not be able to read a document of another draft, and none of its tests refers to one.
     let other = |address: &str| address.contains("/draft") && !address.contains(&format!("/{draft}/"));
     documents.retain(|(address, _)| !other(address));
     let default = if draft == "draft7" { jsonschema::Draft::Draft7 } else { jsonschema::Draft::Draft202012 };
@@ -70,7 +70,7 @@ fn run(suite: &Path, draft: &str, dialect: Option<&str>) -> (usize, Vec<String>)
     (ran, failed)
 }
 
-/// Closing, formats and the rest of our profile add constraints. What they accept, the dialect accepts.
+/// Closing, formats and the rest of our profile only add constraints: the dialect accepts every value that they accept.
 #[test]
 fn the_argument_profile_only_ever_refuses_more() {
     let Some(suite) = shared("corpora/JSON-Schema-Test-Suite") else { return };

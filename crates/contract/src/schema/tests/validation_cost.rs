@@ -1,4 +1,4 @@
-//! What would take exponentially many steps is refused before the first. Steps are counted here, not timed.
+//! Validation that would take exponentially many steps is refused before the first step. The tests count steps, not time.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::schema::{
     validation_cost::{CostExceeded, ValidationCost},
 };
 
-/// Two alternatives that both contain the whole again under the same name.
+/// Two alternatives that both contain the whole schema again under the same name.
 fn twice(keyword: &str) -> Value {
     let branch = |leaf: &str| json!({ "properties": { "c": { "$ref": "#" }, "leaf": { "const": leaf } } });
     json!({ "type": "object", keyword: [branch("a"), branch("b")] })
@@ -34,7 +34,7 @@ fn a_value_too_deep_for_a_schema_that_multiplies_is_not_judged() {
             assert_eq!(findings.structure.len(), 1, "{keyword}");
             let words = "nested deeper than 11 levels, which this recursive schema allows at most";
             assert_eq!(findings.structure[0].message, words);
-            // One that is valid is refused all the same: what is refused is the depth.
+            // A valid value is refused too, because its depth is refused.
             assert!(!enforced.is_valid(&nested(30, &json!("a"))));
         }
     }
@@ -54,7 +54,7 @@ fn recursion_that_does_not_multiply_has_no_depth() {
         json!({ "properties": { "next": { "$ref": "#" } } }),
         json!({ "properties": { "left": { "$ref": "#" }, "right": { "$ref": "#" } } }),
         json!({ "properties": { "children": { "items": { "$ref": "#" } } } }),
-        // Alternatives that go on under different names.
+        // Alternatives that continue under different names.
         json!({ "anyOf": [
             { "properties": { "and": { "items": { "$ref": "#" } } } },
             { "properties": { "or": { "items": { "$ref": "#" } } } },
@@ -115,7 +115,7 @@ fn breadth_counts_too() {
     let growth = growth(&schema).unwrap();
     assert_eq!(growth.check(&wide(8, 10)), Ok(()));
     assert_eq!(growth.check(&wide(8, 10_000)), Err(CostExceeded::Steps));
-    // Where nothing multiplies yet, work is in proportion to what was sent.
+    // As long as nothing multiplies, the work is proportional to what was sent.
     assert_eq!(growth.check(&wide(0, 100_000)), Ok(()));
     let findings = compiled(schema).judge(&wide(8, 10_000));
     assert!(findings.structure[0].message.starts_with("too many values"), "{findings:?}");
@@ -127,12 +127,12 @@ fn defaults_do_not_multiply_either() {
     let schema = json!({ "type": "object", "properties": { "c": { "$ref": "#/$defs/node" } },
         "$defs": { "node": { "allOf": [part, part] } } });
     let enforced = compiled(schema);
-    // As deep as the caller's own value may be, not as deep as the recursion goes.
+    // Defaults go as deep as the caller's own value, not as deep as the recursion.
     let mut value = json!({ "c": {} });
     enforced.apply_defaults(&mut value);
     let depth = std::iter::successors(Some(&value), |value| value.get("c")).count();
     assert!((3..=16).contains(&depth), "{depth}");
-    // What will not be judged is left as it came.
+    // A value that is too costly to validate stays unchanged.
     let mut deep = nested(30, &json!(1));
     enforced.apply_defaults(&mut deep);
     assert_eq!(deep, nested(30, &json!(1)));
@@ -145,7 +145,7 @@ fn a_default_that_cannot_be_judged_is_dropped() {
     assert_eq!(compiled(schema).effective()["properties"]["c"].get("default"), None);
 }
 
-/// The bound itself is worked out in bounded time.
+/// Computing the bound itself takes bounded time.
 #[test]
 fn a_schema_too_entangled_to_bound_is_refused() {
     let alternatives: Vec<Value> = (0..2_000).map(|_| json!({ "title": "t" })).collect();

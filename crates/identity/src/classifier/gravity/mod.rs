@@ -1,6 +1,6 @@
-//! How grave a change is, by the families of what is done and of what it is done to: money, rights, deployed code, deletion and programs are
-//! critical; what leaves the house, shared histories and power switches are seen outside; marks are minor; what is gone with a session
-//! is temporary. It does not decide whether there is a change at all.
+//! How grave a change is, by families of verbs and objects. Money, rights, deployed code, deletion and programs are critical.
+//! Messages to the outside, shared histories and power switches are visible outside. Marks are minor. Anything that ends with a
+//! session is temporary. This module does not decide whether there is a change at all.
 
 mod nouns;
 mod outside;
@@ -20,24 +20,24 @@ use super::{
 /// How grave a change is, least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Gravity {
-    /// It changes what is temporary and its own.
+    /// It changes its own temporary state.
     Temporary,
     /// It changes something small.
     Minor,
     /// It changes what people work with.
     Ordinary,
-    /// It is seen outside, or others stand on what it changes.
+    /// Its change is visible outside, or others depend on it.
     Outside,
-    /// It moves money, rights or code, deletes, or runs what it is given.
+    /// It moves money, rights or code, deletes, or runs a given program.
     Critical,
 }
 
-/// How many sentences are looked at for the one that says what a tool does.
+/// How many sentences are searched for the one that says what a tool does.
 const SENTENCES_MAX: usize = 4;
-/// How many words after a verb are what it is done to.
+/// How many words after a verb count as its object.
 const OBJECT_WORDS_MAX: usize = 12;
 
-/// How grave a change by this tool is, and the reason where one family decided.
+/// How grave a change by this tool is, and the reason if one family of words decided.
 pub(super) fn assess(
     reading: &DescriptorReading,
     action_judgement: &ActionJudgement,
@@ -58,7 +58,8 @@ pub(super) fn assess(
     about.choices().filter(|(chosen, _)| *chosen > gravity).unwrap_or((gravity, why))
 }
 
-/// Whether what an argument's program does is all that the tool does: it runs the program, and no other family of words is in it.
+/// Whether the tool does nothing beside running the program in its argument: it runs the program, and no other family of words
+/// applies.
 pub(super) fn acts_only_through_program(
     reading: &DescriptorReading,
     action_judgement: &ActionJudgement,
@@ -74,7 +75,7 @@ pub(super) fn acts_only_through_program(
 struct ChangeDescription<'a> {
     reading: &'a DescriptorReading,
     verbs: Vec<Verb>,
-    /// The words of the name, and of what the sentence's verb is about.
+    /// The words of the name, and of the object of the sentence's verb.
     object: Vec<String>,
     name: Vec<String>,
     /// The words of name, title, first sentences and arguments.
@@ -87,7 +88,7 @@ impl<'a> ChangeDescription<'a> {
         let mut first = reading.sentences.iter().take(SENTENCES_MAX);
         let main = first.find(|sentence| sentence.verb.is_some()).or(reading.sentences.first()).unwrap_or(&nothing);
         let named = action_judgement.verb.and_then(|(_, infinitive)| lexicon::verb(infinitive));
-        // `API-post-page`, "Create a page": the name says how it is sent, the sentence what is done.
+        // `API-post-page`, "Create a page": the name says how the request is sent, the sentence says what is done.
         let method = |verb: &Verb| matches!(verb.infinitive, "post" | "put" | "patch");
         let named = named.filter(|verb| !(method(verb) && main.verb.is_some()));
         let verbs = named.into_iter().chain(main.verb).chain(main.also.iter().copied()).collect();
@@ -119,7 +120,7 @@ impl<'a> ChangeDescription<'a> {
         self.all.iter().any(|word| nouns::has(list, word))
     }
 
-    /// Whether two words stand beside each other where the thing is named.
+    /// Whether two words are adjacent where the object is named.
     fn pair(&self, first: &str, second: &str) -> bool {
         let mut pairs = self.object.iter().zip(self.object.iter().skip(1));
         pairs.any(|(one, other)| nouns::has(first, one) && nouns::has(second, other))
@@ -128,14 +129,14 @@ impl<'a> ChangeDescription<'a> {
     fn program(&self, cautions: &[Caution]) -> Option<String> {
         let runs = self.verb(nouns::RUNS);
         let caution = cautions.iter().find(|caution| caution.rule == CautionRule::Program);
-        // A script that may go along with a move of the view is not what the tool is for.
+        // A script that may accompany a move of the view is not the tool's purpose.
         let given = caution.filter(|caution| {
             let mut parameters = self.reading.parameters.iter();
             let required = parameters.any(|parameter| parameter.required && parameter.name == caution.word);
             runs.is_some() || required || self.verb(nouns::MOVES).is_none()
         });
         if let Some(caution) = given {
-            return Some(format!("its `{}` argument is a program, and what that does is not known here", caution.word));
+            return Some(format!("its `{}` argument is a program, and what the program does is unknown", caution.word));
         }
         if let Some(verb) = runs.filter(|_| self.object.len() <= 1) {
             return Some(format!("`{verb}` runs what it is given"));
@@ -162,13 +163,13 @@ impl<'a> ChangeDescription<'a> {
         let changing = self.verbs.iter().any(|verb| verb.class == VerbClass::Run || verb.class == VerbClass::Send)
             || self.verb("make perform request manage provide").is_some();
         let any = self.thing(nouns::ANY).zip(self.thing(nouns::ANYTHING)).filter(|_| changing);
-        // What manages everything of a kind deletes it too, where it says so.
+        // A tool that manages everything of a kind also deletes it, if it says so.
         let manages = || self.verb("manage").is_some() && self.speaks_of("delete destroy drop crud");
         any.map(|(any, thing)| format!("it takes {any} {thing}s"))
             .or_else(|| manages().then(|| "what it manages it also deletes".to_owned()))
     }
 
-    /// What is gone when a session, a browser or a practice machine is.
+    /// State that ends with a session, a browser or a practice machine.
     fn own_session(&self, cautions: &[Caution]) -> Option<String> {
         let rights = self.thing(nouns::RIGHTS).is_some();
         if let Some(verb) = self.verb(nouns::CONNECTS).filter(|_| !rights || self.verb("login logout").is_some()) {
@@ -229,7 +230,7 @@ impl<'a> ChangeDescription<'a> {
         if let Some(noun) = self.thing(nouns::RIGHTS) {
             return Some(format!("`{noun}` says who may do what"));
         }
-        // At the beginning of a name it is only the part of the server that the tool belongs to.
+        // At the beginning of a name it only names the part of the server.
         if self.name.iter().skip(1).any(|word| word == "admin") {
             return Some("`admin` says who may do what".to_owned());
         }
@@ -319,7 +320,7 @@ impl<'a> ChangeDescription<'a> {
         if let Some(why) = self.outside() {
             return (Gravity::Outside, Some(why));
         }
-        // Of several verbs the first is what the tool is for.
+        // Of several verbs the first one is the tool's purpose.
         let first = self.verbs.first().map(|verb| verb.infinitive);
         let marked = first.filter(|verb| nouns::has(nouns::MARKS, verb)).or_else(|| {
             let made = self.verb("create add update edit set modify write get new").is_some();
@@ -368,7 +369,7 @@ impl<'a> ChangeDescription<'a> {
     }
 }
 
-/// What a sentence's verb is done to: the words after it, up to one that leads elsewhere.
+/// The object of a sentence's verb: the words after it, up to one that leads elsewhere.
 fn object(sentence: &SentenceReading) -> &[String] {
     let Some((lead, _)) = &sentence.lead else { return &[] };
     let from = if sentence.verb.is_some() { lead + 1 } else { *lead };

@@ -1,5 +1,5 @@
-//! What is seen outside, or what others stand on: switches, letters, records that users see, histories that others share, work that runs
-//! elsewhere. It says why; how grave that is, is said beside it.
+//! Changes that are visible outside, or that others depend on: switches, messages, records that users see, shared histories,
+//! work that runs elsewhere. This module gives the reason; its caller gives the gravity.
 
 use super::{ChangeDescription, nouns};
 use crate::classifier::lexicon::VerbClass;
@@ -8,7 +8,7 @@ use crate::classifier::lexicon::VerbClass;
 const EDITS: &str = "update modify edit set change configure patch";
 
 impl ChangeDescription<'_> {
-    /// Why a change reaches further than where it is made.
+    /// Why a change has effects beyond the place where it is made.
     pub(super) fn outside(&self) -> Option<String> {
         self.switches()
             .or_else(|| self.reaches())
@@ -20,10 +20,10 @@ impl ChangeDescription<'_> {
 
     fn switches(&self) -> Option<String> {
         if let Some(verb) = self.verb(nouns::SWITCHES) {
-            return Some(format!("`{verb}` switches what others stand on"));
+            return Some(format!("`{verb}` switches something that others depend on"));
         }
         let machine = self.verb(nouns::PERHAPS_SWITCHES).zip(self.thing(nouns::MACHINES));
-        machine.map(|(verb, machine)| format!("`{verb}` with `{machine}` switches what others stand on"))
+        machine.map(|(verb, machine)| format!("`{verb}` with `{machine}` switches something that others depend on"))
     }
 
     fn is_draft(&self) -> bool {
@@ -31,7 +31,7 @@ impl ChangeDescription<'_> {
     }
 
     fn reaches(&self) -> Option<String> {
-        // "Send a card to the archive": where the name says what is changed, the sentence only says how.
+        // "Send a card to the archive": the name says what is changed, the sentence only how.
         let changes = |verb: &&crate::classifier::lexicon::Verb| {
             verb.class == VerbClass::Update && !nouns::has(nouns::OUTSIDE, verb.infinitive)
         };

@@ -62,7 +62,7 @@ fn what_is_done_and_to_what_decide() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Where switches have two words, the words alone say nothing: they came out as looks.
+/// Switches are named by two words; each word alone says nothing, and the tools used to be classified as reads.
 #[test]
 fn power_switches_are_changes() {
     for (name, description) in [

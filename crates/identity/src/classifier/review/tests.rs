@@ -26,7 +26,7 @@ fn found(mutability: Mutability, action: Action, sure: f64, of_action: f64) -> C
     }
 }
 
-/// Who objects, or what else came of it.
+/// Which sources object, or the other outcome.
 fn told(review: &ReviewOutcome) -> String {
     let by = |witness| if witness == ObjectionSource::Author { "author" } else { "definition" };
     match review {
@@ -40,7 +40,8 @@ fn told(review: &ReviewOutcome) -> String {
     }
 }
 
-/// Declared action (reading means `PURE`), `readOnlyHint`, `destructiveHint`, what is found and how surely, and what follows.
+/// Declared action (a read means `PURE`), `readOnlyHint`, `destructiveHint`, the found action and its confidence, and the
+/// outcome.
 type Case = (Action, Option<bool>, Option<bool>, Action, f64, &'static str);
 
 #[test]
@@ -49,7 +50,7 @@ fn whoever_says_more_danger_is_heard_and_nobody_else() {
     let (yes, no) = (Some(true), Some(false));
     let (sure, below) = (CONFIDENCE_MIN, CONFIDENCE_MIN - 0.01);
     let cases: [Case; 26] = [
-        // A declared look.
+        // A declared read.
         (Read, None, None, Read, sure, "corroborated"),
         (Read, yes, None, Search, sure, "corroborated"),
         (Read, None, None, Read, below, "unclear"),
@@ -62,13 +63,13 @@ fn whoever_says_more_danger_is_heard_and_nobody_else() {
         (Read, None, yes, Read, sure, "author"),
         (Read, yes, yes, Read, sure, "corroborated"),
         (Read, None, no, Read, sure, "corroborated"),
-        // A declared change: the declaration is the more dangerous one, or says enough.
+        // A declared change: the declaration is more dangerous than the evidence, or says enough.
         (Delete, yes, None, Read, sure, "cautious"),
         (Create, None, None, Read, below, "unclear"),
         (Update, no, None, Update, sure, "corroborated"),
         (Update, no, None, Update, below, "corroborated"),
         (Delete, no, no, Create, sure, "corroborated"),
-        // Something is destroyed where it is said to be added or changed.
+        // Something is destroyed although the declaration says that it is added or changed.
         (Create, None, None, Delete, sure, "definition"),
         (Append, None, None, Overwrite, sure, "definition"),
         (Update, None, None, Delete, sure, "definition"),
@@ -87,7 +88,7 @@ fn whoever_says_more_danger_is_heard_and_nobody_else() {
             DeclaredBehaviour { mutability: of(declared), action: Some(declared), grave: false, reviewed: None };
         let reviewed = review(declaration, Some(hints), &found(of(seen), seen, sure, 0.9));
         assert_eq!(told(&reviewed), expected, "{case:?}");
-        // Who has looked is not asked again, and nothing else changes.
+        // A person who has reviewed it is not asked again, and nothing else changes.
         let settled = review(
             DeclaredBehaviour { reviewed: Some("why"), ..declaration },
             Some(hints),
@@ -106,7 +107,7 @@ fn an_action_that_is_not_declared_or_not_sure_is_not_held_against_anybody() {
     assert_eq!(told(&review(declared(None), None, &destroys(0.9))), "corroborated");
     assert_eq!(told(&review(declared(Some(Action::Create)), None, &destroys(CONFIDENCE_MIN - 0.01))), "corroborated");
     assert_eq!(told(&review(declared(Some(Action::Create)), None, &destroys(CONFIDENCE_MIN))), "definition");
-    // What is declared to be grave is so whatever it is called.
+    // A tool that is declared grave stays grave whatever it is called.
     let grave = DeclaredBehaviour { grave: true, ..declared(Some(Action::Create)) };
     let hints = Annotations { destructive_hint: Some(true), ..Annotations::default() };
     assert_eq!(told(&review(grave, Some(hints), &destroys(0.9))), "corroborated");

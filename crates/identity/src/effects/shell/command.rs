@@ -1,4 +1,4 @@
-//! One command: whether it is listed, and whether every word of it is.
+//! One command: whether it is listed, and whether every word of it is allowed.
 
 use super::{
     ShellWord, find,

@@ -1,5 +1,5 @@
-//! What is known of functions that a query may call, by engine. The names are data (`functions/*.txt`), read once. It knows
-//! built-in functions only: a user's own may do anything, so a name that is not listed is `unknown`.
+//! The known functions that a query may call, by engine. The names are data (`functions/*.txt`), read once. The lists have
+//! built-in functions only: a user-defined function may do anything, so a name that is not listed is `unknown`.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use crate::effects::{EffectFinding, SqlDialect, shown};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FunctionBehaviour {
     Harmless,
-    /// Harmless without arguments; with an argument it sets the value that it tells.
+    /// Harmless without arguments; with an argument it sets the value that it otherwise returns.
     Asks,
     Writes,
     Outside,
@@ -32,7 +32,7 @@ pub(super) struct FunctionCall<'a> {
     pub(super) has_arguments: bool,
 }
 
-/// What calling it does, unless it is known to do nothing.
+/// The effect of calling it; `None` if it is known to have none.
 pub(super) fn judge(dialect: SqlDialect, called: FunctionCall<'_>) -> Option<EffectFinding> {
     let name = called.name.to_ascii_lowercase();
     let own_schema = called.schema.is_some_and(|schema| {
@@ -48,7 +48,7 @@ pub(super) fn judge(dialect: SqlDialect, called: FunctionCall<'_>) -> Option<Eff
         SqlDialect::Generic => worst(&name),
     };
     match conduct {
-        // Under another schema it is another function, but a namesake of one that writes is not given the benefit of the doubt.
+        // Under another schema it is another function, but one with the name of a writing function is not trusted.
         Some(FunctionBehaviour::Writes) => {
             Some(EffectFinding::write(format!("calls {}(), which changes state", shown(&name))))
         }
@@ -90,7 +90,8 @@ pub(super) fn is_acting_table_of_sqlite(name: &str) -> bool {
     }
 }
 
-/// For an engine that is not stated: what writes in one of them writes; what is harmless in one and unknown to the others passes.
+/// For an engine that is not stated: a function that writes in one engine writes; one that is harmless in one and unknown to
+/// the others passes.
 fn worst(name: &str) -> Option<FunctionBehaviour> {
     let mut found = None;
     for table in [&POSTGRES, &SQLITE, &MYSQL] {

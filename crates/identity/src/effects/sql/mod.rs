@@ -1,7 +1,7 @@
-//! SQL: whether each statement of a text provably only reads. Cuts the text into statements by the engine's own rules of strings and
-//! comments, refuses a text that readers may cut differently (`plain`, `tokenizer_check`), judges a statement by how it begins (`kinds`)
-//! and a query by its tree (`tree`). Everything else is `unknown`. If the contract names no engine, the text must be harmless to every
-//! engine.
+//! SQL: whether each statement of a text provably only reads. Splits the text into statements by the engine's own rules of
+//! strings and comments, refuses a text that readers may split differently (`ambiguity`, `tokenizer_check`), judges a statement
+//! by how it begins (`statement_kinds`) and a query by its tree (`tree`). Everything else is `unknown`. If the contract names
+//! no engine, the text must be harmless on every engine.
 
 mod ambiguity;
 mod functions;

@@ -1,4 +1,4 @@
-//! The same for texts that are no programs: paths, requests and addresses.
+//! The same for texts that are not programs: paths, requests and addresses.
 
 use serde_json::{Value, json};
 

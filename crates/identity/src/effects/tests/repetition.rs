@@ -11,7 +11,7 @@ mod others;
 
 const DIALECTS: [SqlDialect; 4] = [SqlDialect::Postgres, SqlDialect::Sqlite, SqlDialect::MySql, SqlDialect::Generic];
 
-/// What stands before, the unit that is repeated, what stands after, and what closes each unit.
+/// The prefix, the unit that is repeated, the suffix, and what closes each unit.
 const SQL: &[(&str, &str, &str, &str)] = &[
     ("", "SELECT ", "1", ""),
     ("", "SELECT 1;", "", ""),
@@ -187,7 +187,7 @@ const SHELL: &[&str] = &[
     "cd ",
 ];
 
-/// Runs the work on a thread with the stack that threads of this process have.
+/// Runs the work on a thread with the usual stack size of this process.
 fn on_a_thread(work: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().stack_size(2 << 20).spawn(work).expect("a thread").join().expect("no panic");
 }
@@ -220,8 +220,8 @@ fn every_production_of_the_shell_repeated_overflows_nothing() {
     });
 }
 
-/// Four times the text takes less than twelve times the work. Compared is the processor time of this thread within one run, if it is
-/// long enough to be compared.
+/// Four times the text takes less than twelve times the work. The test compares the processor time of this thread within one
+/// run, if that is long enough to compare.
 #[test]
 fn the_work_grows_with_the_text() {
     let worked = || {

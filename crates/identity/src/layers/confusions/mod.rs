@@ -1,7 +1,7 @@
-//! Tools that take the same arguments: an agent that picks the wrong one of them is not stopped by any schema. Groups them, says
-//! how bad a mix-up would be and what, beside their names, tells them apart.
+//! Tools that take the same arguments: no schema stops an agent that picks the wrong one of them. Groups such tools, says how
+//! bad a mix-up would be, and what tells them apart beside their names.
 //!
-//! It does not find out what a tool does; that is the contract's to say, or `classifier`'s to recover. Nor does it refuse anything.
+//! This module does not find out what a tool does: the contract says it, or `classifier` recovers it. It refuses nothing.
 
 mod shape;
 #[cfg(test)]
@@ -13,16 +13,16 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use servanda_contract::tool::{Action, Behaviour, ContentType, Mutability, OutputDomain};
 
-/// A tool, as far as it can be mixed up.
+/// A tool that may be confused with others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConfusionCandidate {
-    /// What it is referred to by.
+    /// Its id in reports.
     pub id: String,
     /// Which server it is on.
     pub server: String,
     /// Its name there.
     pub name: String,
-    /// What it takes.
+    /// Its arguments' schema.
     pub input_schema: Value,
     /// What it is known to do.
     pub conduct: Conduct,
@@ -43,13 +43,13 @@ pub struct Conduct {
     pub destructive: Option<bool>,
 }
 
-/// How bad it is to take one tool of a group for another.
+/// How bad it is to confuse the tools of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConfusionSeverity {
     /// They do the same.
     Low,
-    /// It is not known of all what they do.
+    /// What they do is not known for all of them.
     Unknown,
     /// They do different things.
     Medium,
@@ -57,7 +57,7 @@ pub enum ConfusionSeverity {
     High,
 }
 
-/// What can tell tools apart.
+/// A property that can tell tools apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DistinguishingField {
@@ -82,15 +82,16 @@ pub enum DistinguishingField {
 pub struct Confusion<'a> {
     /// How bad a mix-up would be.
     pub severity: ConfusionSeverity,
-    /// The names of the arguments, in order; none where the tools take nothing.
+    /// The names of the arguments, in order; empty if the tools take none.
     pub parameters: Vec<String>,
     /// The tools, by id.
     pub tools: Vec<&'a ConfusionCandidate>,
-    /// What differs among them; of what they do, only what is known of all.
+    /// What differs among them; properties of behaviour count only if they are known for all.
     pub separated_by: Vec<DistinguishingField>,
 }
 
-/// Groups tools whose input schemas are equal but for titles, descriptions and order. The worst come first, then the largest.
+/// Groups tools whose input schemas are equal except for titles, descriptions and order. The worst groups come first, then the
+/// largest.
 pub fn confusions(descriptors: &[ConfusionCandidate]) -> Vec<Confusion<'_>> {
     let mut groups: BTreeMap<String, Vec<&ConfusionCandidate>> = BTreeMap::new();
     for descriptor in descriptors {
@@ -103,13 +104,12 @@ pub fn confusions(descriptors: &[ConfusionCandidate]) -> Vec<Confusion<'_>> {
 }
 
 impl Confusion<'_> {
-    /// Whether what the tools do tells them apart, and not only what they are called.
+    /// Whether behaviour tells the tools apart, and not only their names.
     pub fn is_separated_by_conduct(&self) -> bool {
         self.separated_by.iter().any(|field| !matches!(field, DistinguishingField::Name | DistinguishingField::Server))
     }
 
-    /// Those of them that nothing of what is known tells apart, group by group. A tool of which little is known may be in
-    /// several.
+    /// Those tools that nothing known tells apart, group by group. A tool about which little is known may be in several groups.
     pub fn alike(&self) -> Vec<Vec<&ConfusionCandidate>> {
         let mut groups: Vec<Vec<&ConfusionCandidate>> = Vec::new();
         for tool in &self.tools {
@@ -140,7 +140,7 @@ impl<'a> Confusion<'a> {
 }
 
 impl Conduct {
-    /// Whether something that is known of both tells them apart.
+    /// Whether a property that is known for both differs.
     pub fn differs_from(&self, other: &Self) -> bool {
         fn differ<T: PartialEq>(one: Option<T>, other: Option<T>) -> bool {
             one.zip(other).is_some_and(|(one, other)| one != other)
@@ -152,7 +152,7 @@ impl Conduct {
             || differ(self.destructive, other.destructive)
     }
 
-    /// What an author's annotations say. What they leave out is not known, whatever the protocol assumes of it.
+    /// What an author's annotations say. A missing annotation is unknown, whatever the protocol's default.
     pub fn from_annotations(annotations: &Value) -> Self {
         let hint = |name| annotations.get(name).and_then(Value::as_bool);
         let mutability = hint("readOnlyHint").map(|reads| if reads { Mutability::Pure } else { Mutability::Mutates });
@@ -218,7 +218,7 @@ fn severity(conducts: &[Conduct]) -> ConfusionSeverity {
 }
 
 fn separated_by(tools: &[&ConfusionCandidate]) -> Vec<DistinguishingField> {
-    // What is not known of one tool tells it from nothing.
+    // A property that is unknown for one tool does not tell it apart.
     fn known<T: PartialEq>(tools: &[&ConfusionCandidate], member: impl Fn(&Conduct) -> Option<T>) -> bool {
         let values: Option<Vec<T>> = tools.iter().map(|tool| member(&tool.conduct)).collect();
         values.is_some_and(|values| differ(values.into_iter()))

@@ -1,24 +1,24 @@
-//! What a schema takes, without how it is told: no titles, no descriptions, one order.
+//! What a schema accepts, without documentation: no titles, no descriptions, one order.
 
 use serde_json::{Map, Value};
 
-/// Members that only tell.
+/// Members that only document.
 const TELLING: [&str; 7] = ["title", "description", "$comment", "$schema", "$id", "examples", "deprecated"];
-/// Members that hold schemas by names of the author's choosing: a property called `title` is no title.
+/// Members that hold schemas under names that the author chooses: a property called `title` is not a title.
 const NAMED_SCHEMAS: [&str; 5] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
 /// Members that hold a set, written as a list.
 const SETS: [&str; 3] = ["required", "enum", "type"];
-/// Members that hold values, in which nothing is a schema.
+/// Members that hold values, which contain no schemas.
 const VALUES: [&str; 2] = ["const", "default"];
 
-/// The one form that all schemas have which take the same.
+/// The common form of all schemas that accept the same.
 pub(super) fn canonical(schema: &Value) -> Value {
     match schema {
         Value::Object(members) => {
-            // An extension (`x-effect`) says what a value is for, not which are taken.
+            // An extension (`x-effect`) says what a value is for, not which values are accepted.
             let told = |name: &str| TELLING.contains(&name) || name.starts_with("x-");
             let kept = members.iter().filter(|(name, _)| !told(name));
-            // A list of nothing that is required, and an object of no properties, say nothing.
+            // An empty `required` and an empty `properties` say nothing.
             let said =
                 kept.filter(|(name, value)| !(is_empty(value) && (*name == "required" || *name == "properties")));
             ordered(said.map(|(name, value)| (name, member(name, value))))

@@ -1,4 +1,4 @@
-//! Groups of tools that take the same.
+//! Groups of tools that take the same arguments.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -120,7 +120,7 @@ fn annotations_say_only_what_they_say() {
 }
 
 proptest! {
-    /// Which tool was told first does not matter.
+    /// The order of the tools does not matter.
     #[test]
     fn groups_do_not_depend_on_the_order(shapes in prop::collection::vec(0..4_u8, 0..12), turn in 0..12_usize) {
         let tools: Vec<ConfusionCandidate> = shapes.iter().enumerate().map(|(number, shape)| {

@@ -1,4 +1,4 @@
-//! What a lasting approval at the gateway is about.
+//! The subject of a lasting approval at the gateway.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use servanda_contract::digest::Digest;
 
 use super::UpstreamTool;
 
-/// Whose calls of which tool under which contract. Compared as it is: a tool of the same exposed name on another upstream, the same
-/// tool under a changed contract and another principal are other subjects.
+/// A principal's calls of a tool under a contract. Compared as a whole: a tool of the same exposed name on another upstream,
+/// the same tool under a changed contract, and another principal are other subjects.
 ///
-/// There is no way to make one from text, and none from an exposed name.
+/// It cannot be made from text or from an exposed name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ApprovalSubject {
     /// The tenant.

@@ -1,8 +1,8 @@
-//! The layers, carried over to a gateway: a tool of an upstream is its server's configured id and its raw name there, and stays
-//! that however it is exposed. Exposed names are aliases that depend on nothing but that pair; lists come and go, names stay.
+//! The layers, applied to a gateway: a tool of an upstream is identified by its server's configured id and its raw name there,
+//! however it is exposed. Exposed names are aliases that depend only on that pair; lists change, names stay.
 //!
-//! What of the rules does not carry over: a namespace that equals a name is two equal texts here and nothing else, a lazily loaded
-//! tool keeps its server, and approvals are about structure, never about text.
+//! Rules that do not apply here: a namespace that equals a name is just two equal texts, a lazily loaded tool keeps its server,
+//! and approvals are about structure, never about text.
 
 mod approval;
 mod naming;

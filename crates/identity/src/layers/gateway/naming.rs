@@ -1,5 +1,4 @@
-//! The name under which a tool is exposed. It depends on the tool and on the gateway's own settings, never on which other tools
-//! there are.
+//! The name under which a tool is exposed. It depends on the tool and on the gateway's own settings, never on other tools.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -7,14 +6,14 @@ use sha2::{Digest as _, Sha256};
 
 use super::{NameLimitProfile, UpstreamTool, tool::SEPARATOR};
 
-/// How much of a hash is written.
+/// How many characters of a hash are written.
 const HASH_CHARS: usize = 8;
 
-/// A name that agents see and say. An alias: which tool it means is in a table, never in the text.
+/// A name that agents see and use. An alias: a table, never the text, says which tool it means.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExposedName(String);
 
-/// What names are made of.
+/// The parts of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NamingScheme {
     /// The upstream's id, `__`, the tool's name.
@@ -27,18 +26,19 @@ pub enum NamingScheme {
 /// How exposed names are made.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NamePolicy {
-    /// What they are made of.
+    /// The parts that they are made of.
     pub naming: NamingScheme,
-    /// Whose limits they keep to.
+    /// The provider whose limits they keep.
     pub profile: NameLimitProfile,
     /// The names of the gateway's own tools, which no other tool gets.
     pub reserved: BTreeSet<String>,
 }
 
 impl NamePolicy {
-    /// The name of a tool: what it is made of, if that can be taken as it is; otherwise what of it can, and a hash of the pair.
+    /// The name of a tool: its parts, if they are acceptable as they are; otherwise their acceptable characters and a hash of
+    /// the pair.
     ///
-    /// A name that ends like a hashed one is hashed too, so that no tool can be named like another's hashed name.
+    /// A name that ends like a hashed one is hashed too, so that no tool can have another tool's hashed name.
     pub fn name(&self, tool: &UpstreamTool) -> ExposedName {
         let plain = self.plain(tool);
         if self.profile.accepts(&plain) && !ends_like_hashed(&plain) && !self.reserved.contains(&plain) {
@@ -47,7 +47,7 @@ impl NamePolicy {
         self.hashed_name(tool)
     }
 
-    /// The name of a tool with the hash of the pair, for where the plain one is another's.
+    /// The name of a tool with the hash of the pair, for the case that the plain name belongs to another tool.
     pub fn hashed_name(&self, tool: &UpstreamTool) -> ExposedName {
         let seed = format!("{}\0{}", tool.upstream, tool.name);
         let hash = servanda_contract::digest::hex(&Sha256::digest(seed.as_bytes()));
@@ -71,7 +71,7 @@ impl NamePolicy {
 }
 
 impl ExposedName {
-    /// A name that was written down: some policy made it, perhaps not the present one.
+    /// A stored name: some policy made it, perhaps not the present one.
     pub(super) const fn from_stored(name: String) -> Self {
         Self(name)
     }

@@ -1,9 +1,9 @@
-//! What names providers take.
+//! Which names providers accept.
 
-/// Whose limits exposed names keep to.
+/// The provider whose limits exposed names keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NameLimitProfile {
-    /// Everybody's: `^[A-Za-z_][A-Za-z0-9_-]{0,62}$`.
+    /// Accepted by all providers: `^[A-Za-z_][A-Za-z0-9_-]{0,62}$`.
     #[default]
     Portable,
     /// `^[A-Za-z0-9_-]{1,64}$`.
@@ -12,7 +12,7 @@ pub enum NameLimitProfile {
     Anthropic,
     /// A letter or `_`, then letters, digits and `_.:-`; 63 in all, though some of its documents say 64 or 128.
     Gemini,
-    /// What the MCP specification asks for: `^[A-Za-z0-9._-]{1,128}$`.
+    /// The MCP specification's recommendation: `^[A-Za-z0-9._-]{1,128}$`.
     Mcp,
 }
 

@@ -1,14 +1,14 @@
-//! Names that were probably meant. Only spelling is forgiven: `read_file` is never answered with `write_file`.
+//! Names that were probably meant. Only spelling mistakes are forgiven: `read_file` never suggests `write_file`.
 
-/// How alike a name must be to be suggested.
+/// How similar a name must be to be suggested.
 const LIKENESS_MIN: f64 = 0.6;
-/// The longest name for which others are looked for: comparing costs its length times theirs.
+/// The longest name for which suggestions are searched: a comparison costs the product of both lengths.
 const SAID_CHARS_MAX: usize = 256;
-/// How alike each word must be.
+/// How similar each word must be.
 const WORD_LIKENESS_MIN: f64 = 0.6;
 
-/// The known names that are most like the one that was said, the likest first. A name may be said with its upstream or, as models
-/// do, without; so each is known by its whole and by the tool's own.
+/// The known names that are most similar to the given one, the most similar first. A name may be given with its upstream or, as
+/// models do, without; so each is compared as a whole and by the tool's own name.
 pub fn near_names<'a>(
     said: &str,
     known: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -27,7 +27,7 @@ pub fn near_names<'a>(
     found.into_iter().take(names_max).map(|(_, name)| name).collect()
 }
 
-/// Whether every word that was said is a misspelling of a word of the name, and not another word.
+/// Whether every given word is a misspelling of a word of the name, and not another word.
 fn only_misspelt(said: &str, name: &str) -> bool {
     let words = |text: &str| -> Vec<String> {
         let plain = text.split(|character: char| !character.is_alphanumeric());

@@ -1,21 +1,21 @@
-//! The table of exposed names, list by list: which tool a name means now, and what became of the names of lists that agents may
-//! still hold.
+//! The table of exposed names, list by list: which tool a name means now, and what happened to the names of lists that agents
+//! may still hold.
 //!
-//! A name is never handed from one tool to another while anybody may still say it in its old meaning. What is remembered is
-//! bounded: the oldest names are forgotten first, and then are unknown.
+//! A name never moves from one tool to another while an agent may still use it in its old meaning. The memory is bounded: the
+//! oldest names are forgotten first, and then are unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ExposedName, NamePolicy, UpstreamTool, suggestion::near_names};
 
-/// How many near names are told.
+/// How many similar names are suggested.
 const NEAR_NAMES_MAX: usize = 3;
 
-/// Counts the lists that were made.
+/// The number of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Generation(pub u64);
 
-/// Which tool each name means, and meant.
+/// Which tool each name means now or meant before.
 #[derive(Debug, Clone)]
 pub struct NameTable {
     policy: NamePolicy,
@@ -26,12 +26,12 @@ pub struct NameTable {
     retired_names_max: usize,
 }
 
-/// What came of a new list.
+/// The result of a new list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameTableUpdate {
-    /// Which list it is.
+    /// The number of the list.
     pub generation: Generation,
-    /// Tools that cannot be named: every name they could have is another tool's. They are not exposed.
+    /// Tools that cannot be named, because every name they could have belongs to another tool. They are not exposed.
     pub unnamed: Vec<UpstreamTool>,
 }
 
@@ -49,21 +49,21 @@ pub enum Resolution<'a> {
         /// The list it was missing from first.
         since: Generation,
     },
-    /// It meant this tool, which is not listed any more.
+    /// It meant this tool, which is no longer listed.
     Gone {
         /// The tool.
         tool: &'a UpstreamTool,
         /// The list it was missing from first.
         since: Generation,
     },
-    /// Nothing that is remembered.
+    /// A name that is not remembered.
     Unknown {
-        /// Names that were perhaps meant, the likest first.
+        /// Names that were perhaps meant, the most similar first.
         near: Vec<&'a str>,
     },
 }
 
-/// What one name means, or meant: what a table is made of when it is written down.
+/// What one name means or meant: the stored form of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameTableEntry {
     /// The name.
@@ -81,7 +81,7 @@ struct RetiredName {
 }
 
 impl NameTable {
-    /// An empty table that remembers so many names of earlier lists.
+    /// An empty table that remembers this many names of earlier lists.
     pub const fn new(policy: NamePolicy, retired_names_max: usize) -> Self {
         Self {
             policy,
@@ -93,7 +93,7 @@ impl NameTable {
         }
     }
 
-    /// A table as it was written down. What is said twice counts as it was said first.
+    /// Restores a stored table. If a name occurs twice, the first entry counts.
     pub fn restore(
         policy: NamePolicy,
         retired_names_max: usize,
@@ -120,7 +120,7 @@ impl NameTable {
         table
     }
 
-    /// What every name means that is remembered, present ones first.
+    /// Every remembered name and its meaning, present ones first.
     pub fn entries(&self) -> impl Iterator<Item = NameTableEntry> + '_ {
         let present = self.tools.iter().map(|(name, tool)| (name, tool, None));
         let retired = self.retired.iter().map(|(name, retired)| (name, &retired.tool, Some(retired.since)));
@@ -131,8 +131,8 @@ impl NameTable {
         })
     }
 
-    /// Remembers what another table knows and this one does not, such as that of another gateway with the same store. What
-    /// this one knows stays as it is.
+    /// Adds the retired names of another table, such as that of another gateway with the same store. What this table knows
+    /// stays unchanged.
     pub fn merge_retired(&mut self, other: &Self) {
         for NameTableEntry { name, tool, since } in other.entries() {
             let name = ExposedName::from_stored(name);
@@ -143,8 +143,8 @@ impl NameTable {
         self.forget_oldest();
     }
 
-    /// Replaces the policy and the list at once, as a changed configuration does. A tool whose name is one that the new policy
-    /// could have given it keeps it.
+    /// Replaces the policy and the list together, as a changed configuration does. A tool keeps its name if the new policy
+    /// could have given it.
     pub fn replace_policy_and_tools(
         &mut self,
         policy: NamePolicy,
@@ -154,10 +154,10 @@ impl NameTable {
         self.replace_tools(tools)
     }
 
-    /// Replaces the list. A tool that is listed twice is listed once.
+    /// Replaces the list. A tool that is listed twice counts once.
     ///
-    /// Tools keep the name they have, or had. A new tool gets its own by the policy; only where that is, or still is remembered
-    /// as, another tool's does it get the hashed one.
+    /// Tools keep the name they have or had. A new tool gets its plain name by the policy. It gets the hashed name only if the
+    /// plain one belongs to another tool, now or in a remembered list.
     pub fn replace_tools(&mut self, tools: impl IntoIterator<Item = UpstreamTool>) -> NameTableUpdate {
         self.generation = Generation(self.generation.0 + 1);
         let tools: BTreeSet<UpstreamTool> = tools.into_iter().collect();
@@ -176,13 +176,13 @@ impl NameTable {
         NameTableUpdate { generation: self.generation, unnamed }
     }
 
-    /// Replaces the policy and, by it, the names. The old ones are remembered.
+    /// Replaces the policy and renames the tools by it. The old names are remembered.
     pub fn rename(&mut self, policy: NamePolicy) -> NameTableUpdate {
         let tools: Vec<UpstreamTool> = self.names.keys().cloned().collect();
         self.replace_policy_and_tools(policy, tools)
     }
 
-    /// What a name means. Nothing is found by taking it apart.
+    /// What a name means. The name is never parsed.
     pub fn resolve(&self, name: &str) -> Resolution<'_> {
         if let Some(tool) = self.tools.get(name) {
             return Resolution::Current(tool);
@@ -197,8 +197,7 @@ impl NameTable {
         }
     }
 
-    /// The present name of the tool that a name means: the same, or another that it has now. Nothing is looked for that is
-    /// only like it.
+    /// The present name of the tool that a name means: the same name or a newer one. Similar names are not considered.
     pub fn present(&self, name: &str) -> Option<&ExposedName> {
         match self.tools.get_key_value(name) {
             Some((name, _)) => Some(name),
@@ -226,7 +225,7 @@ impl NameTable {
         &self.policy
     }
 
-    /// Which list this is.
+    /// The number of this list.
     pub const fn generation(&self) -> Generation {
         self.generation
     }
@@ -254,7 +253,7 @@ impl NameTable {
         let mut unnamed = Vec::new();
         for tool in new {
             let plain = self.policy.name(tool);
-            // All who want one name get another: who comes first must not decide.
+            // Tools that want the same name all get another one, because their order must not decide.
             let shared = wanted.get(&plain).is_some_and(|tools| *tools > 1);
             let candidates = [Some(plain).filter(|_| !shared), Some(self.policy.hashed_name(tool))];
             let free = candidates.into_iter().flatten().find(|name| self.is_free(name, tool, held));
@@ -269,7 +268,7 @@ impl NameTable {
         unnamed
     }
 
-    /// Whether nobody means another tool by the name: in the new list, in the present one, or in those before.
+    /// Whether the name belongs to no other tool: in the new list, in the present one, or in earlier ones.
     fn is_free(&self, name: &ExposedName, tool: &UpstreamTool, held: &BTreeMap<ExposedName, UpstreamTool>) -> bool {
         let retired = self.retired.get(name).map(|retired| &retired.tool);
         [held.get(name), self.tools.get(name), retired].into_iter().flatten().all(|owner| owner == tool)

@@ -1,4 +1,4 @@
-//! Names at the gateway, and what becomes of them.
+//! Names at the gateway, and what happens to them.
 
 use std::collections::BTreeSet;
 
@@ -37,14 +37,14 @@ proptest! {
         }
     }
 
-    /// With prefixes, different tools have different names whichever others there are: nothing needs to be settled.
+    /// With prefixes, different tools have different names whichever others there are: no conflict has to be resolved.
     #[test]
     fn prefixed_names_never_meet(one in tools(), other in tools(), profile in prop::sample::select(NameLimitProfile::ALL.to_vec())) {
         let policy = NamePolicy { profile, ..NamePolicy::default() };
         prop_assert_eq!(policy.name(&one) == policy.name(&other), one == other);
     }
 
-    /// On a wire with namespaces no upstream's tool reads as a deferred one, and different tools are at different addresses.
+    /// On a wire with namespaces no upstream's tool reads as a deferred one, and different tools have different addresses.
     #[test]
     fn upstream_tools_stay_in_their_namespace(one in tools(), other in tools()) {
         let (Some(first), Some(second)) = (one.address(), other.address()) else { return Ok(()) };
@@ -52,7 +52,7 @@ proptest! {
         prop_assert_eq!(first == second, one == other);
     }
 
-    /// Tools that come and go do not rename the others, and while it is remembered a name means one tool only.
+    /// Tools that come and go do not rename the others, and a remembered name means only one tool.
     #[test]
     fn lists_come_and_go_and_names_stay(
         policy in policies(),
@@ -80,7 +80,7 @@ proptest! {
 }
 
 proptest! {
-    /// What is written down comes back, and means the same after the next list as if nobody had written it down.
+    /// A stored table is restored unchanged, and gives the same names after the next list as without the restart.
     #[test]
     fn a_table_that_was_written_down_is_the_same_table(
         policy in policies(),
@@ -99,7 +99,7 @@ proptest! {
         prop_assert_eq!(recalled.entries().collect::<Vec<_>>(), table.entries().collect::<Vec<_>>());
     }
 
-    /// However the policy changes: a name that was given means its tool for as long as it is remembered.
+    /// However the policy changes, a name means its tool for as long as it is remembered.
     #[test]
     fn no_change_of_policy_hands_a_name_on(
         changes in prop::collection::vec((policies(), prop::collection::vec(tools(), 0..5)), 1..6),
@@ -213,7 +213,7 @@ fn a_call_with_an_old_name_finds_its_tool_or_a_clear_refusal() {
     assert_eq!(table.resolve("files__read_file"), Resolution::Renamed { tool: &read, now, since });
 }
 
-/// The same name on another server must not answer to those who knew it on the first.
+/// Agents that know the name on the first server must not reach the same name on another server.
 #[test]
 fn a_name_is_not_handed_on_while_it_is_remembered() {
     let mut table = NameTable::new(NamePolicy { naming: NamingScheme::Bare, ..NamePolicy::default() }, 8);
@@ -245,7 +245,8 @@ fn only_so_many_old_names_are_remembered() {
     assert_eq!(table.resolve("a__first"), Resolution::Unknown { near: vec![] });
 }
 
-/// Of two gateways with one store: neither forgets what the other told its agents, and neither believes the other about its own.
+/// Two gateways with one store: neither forgets what the other told its agents, and neither accepts the other's word about its
+/// own names.
 #[test]
 fn what_another_gateway_told_is_learned() {
     let bare = || NamePolicy { naming: NamingScheme::Bare, ..NamePolicy::default() };
@@ -282,7 +283,7 @@ fn near_names_are_misspellings_and_never_other_verbs() {
     assert_eq!(table.resolve(&long[1..]), Resolution::Unknown { near: vec![] }, "too long to be looked for");
 }
 
-/// What was approved on one server says nothing about the same exposed name on another, nor about a changed contract.
+/// An approval on one server does not apply to the same exposed name on another, nor to a changed contract.
 #[test]
 fn approvals_are_about_structure() {
     let subject = |tool: UpstreamTool, contract: &[u8]| ApprovalSubject {

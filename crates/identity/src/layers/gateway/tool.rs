@@ -1,4 +1,4 @@
-//! A tool of an upstream: which server, and what the tool is called there.
+//! A tool of an upstream: the server, and the tool's name there.
 
 use std::fmt;
 
@@ -6,26 +6,26 @@ use crate::layers::{ExplicitNamespace, PublicName, ToolAddress};
 
 /// The longest id of an upstream.
 const UPSTREAM_CHARS_MAX: usize = 32;
-/// What stands between an upstream's id and a tool's name in exposed names.
+/// The separator between an upstream's id and a tool's name in exposed names.
 pub(super) const SEPARATOR: &str = "__";
 
-/// The id that the operator gave an upstream. Neither its address nor what it calls itself.
+/// The id that the operator gave an upstream. Neither its address nor the name that it gives itself.
 ///
-/// Without `__` inside and `_` at its end, names that begin with different ids and `__` are different.
+/// Without `__` inside and `_` at the end, names that begin with different ids and `__` are different.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UpstreamId(String);
 
-/// A tool of an upstream. The name is the upstream's, byte for byte: it is what the upstream is called with.
+/// A tool of an upstream. The name is the upstream's, byte for byte, because calls to the upstream use it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UpstreamTool {
-    /// Which upstream.
+    /// The upstream.
     pub upstream: UpstreamId,
     /// The tool's name there.
     pub name: String,
 }
 
 impl UpstreamId {
-    /// The id, if an upstream may have it: a letter, then letters, digits, `-` and single `_`.
+    /// The id, if it is valid: a letter, then letters, digits, `-` and single `_`.
     pub fn new(id: &str) -> Option<Self> {
         let starts_with_letter = id.chars().next().is_some_and(|first| first.is_ascii_alphabetic());
         let plain = id.chars().all(|character| character.is_ascii_alphanumeric() || "-_".contains(character));
@@ -33,7 +33,7 @@ impl UpstreamId {
         (starts_with_letter && plain && told_apart && id.len() <= UPSTREAM_CHARS_MAX).then(|| Self(id.to_owned()))
     }
 
-    /// An id made from any text, such as a key of somebody else's configuration. Different texts can give the same.
+    /// An id made from any text, such as a key of another program's configuration. Different texts can give the same id.
     pub fn from_text(text: &str) -> Self {
         let mut id = String::new();
         for character in text.chars() {
@@ -60,8 +60,8 @@ impl UpstreamId {
 impl UpstreamTool {
     /// The address of this tool on a wire with namespaces: its upstream's id and its name.
     ///
-    /// Where the two are equal, that wire would read a deferred tool. The namespace of such a tool, and of no other, ends with an
-    /// `_`, which no id does. None for a tool without a name.
+    /// If the two are equal, that wire would read a deferred tool. The namespace of such a tool, and of no other, ends with an
+    /// `_`, which no id does. `None` for a tool without a name.
     pub fn address(&self) -> Option<ToolAddress> {
         let name = PublicName::new(self.name.as_str())?;
         let namespace =

@@ -80,7 +80,7 @@ fn decisions(input: &Value) -> Value {
 }
 
 fn tool_step(approvals: &mut Approvals, tools: &[FixtureTool], step: &Value) -> Result<Value, IdentityError> {
-    // The fixtures leave out what every such call has.
+    // The fixtures omit what every such call has.
     let call = with_defaults(member(step, "call"), "function_call");
     let owner = Owner(text(step, "agent").to_owned());
     let chosen = tools.iter().find(|tool| text(&tool.target, "id") == text(step, "tool"));

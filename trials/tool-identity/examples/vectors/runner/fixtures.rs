@@ -6,7 +6,7 @@ use tool_identity::{
     defaults,
 };
 
-/// A tool that knows what else its vector says about it.
+/// A tool with the rest of its vector.
 pub(crate) type FixtureTool = Tool<Value>;
 
 /// A member, null if it is missing.
@@ -85,7 +85,7 @@ pub(crate) fn enabled_handoffs(input: &Value) -> Vec<Handoff<Value>> {
     enabled.filter_map(read).collect()
 }
 
-/// What a fixture is referred to by.
+/// The id of a fixture.
 pub(crate) fn id(target: &Value) -> Value {
     json!(text(target, "id"))
 }

@@ -1,4 +1,4 @@
-//! Vectors of what can be looked up together, of routing and of shared names.
+//! Vectors of which tools can be looked up together, of routing and of shared names.
 
 use serde_json::{Value, json};
 use tool_identity::{

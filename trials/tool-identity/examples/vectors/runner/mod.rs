@@ -1,5 +1,5 @@
-//! Runs vectors: reads their inputs, asks the layers, compares the answers. The rules are in `tool_identity`; here
-//! are only the vectors' format and what its fixtures leave unsaid.
+//! Runs vectors: reads their inputs, asks the layers, compares the answers. `tool_identity` has the rules; this module has only
+//! the vectors' format and the defaults of its fixtures.
 
 mod approvals;
 mod calls;
@@ -14,17 +14,17 @@ use tool_identity::{Fault, IdentityError};
 
 pub(crate) use report::Report;
 
-/// What the layers say to a vector.
+/// The layers' answer to a vector.
 pub(crate) enum Answer {
     /// A value, or that it was refused.
     Given(Result<Value, IdentityError>),
-    /// Nothing, by decision.
+    /// No answer, by decision.
     Declined(&'static str),
     /// The format has no such function.
     UnknownFunction,
 }
 
-/// Runs every vector of a file; none if it has no list of them.
+/// Runs every vector of a file; `None` if it has no list of them.
 pub(crate) fn run(file: &Value) -> Option<Report> {
     let mut report = Report::default();
     for vector in file.get("vectors")?.as_array()? {

@@ -80,7 +80,7 @@ fn attached(input: &Value) -> Told {
             "name": raw_name,
             "namespace": declared.name().as_str(),
             "description": declared.description(),
-            // The vectors' library writes the name as it is where there is nothing to qualify.
+            // The vectors' library writes the plain name if there is nothing to qualify.
             "qualified_name": attached.qualified_name().map_or(raw_name.clone(), |name| json!(name.as_str())),
             "lookup_key": key_value(attached.lookup_key()),
         })
@@ -95,7 +95,7 @@ fn default_name(input: &Value, name: impl Fn(&str, Option<&str>) -> Named) -> Va
     json!(named.map_or_else(String::new, |(name, _)| name.to_string()))
 }
 
-/// A key as the vectors' library holds it: a tuple of its kind and its texts.
+/// A key as the vectors' library stores it: a tuple of its kind and its texts.
 fn tuple_key(tuple: &Value) -> Option<LookupKey> {
     let texts: Vec<&str> = tuple.as_array()?.iter().filter_map(Value::as_str).collect();
     match texts.as_slice() {

@@ -1,10 +1,10 @@
-//! What came of a run, by function and tier.
+//! The result of a run, by function and tier.
 
 use std::{collections::BTreeMap, fmt};
 
 use serde_json::Value;
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Default)]
 pub(crate) struct Report {
     functions: BTreeMap<(String, String), Tally>,
@@ -17,7 +17,7 @@ struct Tally {
 }
 
 impl Report {
-    /// Adds what came of a vector.
+    /// Adds the result of a vector.
     pub(crate) fn add(&mut self, vector: &Value, outcome: Result<(), String>) {
         let text = |member| vector.get(member).and_then(Value::as_str).unwrap_or("?").to_owned();
         let tally = self.functions.entry((text("tier"), text("function"))).or_default();
