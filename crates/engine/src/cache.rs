@@ -1,10 +1,8 @@
 //! Answers of reads, kept for as long as their contracts say. An answer is found by what was proposed, to the byte, and by whom. It is
-//! dropped when
-//! the upstream says that it changed, and when a call may have changed what was read.
+//! dropped when the upstream says that it changed, and when a call may have changed what was read.
 //!
 //! The cache belongs to one process: what other replicas change, and what a task changes before its end is known, is noticed when the
-//! answer's time
-//! is over. The contract says which answers may be kept and who may see them.
+//! answer's time is over. The contract says which answers may be kept and who may see them.
 
 #[cfg(test)]
 mod tests;

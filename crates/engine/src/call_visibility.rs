@@ -25,9 +25,8 @@ pub(crate) struct PastCall<'a> {
 }
 
 impl PastCall<'_> {
-    /// Whether the requester may know of the call: the same party began it, and the requester's credential covers it. A credential may
-    /// have been
-    /// narrowed without another agent in between.
+    /// Whether the requester may know of the call: the same party began it, and the requester's credential covers it. A credential may have
+    /// been narrowed without another agent in between.
     pub(crate) fn is_visible_to(&self, requester: &Requester, snapshot: &WorldSnapshot, now: Timestamp) -> bool {
         if !requester.caller.may_see_calls_of(self.owner) {
             return false;

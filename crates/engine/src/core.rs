@@ -1,8 +1,7 @@
 //! What all parts of the engine share: the present world, the stores, this process among others, and what it keeps about effects.
 //!
 //! Deliberately not here: what only calls need, what only long work needs, and conversations with clients. Each of those parts has a
-//! context of
-//! its own, which holds this one.
+//! context of its own, which holds this one.
 
 mod in_flight_effects;
 
@@ -63,8 +62,7 @@ pub(crate) struct Core {
 
 impl Core {
     /// The lease of a dispatch for which the store was asked at that moment. A call that can be repeated may be sent as long as this
-    /// process lives; any
-    /// other call only while no other process can have judged it.
+    /// process lives; any other call only while no other process can have judged it.
     pub(crate) fn lease(&self, asked_at: Instant, class: EffectClass) -> DispatchLease {
         let own = DispatchLease::new(lease_end(asked_at), Arc::clone(&self.owner_lease));
         match class {
@@ -103,8 +101,7 @@ impl Core {
 }
 
 /// When a lease ends for which the store was asked at that moment. It ends here before it ends in the store, because the store's clock may
-/// jump,
-/// which counts as a tick, and because the store may use a time that is a fifth of a tick old.
+/// jump, which counts as a tick, and because the store may use a time that is a fifth of a tick old.
 pub(crate) fn lease_end(asked_at: Instant) -> Instant {
     let tick_ms = ledger_tick_ms_max();
     asked_at + Duration::from_millis(owner_silence_ms_max() - tick_ms - tick_ms / 5)

@@ -1,6 +1,5 @@
-//! The engine as its owner and the doors see it: it builds the parts of the engine and hands each request to one of them. What happens to
-//! a call is
-//! in `call`, what happens to everything else in `relay`.
+//! The engine as its owner and the doors see it: it builds the parts of the engine and hands each request to one of them. What happens to a
+//! call is in `call`, what happens to everything else in `relay`.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -260,13 +259,11 @@ impl Engine {
         Self { core, deferred, bridge, sessions, relay, calls: Arc::new(calls) }
     }
 
-    /// Works in another world from now on. Calls in flight end in the world they began in. An upstream that is in both worlds should be
-    /// the same handle in
-    /// both, so that its connections stay. The caller of this function ends upstreams that are no longer used.
+    /// Works in another world from now on. Calls in flight end in the world they began in. An upstream that is in both worlds should be the
+    /// same handle in both, so that its connections stay. The caller of this function ends upstreams that are no longer used.
     ///
     /// Names that agents were given in this world mean the same tools in the other one, or nothing. If that is not possible, this world
-    /// stays. Must not
-    /// be called twice at once.
+    /// stays. Must not be called twice at once.
     pub async fn replace(&self, world: World) -> Result<(), CatalogError> {
         let logged_objections = self.core.snapshot().discovery.logged_objections();
         self.replace_snapshot(WorldSnapshot::new(world, logged_objections)).await
@@ -309,8 +306,7 @@ impl Engine {
     }
 
     /// Waits until every call has its answer and its record, but no longer than `wait_max`. This includes calls whose callers have gone,
-    /// because what was
-    /// dispatched must be recorded. Clients are asked nothing any more.
+    /// because what was dispatched must be recorded. Clients are asked nothing any more.
     pub async fn drain(&self, wait_max: Duration) {
         self.bridge.close();
         self.core.in_flight.close();
@@ -333,8 +329,7 @@ impl Engine {
     }
 
     /// Reads which tools are held back for what they did, or by a person. Called before the first call is accepted; after that, the
-    /// heartbeat reads it
-    /// again.
+    /// heartbeat reads it again.
     pub async fn recall_quarantine(&self) -> Result<(), JournalError> {
         self.core.quarantine.recall_first().await
     }

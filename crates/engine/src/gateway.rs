@@ -14,24 +14,21 @@ use crate::client::{
 /// The engine as doors see it.
 pub trait Gateway: Send + Sync + 'static {
     /// The tools on offer to that requester now, always in the same order: those that some call of theirs could be allowed for. Requesters
-    /// with the same
-    /// capabilities and rights see the same list.
+    /// with the same capabilities and rights see the same list.
     fn listing(&self, requester: &Requester) -> impl Future<Output = Arc<Listing>> + Send;
 
     /// The same list as far as it is known, without asking a server and without waiting.
     fn known_listing(&self, requester: &Requester) -> Arc<Listing>;
 
     /// What [`Gateway::known_listing`] chooses from: the tools that are known for requesters of such capabilities, including those that
-    /// this requester is
-    /// not shown. It is the very same list until it changes, so that it need be read only once.
+    /// this requester is not shown. It is the very same list until it changes, so that it need be read only once.
     fn whole_listing(&self, requester: &Requester) -> Arc<Listing>;
 
     /// Bumped whenever [`Gateway::listing`] may return another list.
     fn changes(&self) -> watch::Receiver<u64>;
 
-    /// Takes a call through to its answer. A door never drops it before its end: a dispatched call is read to its end and recorded,
-    /// whether or not the
-    /// caller is still there. A caller that goes away cancels the token.
+    /// Takes a call through to its answer. A door never drops it before its end: a dispatched call is read to its end and recorded, whether
+    /// or not the caller is still there. A caller that goes away cancels the token.
     fn call(&self, request: CallRequest) -> impl Future<Output = CallAnswer> + Send;
 
     /// Answers everything else that upstreams answer: resources, prompts, completions, tasks.
@@ -56,9 +53,8 @@ pub trait Gateway: Send + Sync + 'static {
     /// Legacy: the requester's roots changed.
     fn roots_changed(&self, requester: &Requester);
 
-    /// Begins to receive what servers say to that requester outside of any request, for requesters with a session that can receive it.
-    /// Ends with
-    /// [`Gateway::end_session`].
+    /// Begins to receive what servers say to that requester outside of any request, for requesters with a session that can receive it. Ends
+    /// with [`Gateway::end_session`].
     fn subscribe_session(&self, affinity: &str) -> mpsc::Receiver<ClientMessage>;
 
     /// Ends a session: everything that is kept for it is dropped.

@@ -1,8 +1,6 @@
 //! Calls a read-only tool for the gateway itself: to learn whether something was done, or what the state is before a call. The question
-//! passes the
-//! gates under that tool's own contract, which must change nothing and have no preconditions. It has no record of its own; its result is
-//! on the
-//! record of the call that it is asked for.
+//! passes the gates under that tool's own contract, which must change nothing and have no preconditions. It has no record of its own; its
+//! result is on the record of the call that it is asked for.
 
 use std::sync::Arc;
 
@@ -117,8 +115,7 @@ fn parsed(raw: Option<&RawValue>) -> Value {
 }
 
 /// The tool of a contract as it is now: today's contract applies, and a tool that is held back is not called. None while its server is not
-/// ready; then
-/// it may be asked again later.
+/// ready; then it may be asked again later.
 pub(crate) async fn internal_tool(snapshot: &WorldSnapshot, exposed: &str) -> Option<InternalTool> {
     snapshot.discovery.refresh_for_gateway(exposed).await;
     let contract = snapshot.catalog.resolve(exposed, &ClientCapabilities::none()).ok()?;

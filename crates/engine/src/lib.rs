@@ -1,16 +1,13 @@
-//! Takes a call from its request to its answer: resolve, gates, fence, perform, observe, record; and relays everything else that
-//! requesters and
-//! upstreams say to each other, across both eras of the protocol.
+//! Takes a call from its request to its answer: resolve, gates, fence, perform, observe, record; and relays everything else that requesters
+//! and upstreams say to each other, across both eras of the protocol.
 //!
 //! The engine decides nothing itself: gates decide, upstreams perform, the journal keeps. It puts their evidence in order, keeps the time,
-//! and makes
-//! the one answer that every call gets. It knows no wire format of a door.
+//! and makes the one answer that every call gets. It knows no wire format of a door.
 //!
 //! `engine` builds the parts and hands each request to one: `call` takes a tool call through its stages, `relay` answers everything else.
-//! Both speak
-//! with clients and upstreams through `bridge`; work that continues without its caller is in `deferred` and `long_running`. Below them are
-//! `records`,
-//! `core` (what all parts share), `world` (tools and servers), `answers`, `questions` and `client`. Each uses only what is below it.
+//! Both speak with clients and upstreams through `bridge`; work that continues without its caller is in `deferred` and `long_running`.
+//! Below them are `records`, `core` (what all parts share), `world` (tools and servers), `answers`, `questions` and `client`. Each uses
+//! only what is below it.
 
 mod answers;
 mod bridge;

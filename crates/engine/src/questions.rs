@@ -1,6 +1,5 @@
 //! Puts a server's question to a caller: in the server's own name, without hidden characters, and only if it may be asked at all. Other
-//! modules
-//! decide who is asked, when and by which message; the only state here is which elicitations a client was given.
+//! modules decide who is asked, when and by which message; the only state here is which elicitations a client was given.
 //!
 //! The caller knows the gateway and not the server behind it. Without the server's name, the caller would take the question for the
 //! gateway's.
@@ -117,8 +116,7 @@ impl QuestionRules {
     }
 
     /// The same rules for a question that belongs to no single call: every kind that one of the server's contracts refuses is refused, and
-    /// every kind at
-    /// all if a policy decides about questions, because a policy needs a call to decide about.
+    /// every kind at all if a policy decides about questions, because a policy needs a call to decide about.
     #[must_use]
     pub(crate) fn outside_calls<'c>(
         mut self,

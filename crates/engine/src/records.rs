@@ -28,8 +28,7 @@ pub const CALL_LINES: &str = "servanda_call";
 /// How long an answer waits for its record.
 const RECORD_MS_MAX: u64 = 5_000;
 /// The end of an effect is offered again to a store that does not answer: the first pause, the longest pause, and after how many attempts
-/// the log says
-/// so.
+/// the log says so.
 const SETTLE_WAIT_MS: u64 = 250;
 const SETTLE_WAIT_MS_MAX: u64 = 2_000;
 const SETTLE_TOLD_EVERY: u32 = 16;
@@ -106,8 +105,7 @@ impl SettlementOutcome {
 }
 
 /// Settles an effect and records its call, both or neither. The answer waits for that, but not for ever: a store that is unavailable gets
-/// the end when it
-/// is back, and until then the effect counts as running.
+/// the end when it is back, and until then the effect counts as running.
 pub(crate) async fn settle(core: &Arc<Core>, settling: EffectSettlement) -> SettlementOutcome {
     tell_operator(&settling.record);
     let call_id = settling.record.call_id.clone();
@@ -134,8 +132,7 @@ pub(crate) async fn note_deliveries(core: &Core, call_id: &CallId, notes: Vec<No
 }
 
 /// Offers an end to the ledger until the ledger has answered. An end is never dropped, however long the store is unavailable: while this
-/// process lives,
-/// it holds the effect and knows its end.
+/// process lives, it holds the effect and knows its end.
 async fn offer_end(core: &Arc<Core>, settling: EffectSettlement) -> SettlementOutcome {
     let EffectSettlement { claim, end, record, quarantine, held: _held } = settling;
     // The notices are made once, because an end that is offered again is the same event.
@@ -256,8 +253,7 @@ pub(crate) fn end_of_refusal(refusal: &Refusal) -> DispatchEnd {
 }
 
 /// Logs what a person at the gateway should see: one line per call if the log shows [`CALL_LINES`] (`brief` is for a terminal that is too
-/// narrow for
-/// it), and a warning if a person may have to act. A line that the log does not show is not formatted.
+/// narrow for it), and a warning if a person may have to act. A line that the log does not show is not formatted.
 fn tell_operator(record: &CallRecord) {
     tracing::info!(target: CALL_LINES, brief = CallSummary::from_record(record).brief(), "{}", CallSummary::from_record(record));
     let CallRecord { call_id, tool, outcome, class, .. } = record;

@@ -1,12 +1,9 @@
 //! Limits how often a principal's calls may be refused, and how many records of refused calls are kept. A refused call costs its caller
-//! nothing, but
-//! costs the gateway a pass through the gates and a record on disk: without these limits one principal could fill the disk with calls that
-//! were never
-//! made.
+//! nothing, but costs the gateway a pass through the gates and a record on disk: without these limits one principal could fill the disk
+//! with calls that were never made.
 //!
 //! A principal whose calls are refused too often has to wait, and its calls do not reach the gates meanwhile. A refused call beyond the
-//! budget of
-//! records is refused as usual, but gets no record; the log tells how many got none.
+//! budget of records is refused as usual, but gets no record; the log tells how many got none.
 
 use std::{
     collections::HashMap,

@@ -1,6 +1,5 @@
 //! Tasks on the wire: flat with `ttlMs` in the modern era, in a `task` with `ttl` in the legacy one. As little as possible is read;
-//! everything else
-//! stays as it was written.
+//! everything else stays as it was written.
 
 use std::borrow::Cow;
 
@@ -114,8 +113,7 @@ pub(crate) fn render_created(
 }
 
 /// A modern task with its questions as the requester gets them; it has questions only while it waits for input. Questions that may not be
-/// asked are
-/// left out, and the task's status message says so: a task cannot be told that a question is declined, so it would wait for ever.
+/// asked are left out, and the task's status message says so: a task cannot be told that a question is declined, so it would wait for ever.
 pub(crate) fn with_questions(
     task: RawObject<'_>,
     ours: &str,

@@ -1,5 +1,5 @@
-//! Classifies the tools of a file, one JSON line each:
-//! `cargo run -p servanda-identity --release --example classify -- FILE.jsonl [--without-names] [--ignore-annotations] [--score]`
+//! Classifies the tools of a file, one JSON line each: `cargo run -p servanda-identity --release --example classify -- FILE.jsonl
+//! [--without-names] [--ignore-annotations] [--score]`
 //!
 //! `--score` adds the agreement with the authors' own `readOnlyHint` on stderr; hints are withheld for it.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the output of a program")]

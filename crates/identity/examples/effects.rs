@@ -1,5 +1,5 @@
-//! Judges the statements of a JSONL file, one line of JSON per statement, in order:
-//! `cargo run -p servanda-identity --release --example effects -- FILE.jsonl [--score [--part dev|held] [--show KIND]]`.
+//! Judges the statements of a JSONL file, one line of JSON per statement, in order: `cargo run -p servanda-identity --release --example
+//! effects -- FILE.jsonl [--score [--part dev|held] [--show KIND]]`.
 //!
 //! A line of input has `sql` and `dialect`, or `shell`. `--score` compares with the labels (`effect`) instead and prints
 //! confusion tables and the bars of the effects corpus; `--part` takes the half of the statements whose digest is even (`dev`)

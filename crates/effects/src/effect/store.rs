@@ -73,11 +73,10 @@ pub trait EffectStore: Send + Sync + fmt::Debug {
     /// Lists effects, newest first.
     fn list(&self, query: EffectQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>>;
 
-    /// Effects that a process has to recover: claims whose lease has ended, dispatches whose owner is gone or
-    /// that have waited past their time, and the process's own dispatches whose lease has ended, which it may
-    /// still hold. At most `each_max` of every upstream that their recovery needs
-    /// ([`Effect::recovery_upstream`]), and as many that need none; oldest first within each, and the process's
-    /// own counted separately. So an upstream with any number of orphans never hides those of another.
+    /// Effects that a process has to recover: claims whose lease has ended, dispatches whose owner is gone or that have waited past their
+    /// time, and the process's own dispatches whose lease has ended, which it may still hold. At most `each_max` of every upstream that
+    /// their recovery needs ([`Effect::recovery_upstream`]), and as many that need none; oldest first within each, and the process's own
+    /// counted separately. So an upstream with any number of orphans never hides those of another.
     fn orphans(&self, query: OrphanQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>>;
 
     /// Notes that this process is alive. A process that does not do so for a while counts as gone.

@@ -11,8 +11,7 @@ use servanda_gates::OPERATION_ARGUMENT;
 use super::refusals;
 
 /// The refusal for a reply. It claims no less than what the ledger says of the key. If the key was used for another payload, this payload
-/// did
-/// nothing.
+/// did nothing.
 pub(crate) fn refusal(call_id: &CallId, reply: &EffectReply, effect: Option<&Effect>) -> Refusal {
     let mut refusal = refusal_of_reply(call_id, reply, effect);
     let is_about_key = !matches!(reply, EffectReply::Mismatch | EffectReply::Twin(_));

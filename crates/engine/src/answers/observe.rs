@@ -1,6 +1,5 @@
 //! Checks an answer: it must be an MCP tool result, and its structured part must keep the contract. An answer that does not is withheld
-//! whole: the
-//! caller learns that the effect happened and that the answer is unusable, never the answer.
+//! whole: the caller learns that the effect happened and that the answer is unusable, never the answer.
 
 use std::collections::BTreeSet;
 
@@ -130,8 +129,7 @@ fn promised_names(schema: &Value) -> BTreeSet<String> {
 }
 
 /// Replaces names of members that the contract does not know. The upstream chose them, and nothing that the upstream chose in a withheld
-/// answer is
-/// passed on.
+/// answer is passed on.
 fn keep_to_promised(error: &mut FieldError, promised: &BTreeSet<String>) {
     let known = |segment: &str| {
         let name = segment.replace("~1", "/").replace("~0", "~");
@@ -150,9 +148,8 @@ fn keep_to_promised(error: &mut FieldError, promised: &BTreeSet<String>) {
     (error.pointer, error.field) = (pointer, field);
 }
 
-/// Decodes strict JSON, with one exception: an upstream's data may hold integers that a double cannot represent. They are passed on as
-/// they were
-/// written.
+/// Decodes strict JSON, with one exception: an upstream's data may hold integers that a double cannot represent. They are passed on as they
+/// were written.
 fn decode(text: &str) -> Result<Value, String> {
     match json::decode(text.as_bytes(), json::JsonLimits { bytes_max: usize::MAX, depth_max: ANSWER_DEPTH_MAX }) {
         Ok(value) => Ok(value),

@@ -1,6 +1,6 @@
 //! The one answer that every call gets, as the members of an MCP tool result. The upstream's bytes are spliced in unchanged. What a client
-//! uses of
-//! the observation goes into `_meta` beside what the upstream put there; the whole observation goes there if the caller asks for it.
+//! uses of the observation goes into `_meta` beside what the upstream put there; the whole observation goes there if the caller asks for
+//! it.
 
 use std::fmt::Write as _;
 

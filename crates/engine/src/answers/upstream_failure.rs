@@ -1,6 +1,5 @@
 //! What a failure at the upstream means to the caller: the class, what is known about the outside world, and whether the same call may be
-//! made
-//! again. A pure table: only a call that provably never left counts as not executed. What a server says about itself is no proof.
+//! made again. A pure table: only a call that provably never left counts as not executed. What a server says about itself is no proof.
 
 use servanda_contract::{
     CallId, GateName, Refusal, TaxonomyClass, record::Outcome, refusal::EffectKnowledge, taxonomy::NextAction,
@@ -70,8 +69,7 @@ pub(crate) fn out_of_time(failure: &PerformFailure, contract: &CompiledContract,
 }
 
 /// This attempt did nothing, but an earlier one with the same key may have done the operation. Only calls whose upstream knows keys are
-/// sent a
-/// second time, so the same call with the same key is safe.
+/// sent a second time, so the same call with the same key is safe.
 fn earlier_dispatch_in_doubt(
     call_id: &CallId,
     class: TaxonomyClass,
@@ -90,8 +88,7 @@ fn earlier_dispatch_in_doubt(
 }
 
 /// The error to pass on as it is: one that the protocol defines to mean that the server did not take the request. A tool result cannot say
-/// this,
-/// and the client knows what to do about it. The error is for the client; it does not prove that nothing was done.
+/// this, and the client knows what to do about it. The error is for the client; it does not prove that nothing was done.
 pub(crate) fn protocol_error(failure: &ClientFailure, requester_era: Era, wants_task: bool) -> Option<RpcError> {
     let error = server_error(failure)?;
     let passes = match error.code {
@@ -110,8 +107,7 @@ pub(crate) fn server_error(failure: &ClientFailure) -> Option<RpcError> {
     Some(RpcError { code: *code, message: message.clone(), data: data.clone() })
 }
 
-/// What is known of a call that was answered with an error of the protocol: a server may do something first and then answer so. A tool
-/// that
+/// What is known of a call that was answered with an error of the protocol: a server may do something first and then answer so. A tool that
 /// changes nothing leaves no doubt.
 pub(crate) fn after_protocol_error(
     contract: &ToolContract,
@@ -129,8 +125,7 @@ pub(crate) fn after_protocol_error(
 }
 
 /// The failure of a step that follows something that was sent and answered: another round, or a question about a task. The step itself may
-/// not
-/// have left, but that no longer proves that nothing was executed.
+/// not have left, but that no longer proves that nothing was executed.
 pub(crate) fn after_sending(failure: PerformFailure) -> PerformFailure {
     match failure {
         PerformFailure::Unavailable { why } => PerformFailure::Died { why },

@@ -278,8 +278,7 @@ impl ConversationDriver<'_> {
     }
 
     /// The questions of a modern server as the requester gets them. A question that may not be asked ends the request, because the server
-    /// takes only
-    /// answers, not an error in place of one.
+    /// takes only answers, not an error in place of one.
     fn check_questions(
         &mut self,
         requests: Vec<(String, ServerQuestion)>,

@@ -2,10 +2,8 @@
 //! over.
 //!
 //! There are four cases. A legacy server asks while the request runs, a modern one with its answer; a legacy client is asked while its
-//! request
-//! runs, a modern one with the answer that it gets. If both sides are of the same era, a question is passed on; if not, this machine keeps
-//! what
-//! the other side cannot. It does no I/O and knows no time: `conversation` brings events and performs actions.
+//! request runs, a modern one with the answer that it gets. If both sides are of the same era, a question is passed on; if not, this
+//! machine keeps what the other side cannot. It does no I/O and knows no time: `conversation` brings events and performs actions.
 
 use serde_json::value::RawValue;
 use servanda_mcp::{ClientCapabilities, Era, RawObject, envelope::to_json};

@@ -1,6 +1,5 @@
 //! Translates a server's messages for the requester: with the gateway's task ids, without invisible characters, with the server's name on
-//! its log,
-//! and only as much of the log as the requester asked for.
+//! its log, and only as much of the log as the requester asked for.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -116,8 +115,7 @@ impl MessageTranslator {
     }
 
     /// Whether the requester asked for this log line, whatever the server sends to others on the same connection. A modern requester that
-    /// did not ask
-    /// gets nothing; a legacy one leaves it to the server.
+    /// did not ask gets nothing; a legacy one leaves it to the server.
     fn wants_log_line(&self, level: Option<LogLevel>, line: &RawValue) -> bool {
         match level {
             Some(level) => log_level::level_of_line(line).is_none_or(|of_line| of_line >= level),
@@ -147,8 +145,7 @@ impl MessageTranslator {
     }
 
     /// The params with the gateway's id in `_meta["io.modelcontextprotocol/related-task"]`, if that member is there; without the member if
-    /// the
-    /// requester knows of no such task, because the engine made it.
+    /// the requester knows of no such task, because the engine made it.
     fn with_our_related_task(&self, params: &RawValue) -> Option<Box<RawValue>> {
         if !params.get().contains(meta::RELATED_TASK) {
             return None;

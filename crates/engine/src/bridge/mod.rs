@@ -4,8 +4,7 @@
 //! [`conversation_state`] decides, [`conversation`] performs. [`parked_request`] holds requests while their requesters look for answers.
 //! [`message_translator`] translates the servers' messages for the requester, [`session_forwarder`] does so for messages that belong to no
 //! request. [`sessions`] keeps what outlasts a request. The bridge is about requests, not about tool calls: prompts and resources cross it
-//! the
-//! same way. Deliberately not here: whether a question may be asked, and in which words, which is in `crate::questions`.
+//! the same way. Deliberately not here: whether a question may be asked, and in which words, which is in `crate::questions`.
 
 mod conversation;
 mod conversation_state;
@@ -180,8 +179,7 @@ impl Bridge {
     }
 
     /// Waits with the requester that made a request until the request is over or the requester is asked something. In the second case, the
-    /// request
-    /// continues in a task of its own.
+    /// request continues in a task of its own.
     pub(crate) async fn run_until_answer(
         self: &Arc<Self>,
         parked_request: Arc<ParkedRequest>,

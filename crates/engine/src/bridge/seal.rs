@@ -1,8 +1,7 @@
 //! The seal on what a modern client carries for the gateway between two rounds of a conversation (`requestState`).
 //!
 //! A client may read what it carries. It cannot change it, lend it to another principal or to another of its agents, keep it for long, or
-//! use it
-//! with another request. Deliberately not here: that a state is used only once, which `Bridge::spend` ensures.
+//! use it with another request. Deliberately not here: that a state is used only once, which `Bridge::spend` ensures.
 
 use std::fmt;
 

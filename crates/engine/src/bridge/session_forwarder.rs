@@ -1,6 +1,5 @@
-//! Forwards what a server says to a session outside of any one request: between calls, during the handshake, or while several calls run
-//! and the
-//! server does not say which it means. The rules of questions apply here too, and the strictest contract of the server decides.
+//! Forwards what a server says to a session outside of any one request: between calls, during the handshake, or while several calls run and
+//! the server does not say which it means. The rules of questions apply here too, and the strictest contract of the server decides.
 
 use servanda_upstream::{ServerMessage, ServerMessageSink, UpstreamQuestion};
 

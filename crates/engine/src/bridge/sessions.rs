@@ -1,6 +1,5 @@
 //! What the gateway keeps about requesters between their requests: where a session receives what servers say, and how much of the servers'
-//! logs
-//! it wants.
+//! logs it wants.
 
 use std::{
     collections::HashMap,
@@ -91,9 +90,8 @@ impl ClientSessions {
         }
     }
 
-    /// Tells a legacy server how much to log for this upstream requester, if the server logs and does not know yet. If the server cannot
-    /// be told, it
-    /// logs less or more than is wanted; nothing fails.
+    /// Tells a legacy server how much to log for this upstream requester, if the server logs and does not know yet. If the server cannot be
+    /// told, it logs less or more than is wanted; nothing fails.
     pub(crate) async fn send_level(
         &self,
         member: &UpstreamMember,

@@ -1,8 +1,6 @@
 //! What one call draws from budgets, from when it is taken until the end of the call is known. Units of a call that was never sent are
-//! given back,
-//! even if the charge is only dropped. An amount that is reserved in the store is settled or refunded by what is known of the end; if
-//! nothing is
-//! known, it is left to the sweep.
+//! given back, even if the charge is only dropped. An amount that is reserved in the store is settled or refunded by what is known of the
+//! end; if nothing is known, it is left to the sweep.
 
 use std::sync::Arc;
 
@@ -58,9 +56,8 @@ pub(crate) enum DispatchCertainty {
 }
 
 impl DispatchCertainty {
-    /// Decides by the outcome, for a call whose effect tells nothing because it has none or because it changes nothing. A call that
-    /// changed nothing may
-    /// still have cost something.
+    /// Decides by the outcome, for a call whose effect tells nothing because it has none or because it changes nothing. A call that changed
+    /// nothing may still have cost something.
     pub(crate) const fn from_outcome(outcome: Outcome) -> Self {
         match outcome {
             Outcome::NotExecuted | Outcome::Refused => Self::No,
@@ -69,8 +66,7 @@ impl DispatchCertainty {
     }
 
     /// Decides by the state in which the effect was settled; none if another dispatch has the effect, or if the state is not on record.
-    /// Even then it is
-    /// known here that the call is done, but only the effect can tell that it was never made.
+    /// Even then it is known here that the call is done, but only the effect can tell that it was never made.
     pub(crate) const fn from_effect(settled: Option<EffectState>, is_done: bool) -> Self {
         match (settled, is_done) {
             (Some(EffectState::FailedRetryable), _) => Self::No,

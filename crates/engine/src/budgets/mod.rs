@@ -1,10 +1,8 @@
 //! Gate 11 in this process: the accounts, the units that this process hands out by itself, and the rate limits. `gates::budget` decides
-//! what a call
-//! draws and whether there is enough; this module asks the store, once for all calls that wait for the same answer.
+//! what a call draws and whether there is enough; this module asks the store, once for all calls that wait for the same answer.
 //!
-//! Only leased units are in memory: a process that dies loses at most a chunk of each account. What a call reserved is closed when the
-//! call ends
-//! ([`CallCharge`]), or else by the sweep.
+//! Only leased units are in memory: a process that dies loses at most a chunk of each account. What a call reserved is closed when the call
+//! ends ([`CallCharge`]), or else by the sweep.
 
 mod call_charge;
 mod refusals;
@@ -77,8 +75,7 @@ impl BudgetClient {
 }
 
 /// Takes a call through gate 11, except for the amounts that are reserved when it is claimed. The store is asked only if a chunk is empty
-/// or if a
-/// call that changes nothing costs money.
+/// or if a call that changes nothing costs money.
 pub(crate) async fn clear(
     budget_client: &Arc<BudgetClient>,
     permit: Permit,

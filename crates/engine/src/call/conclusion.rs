@@ -1,6 +1,5 @@
 //! Does what every end of a call has in common: completes and writes its record, settles its effect, closes its charge, and takes the
-//! probes again.
-//! How a call ends is decided by `refusing`, `replay`, `caching` and `ending`.
+//! probes again. How a call ends is decided by `refusing`, `replay`, `caching` and `ending`.
 
 use bytes::Bytes;
 use servanda_contract::{

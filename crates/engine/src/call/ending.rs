@@ -1,6 +1,5 @@
 //! Ends a performed call: checks its answer, settles its effect and writes its record in one commit, and then answers. Every function here
-//! is one
-//! way to end.
+//! is one way to end.
 
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
 //! Collects what is expected of a call's tool: by its task, its stated intent, the operator's rules, and an earlier call that it should be
-//! like.
-//! Gate 6 compares. This module names the tools that would have fitted, because it knows the other tools.
+//! like. Gate 6 compares. This module names the tools that would have fitted, because it knows the other tools.
 
 use std::collections::BTreeSet;
 

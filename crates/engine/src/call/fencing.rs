@@ -47,11 +47,9 @@ struct FenceContext<'c> {
 }
 
 impl CallPipeline<'_> {
-    /// Puts the effect of a call on record as dispatched by this call, before it is sent. If the store does not answer in time, the call
-    /// is refused;
-    /// if the effect is on record later all the same, it is taken back. If the contract has preconditions, the effect is claimed first,
-    /// and fenced
-    /// when they are known.
+    /// Puts the effect of a call on record as dispatched by this call, before it is sent. If the store does not answer in time, the call is
+    /// refused; if the effect is on record later all the same, it is taken back. If the contract has preconditions, the effect is claimed
+    /// first, and fenced when they are known.
     pub(super) async fn fence(
         &mut self,
         cleared: Cleared,
@@ -219,8 +217,7 @@ impl CallPipeline<'_> {
     }
 
     /// Begins the effect, and returns when the store was asked. If the outcome of an earlier dispatch is unknown and there is a status
-    /// tool, the
-    /// tool is asked once. If another gateway changes the same resource, the call waits for it.
+    /// tool, the tool is asked once. If another gateway changes the same resource, the call waits for it.
     async fn begin(
         &mut self,
         mut cleared: Cleared,

@@ -1,5 +1,4 @@
-//! The key of an operation: the client's own, or one derived from the operation or step that the client named. It is never derived from
-//! the
+//! The key of an operation: the client's own, or one derived from the operation or step that the client named. It is never derived from the
 //! arguments alone, because two genuine payments of the same amount would then be one.
 
 use std::sync::Arc;

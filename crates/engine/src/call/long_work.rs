@@ -16,8 +16,7 @@ use crate::{
 
 impl CallPipeline<'_> {
     /// Lets clients ask about long work from now on. Also returns whether the engine has the upstream make a task of it. It does if the
-    /// upstream
-    /// offers tasks and the client is not told of the task.
+    /// upstream offers tasks and the client is not told of the task.
     pub(super) async fn begin_work(
         &self,
         member: &UpstreamMember,

@@ -44,8 +44,7 @@ impl CallPipeline<'_> {
     }
 
     /// The effect of an identical call that was reported as unknown and was done late. Found only for a call that could be its repetition:
-    /// one
-    /// that may change something and has no key.
+    /// one that may change something and has no key.
     fn done_late(&self, permit: &Permit, key: &ClientKey) -> Option<EffectId> {
         if !permit.effect_class().mutates() || key.can_come_again() {
             return None;
@@ -55,10 +54,8 @@ impl CallPipeline<'_> {
     }
 
     /// Uses up the state that a change continues from, because a change may use a state only once, and returns its nonce. A change without
-    /// a state
-    /// was asked nothing, so its answers are dropped. A read may use its state again. An operation with a key needs no note: its effect
-    /// knows which
-    /// state it waits for.
+    /// a state was asked nothing, so its answers are dropped. A read may use its state again. An operation with a key needs no note: its
+    /// effect knows which state it waits for.
     async fn use_state(
         &mut self,
         permit: &Permit,

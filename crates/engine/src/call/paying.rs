@@ -1,5 +1,4 @@
-//! Gate 11, budget: after gate 10 and before anything is begun. Amounts that must be counted exactly are reserved between the claim and
-//! the
+//! Gate 11, budget: after gate 10 and before anything is begun. Amounts that must be counted exactly are reserved between the claim and the
 //! fence.
 
 use std::sync::Arc;

@@ -43,8 +43,7 @@ impl CallPipeline<'_> {
     }
 
     /// How long the contract lets a call take, and how long its caller waits, if the caller says so. Long work continues when its caller
-    /// stops
-    /// waiting.
+    /// stops waiting.
     fn limits_ms(&self, permit: &Permit) -> (u64, Option<u64>) {
         let wait_ms = permit.proposal().caller_wait_ms.filter(|_| self.work.is_none());
         let of_contract_ms = permit.contract().contract().timeout_ms();

@@ -15,9 +15,8 @@ use crate::answers::refusals;
 
 impl CallPipeline<'_> {
     /// Waits until no earlier call changes the same resource, if the contract serialises such calls. A call waits before it asks or claims
-    /// anything,
-    /// because the answers must still hold when it is sent. It waits for at most half of its time, because a call that is sent too late
-    /// ends unknown.
+    /// anything, because the answers must still hold when it is sent. It waits for at most half of its time, because a call that is sent
+    /// too late ends unknown.
     pub(super) async fn queue(
         &mut self,
         permit: &Permit,

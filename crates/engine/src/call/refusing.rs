@@ -1,6 +1,5 @@
 //! Refuses a call: puts the refusal on record, settles the effect if there is one, and answers with the refusal. The stage that refuses
-//! decides
-//! why.
+//! decides why.
 
 use std::time::Duration;
 

@@ -1,6 +1,5 @@
 //! A fenced call as a request that can be made again: with the input that a modern server asked for, as the task that a legacy server
-//! insists on,
-//! or because it failed and a repeat is provably safe.
+//! insists on, or because it failed and a repeat is provably safe.
 
 use std::{sync::Arc, time::Duration};
 
@@ -87,8 +86,7 @@ impl RepeatableRequest for RepeatableCall {
         };
         if let Err(PerformFailure::Rejected { code: code::METHOD_NOT_FOUND, .. }) = &outcome {
             // A server that takes a tool only as a task must say so in the tool's definition and answer with this error. Both together are
-            // reason enough to
-            // send a task. That the server has done nothing yet is only its word.
+            // reason enough to send a task. That the server has done nothing yet is only its word.
             self.member.forget_tools();
             if self.takes_only_tasks(&attempt).await {
                 return Box::pin(self.send_as_task(attempt)).await.map_err(upstream_failure::after_sending);
@@ -155,8 +153,7 @@ impl RepeatableCall {
     }
 
     /// Why the call is not sent again: its credential was revoked or has expired since it was first sent. The fence checked the credential
-    /// before
-    /// that.
+    /// before that.
     async fn revoked_since(&self, deadline: Instant) -> Option<PerformFailure> {
         if self.retries.made == 0 {
             return None;

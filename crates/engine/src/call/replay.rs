@@ -62,8 +62,7 @@ impl CallPipeline<'_> {
     }
 
     /// Reports that the outcome of an effect is unknown. A call that comes before recovery is the first to learn this, so it has to report
-    /// it. An
-    /// effect that has been unknown for longer was already reported.
+    /// it. An effect that has been unknown for longer was already reported.
     async fn report_unknown(&self, effect: &Effect) {
         let told = self.core.callback_notices(self.snapshot);
         if told.now.unix_ms().saturating_sub(effect.changed_ms) < JUST_NOW_MS {

@@ -35,8 +35,7 @@ impl ContractResolver for OfferedContracts<'_> {
 
 impl OfferedContracts<'_> {
     /// The contract that a name means to the client. The refusal for another tenant's tool has the same words as for a tool that never
-    /// existed, and
-    /// suggests only tools that the client is shown.
+    /// existed, and suggests only tools that the client is shown.
     fn find(&self, name: &str) -> Result<Arc<CompiledContract>, ResolveError> {
         let catalog = &self.snapshot.catalog;
         let unknown = || {

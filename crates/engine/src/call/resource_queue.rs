@@ -1,11 +1,9 @@
 //! Orders calls of one tenant that change the same thing, by the resource names in their contracts: one is sent after the other, in the
-//! order in
-//! which they came.
+//! order in which they came.
 //!
 //! The queue belongs to one process and saves its waiting calls from asking the store again and again. Deliberately not here: keeping two
 //! gateways on one store from changing the same thing at once, which the store does when an effect begins; and whether a call has to wait
-//! at
-//! all, which its contract says.
+//! at all, which its contract says.
 
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,8 @@
 //! Checks that the credential of a call is still good when the call is dispatched. The call may have waited for its turn, for an answer or
-//! for a
-//! question; if its credential was revoked meanwhile, nothing is sent.
+//! for a question; if its credential was revoked meanwhile, nothing is sent.
 //!
-//! Revocation is read from the store every time, because a cache would miss what others revoked a moment ago. Local mode has no
-//! credential, so
-//! nothing is read for it.
+//! Revocation is read from the store every time, because a cache would miss what others revoked a moment ago. Local mode has no credential,
+//! so nothing is read for it.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,5 @@
-//! What a client gets as an answer: for a call, a tool result or an error of the protocol; for an inquiry, the members of its result. How
-//! a result
-//! is written is in `answers`.
+//! What a client gets as an answer: for a call, a tool result or an error of the protocol; for an inquiry, the members of its result. How a
+//! result is written is in `answers`.
 
 use servanda_contract::{Observation, Refusal};
 use servanda_mcp::RpcError;

@@ -1,8 +1,7 @@
 //! What a client is told while its request runs, and between its requests.
 //!
 //! A server's own words are a [`servanda_upstream::ServerMessage`]. A client's sink does not take those: a question has to pass the rules
-//! of
-//! questions first, and the rest has to be translated into the client's names and ids.
+//! of questions first, and the rest has to be translated into the client's names and ids.
 
 use serde_json::value::RawValue;
 use servanda_upstream::QuestionReply;

@@ -1,6 +1,5 @@
 //! What a client sends through a door and what it is told: its requests, its answers, changes, and what servers say meanwhile. Doors and
-//! all parts
-//! of the engine share these types. Deliberately not here: wire formats of doors, and anything that decides about a request.
+//! all parts of the engine share these types. Deliberately not here: wire formats of doors, and anything that decides about a request.
 
 mod answer;
 mod change_event;

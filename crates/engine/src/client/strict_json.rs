@@ -1,8 +1,6 @@
 //! Checks what a requester sends beside a tool's arguments and upstreams read: `_meta`, `inputResponses`, the parameters of inquiries. No
-//! contract
-//! says what may be in them. They must be strict JSON within the gates' limits all the same, because servers are shared, and one text must
-//! not mean
-//! two things to two readers.
+//! contract says what may be in them. They must be strict JSON within the gates' limits all the same, because servers are shared, and one
+//! text must not mean two things to two readers.
 
 use std::collections::BTreeSet;
 
@@ -40,8 +38,7 @@ pub(crate) fn check_members(
 }
 
 /// Refuses a value that is not strict JSON. Integers that a double cannot represent are passed on as they were written, because nothing is
-/// decided
-/// from them here.
+/// decided from them here.
 pub(crate) fn check(place: &str, raw: &RawValue, limits: GateLimits) -> Result<(), RpcError> {
     let limits = json::JsonLimits { bytes_max: limits.arguments_bytes_max, depth_max: limits.arguments_depth_max };
     match json::decode(raw.get().as_bytes(), limits) {

@@ -1,6 +1,5 @@
-//! Arguments that a modern HTTP server wants repeated in headers (`x-mcp-header`): which ones, and with which values. The transport
-//! decides how a
-//! value is written in a header.
+//! Arguments that a modern HTTP server wants repeated in headers (`x-mcp-header`): which ones, and with which values. The transport decides
+//! how a value is written in a header.
 
 use serde_json::{Map, Value};
 use servanda_mcp::fields::member;

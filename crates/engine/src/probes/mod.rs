@@ -1,6 +1,5 @@
 //! What probes see around calls: what two looks at the same thing say about the call between them, how the report is stored and shown,
-//! paths as
-//! digests, and whether calls that may change something are running.
+//! paths as digests, and whether calls that may change something are running.
 //!
 //! The verdict is pure. Deliberately not here: taking the looks, which is a stage of a call (`call::probing`), and how a quarantine is
 //! stored.

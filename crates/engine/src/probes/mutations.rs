@@ -1,6 +1,5 @@
 //! Counts the calls of this process that may change something and are running, so that no call is blamed for another's change. They are
-//! counted,
-//! never listed: a call pays two additions for it.
+//! counted, never listed: a call pays two additions for it.
 
 use std::{
     sync::{

@@ -1,6 +1,5 @@
-//! A file or a folder as a digest: for a file, of its content; for a folder, of the name, kind, size and content of everything in it.
-//! Links are not
-//! followed: a link counts as the path that it points to. Times and permissions are not read.
+//! A file or a folder as a digest: for a file, of its content; for a folder, of the name, kind, size and content of everything in it. Links
+//! are not followed: a link counts as the path that it points to. Times and permissions are not read.
 
 use std::{
     fs::{self, File, Metadata},

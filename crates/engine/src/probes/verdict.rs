@@ -74,8 +74,7 @@ pub(crate) fn compare(before: &ProbeSnapshot, after: &ProbeSnapshot) -> ProbeCom
 }
 
 /// Corrects a change by a third look, if nothing but time passed since the second. A third look that could not be taken excuses no tool,
-/// because a
-/// tool that changes things may also prevent the look.
+/// because a tool that changes things may also prevent the look.
 pub(crate) fn compare_again(found: ProbeComparison, after: &ProbeSnapshot, again: &ProbeSnapshot) -> ProbeComparison {
     match (found, compare(after, again)) {
         (ProbeComparison::Changed, ProbeComparison::Changed) => ProbeComparison::Volatile,

@@ -1,6 +1,5 @@
 //! The history of a tool that is or was held back: who held it back, when and why, and who released it. The last event counts; the others
-//! are kept
-//! to be read.
+//! are kept to be read.
 
 use serde::{Deserialize, Serialize};
 use servanda_catalog::{HeldTool, ToolHold};

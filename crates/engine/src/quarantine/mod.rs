@@ -2,10 +2,8 @@
 //! them.
 //!
 //! If the probes of this process see a violation, the tool is held back here before anything is stored. An event that is not on record yet
-//! is
-//! written again with every read of the notes, and its tool is not released meanwhile. What other gateways and operators wrote is read
-//! from the
-//! notes every few seconds. If two write at the same moment, the last one counts, as with any note.
+//! is written again with every read of the notes, and its tool is not released meanwhile. What other gateways and operators wrote is read
+//! from the notes every few seconds. If two write at the same moment, the last one counts, as with any note.
 
 mod history;
 #[cfg(test)]

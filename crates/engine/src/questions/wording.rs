@@ -1,6 +1,5 @@
 //! Makes a server's words safe to read for people and models: without hidden characters, and without anything that could be taken for the
-//! gateway's
-//! own mark of who asks.
+//! gateway's own mark of who asks.
 
 use std::borrow::Cow;
 
@@ -80,8 +79,7 @@ fn without_marks(text: &str) -> Cow<'_, str> {
 }
 
 /// The places of brackets that the letters of the mark follow, in order, with no other letters or digits between them. One pass: every
-/// character is
-/// read once, and `letters` is called only for characters that come after a bracket.
+/// character is read once, and `letters` is called only for characters that come after a bracket.
 fn forged_marks(text: &str, mut letters: impl FnMut(char) -> String) -> Vec<usize> {
     let mut forged = Vec::new();
     // The brackets after which the first letters of the mark came, by how many came.
@@ -138,8 +136,7 @@ fn plain_letter(character: char) -> char {
 }
 
 /// Characters that can be taken for the bracket that the mark begins with: open punctuation of Unicode (category Ps), and parts of large
-/// brackets.
-/// The round and the curly bracket of ASCII are not among them, because they look different.
+/// brackets. The round and the curly bracket of ASCII are not among them, because they look different.
 const BRACKETS: &str = "[\u{f3a}\u{f3c}\u{169b}\u{201a}\u{201e}\u{2045}\u{207d}\u{208d}\u{2308}\u{230a}\u{231c}\u{2329}\u{23a1}\u{23a2}\u{23a3}\
     \u{2768}\u{276a}\u{276c}\u{276e}\u{2770}\u{2772}\u{2774}\u{27c5}\u{27e6}\u{27e8}\u{27ea}\u{27ec}\u{27ee}\u{2983}\u{2985}\
     \u{2987}\u{2989}\u{298b}\u{298d}\u{298f}\u{2991}\u{2993}\u{2995}\u{2997}\u{29d8}\u{29da}\u{29fc}\u{2e22}\u{2e24}\u{2e26}\

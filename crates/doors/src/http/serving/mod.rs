@@ -359,7 +359,11 @@ impl<G: Gateway> ConnectionServer<G> {
     }
 
     /// Serves any byte stream.
-    async fn talk(self: &Arc<Self>, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, connection_guard: &ConnectionGuard) {
+    async fn talk(
+        self: &Arc<Self>,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        connection_guard: &ConnectionGuard,
+    ) {
         let asked = CancellationToken::new();
         let service = service_fn(|request: hyper::Request<Incoming>| {
             if !asked.is_cancelled() {

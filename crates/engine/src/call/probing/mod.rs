@@ -1,12 +1,9 @@
 //! Takes the contract's probes before a call is sent and after its end is on record, and compares the two looks with what the contract
-//! declares.
-//! A tool that declares that it only reads but changed something is quarantined before its caller is answered.
+//! declares. A tool that declares that it only reads but changed something is quarantined before its caller is answered.
 //!
 //! `probe_run` takes the probes, from read-only tools through the gates or from the file system; `probes` judges them. A probe that cannot
-//! be
-//! taken is recorded as such and is never a reason to refuse or fail a call. Deliberately not here: how a quarantine is stored, and calls
-//! that
-//! were never sent.
+//! be taken is recorded as such and is never a reason to refuse or fail a call. Deliberately not here: how a quarantine is stored, and
+//! calls that were never sent.
 
 mod probe_run;
 
@@ -113,8 +110,7 @@ async fn first_look(
 
 impl ProbedCall {
     /// Looks again after the end of the call is on record, judges, and acts on the verdict. When this returns, a tool that broke its
-    /// declaration is
-    /// quarantined.
+    /// declaration is quarantined.
     pub(crate) async fn end(self, calls: &Calls, snapshot: &WorldSnapshot, outcome: Outcome) {
         if !may_have_left(outcome) {
             return;
