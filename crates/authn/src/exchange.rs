@@ -49,10 +49,10 @@ impl CredentialAuthenticator {
         let delegation = exchange::decide(&request, &subject, actor.as_deref(), &rules, now)?;
         let roots =
             self.root_keys(crate::authenticator::ROOTS_REMEMBERED_MS).await.map_err(|_| ExchangeError::Later)?;
-        let made = roots.delegate(&subject, delegation, now)?;
-        let (credential, user, tenant) = (&made.credential, subject.principal(), subject.tenant());
+        let delegated = roots.delegate(&subject, delegation, now)?;
+        let (credential, user, tenant) = (&delegated.credential, subject.principal(), subject.tenant());
         tracing::info!(%credential, tenant, user, "a credential was delegated to an agent");
-        let answer = ExchangeAnswer::for_credential(&made, now).ok_or(ExchangeError::Later)?;
+        let answer = ExchangeAnswer::for_credential(&delegated, now).ok_or(ExchangeError::Later)?;
         serde_json::to_vec(&answer).map(Bytes::from).map_err(|_| ExchangeError::Later)
     }
 

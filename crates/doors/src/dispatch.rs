@@ -227,16 +227,7 @@ impl<G: Gateway> MethodDispatcher<G> {
             Era::Modern => None,
         };
         self.start(request, context, channels, |requester, terms| {
-            EngineRequest::Call(Box::new(CallRequest {
-                requester: requester,
-                tool,
-                arguments,
-                chain,
-                keys,
-                aims,
-                task,
-                terms,
-            }))
+            EngineRequest::Call(Box::new(CallRequest { requester, tool, arguments, chain, keys, aims, task, terms }))
         })
     }
 
@@ -254,7 +245,7 @@ impl<G: Gateway> MethodDispatcher<G> {
         let params = request.params.inquiry_members()?;
         let channels = RequestChannels::for_request(request, &mut context.session)?;
         self.start(request, context, channels, |requester, terms| {
-            EngineRequest::Inquiry(Box::new(Inquiry { requester: requester, subject, params, terms }))
+            EngineRequest::Inquiry(Box::new(Inquiry { requester, subject, params, terms }))
         })
     }
 
@@ -271,7 +262,7 @@ impl<G: Gateway> MethodDispatcher<G> {
         let server_info = Arc::clone(&self.server_info);
         let renderer = AnswerRenderer { id: request.id.clone(), era: request.era, server_info, session };
         let engine_request = engine_request(context.requester, terms);
-        let slots = RunningRequestSlots { slot: slot, entry };
+        let slots = RunningRequestSlots { slot, entry };
         let gateway = Arc::clone(&self.gateway);
         let apart = self.runtime_for(&engine_request);
         let mut running = RunningRequest::new(
@@ -312,7 +303,7 @@ impl<G: Gateway> MethodDispatcher<G> {
 
 impl DeferredResult {
     fn new(slot: CallerSlot, work: impl Future<Output = Result<String, ProtocolFault>> + Send + 'static) -> Self {
-        Self { work: Box::pin(work), changes_session: false, slot: slot }
+        Self { work: Box::pin(work), changes_session: false, slot }
     }
 
     fn changing_session(

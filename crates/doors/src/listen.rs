@@ -97,7 +97,7 @@ impl ListenRequest {
             match gateway.watch(&requester, uri).await {
                 Ok(watch) => drop(watches.insert(uri.clone(), watch)),
                 Err(error) => {
-                    tracing::debug!(code = error.code, message = error.message, "a resource cannot be watched")
+                    tracing::debug!(code = error.code, message = error.message, "a resource cannot be watched");
                 }
             }
         }

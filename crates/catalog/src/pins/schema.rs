@@ -45,10 +45,10 @@ pub(super) fn compare_output(
     match (before, after) {
         (None, None) => {}
         (None, Some(_)) => {
-            found.add(DifferenceSeverity::Additive, "/outputSchema", "it now promises a structured result")
+            found.add(DifferenceSeverity::Additive, "/outputSchema", "it now promises a structured result");
         }
         (Some(_), None) => {
-            found.add(DifferenceSeverity::Breaking, "/outputSchema", "it no longer promises a structured result")
+            found.add(DifferenceSeverity::Breaking, "/outputSchema", "it no longer promises a structured result");
         }
         (Some(before), Some(after)) => compare(found, "/outputSchema", before, after, SchemaSide::Output),
     }

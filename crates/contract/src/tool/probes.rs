@@ -66,7 +66,7 @@ impl Probe {
             (Some(_), Some(_)) => faults.push("give `tool` or `path`, not both"),
             (None, None) => faults.push("say `tool` or `path`"),
             (None, Some(_)) if asks => {
-                faults.push("`arguments`, `sql` and `at` need a `tool`; a `path` has none of them")
+                faults.push("`arguments`, `sql` and `at` need a `tool`; a `path` has none of them");
             }
             (Some(tool), None) if tool == own => faults.push("a tool cannot probe itself"),
             _ => {}

@@ -187,7 +187,7 @@ fn close(
         balance.move_share((hold, draw), (&closed, used), now_ms);
     }
     let balances = balances.into_values().collect();
-    BudgetTransition { reply: closed.reply(now_ms), hold: Some(closed), balances: balances }
+    BudgetTransition { reply: closed.reply(now_ms), hold: Some(closed), balances }
 }
 
 fn current_balance(known: Option<&AccountBalance>, account: &Account, limit: u64, now_ms: u64) -> AccountBalance {

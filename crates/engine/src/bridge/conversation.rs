@@ -310,7 +310,7 @@ impl ConversationDriver<'_> {
                 }
                 (ConversationAction::Keep(key), Some(reply)) => drop(self.kept.insert(key, reply)),
                 (ConversationAction::Gather, _) => {
-                    self.gather_at = Some(Instant::now() + Duration::from_millis(GATHER_MS))
+                    self.gather_at = Some(Instant::now() + Duration::from_millis(GATHER_MS));
                 }
                 // A question whose reply is dropped is declined.
                 _ => {}

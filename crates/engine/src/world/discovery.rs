@@ -104,7 +104,7 @@ impl Discovery {
                 let (upstream_discovery, upstream_requester) =
                     (Arc::clone(upstream_discovery), upstream_requester.clone());
                 asking.spawn(async move {
-                    upstream_discovery.refresh(&upstream_requester, Duration::from_millis(WAIT_MS_MAX)).await
+                    upstream_discovery.refresh(&upstream_requester, Duration::from_millis(WAIT_MS_MAX)).await;
                 });
             }
             asking.join_all().await;

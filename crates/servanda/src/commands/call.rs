@@ -56,7 +56,7 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
     };
     let cancel = CancellationToken::new();
     let request = CallRequest {
-        requester: requester,
+        requester,
         tool: args.tool.clone(),
         arguments,
         // Every run of the command is a person's own attempt, so it never counts as a loop.

@@ -94,7 +94,7 @@ impl StdioWire {
         let supervision = Supervision {
             process,
             pending: Arc::clone(&duplex.pending),
-            stderr_tail: stderr_tail,
+            stderr_tail,
             loss: duplex.loss().clone(),
             stop: stop.clone(),
             read_done: spawn_until(&finished, context, read(pipes.output, inbound)),

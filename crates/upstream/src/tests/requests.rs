@@ -12,7 +12,7 @@ fn question(method: &'static str, name: Option<&str>, params: &[(&str, &str)]) -
 
 fn everything(requester: UpstreamRequester) -> RequestOptions {
     RequestOptions {
-        requester: requester,
+        requester,
         log_level: Some("debug".to_owned()),
         trace_parent: Some("00-1-2-01".to_owned()),
         meta: vec![("acme/x".to_owned(), raw("{\"y\":\n1.0}"))],

@@ -333,7 +333,7 @@ impl<G: Gateway> ConnectionServer<G> {
     async fn answer(&self, request: hyper::Request<Incoming>, peer: IpAddr) -> (DoorResponse, AuthOutcome) {
         let (parts, body) = request.into_parts();
         let (draining, shared_timer) = (Arc::clone(&self.draining), Arc::clone(&self.shared_timer));
-        let request_head = DoorRequestHead { parts, peer, draining, shared_timer: shared_timer };
+        let request_head = DoorRequestHead { parts, peer, draining, shared_timer };
         if self.serves == ServiceScope::Everything {
             return self.router.answer(request_head, body).await;
         }

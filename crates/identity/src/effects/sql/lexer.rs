@@ -103,7 +103,7 @@ impl SqlLexer<'_> {
             b'[' if self.dialect == SqlDialect::Sqlite => self.bracketed(),
             b'$' if self.dialect == SqlDialect::Postgres => self.dollar(),
             b'0'..=b'9' => {
-                self.take(SqlTokenKind::Number, |byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.')
+                self.take(SqlTokenKind::Number, |byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.');
             }
             b'.' if self.peek(1).is_ascii_digit() && !self.after_name() => {
                 self.take(SqlTokenKind::Number, |byte| byte.is_ascii_alphanumeric() || byte == b'.');
