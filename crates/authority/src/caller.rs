@@ -129,17 +129,21 @@ impl AuthenticatedCaller {
     /// The caller in the form of records: the user, the agents that act for the user, and the credential.
     pub fn caller(&self) -> Caller {
         let acting = |actor: &Actor| CallerActor { name: actor.name.clone(), proven: actor.proven };
-        let credential = match self.method {
+        Caller {
+            actors: self.actors.iter().map(acting).collect(),
+            credential: self.recorded_credential(),
+            ..Caller::named(&self.tenant, &self.principal)
+        }
+    }
+
+    /// The credential's id in the form of records; none in local mode.
+    pub fn recorded_credential(&self) -> Option<String> {
+        match self.method {
             CredentialMethod::Local => None,
             CredentialMethod::Operator => Some(format!("operator:{}", self.credential())),
             CredentialMethod::ApiKey | CredentialMethod::AccessToken { .. } | CredentialMethod::AgentCredential => {
                 Some(self.credential().to_string())
             }
-        };
-        Caller {
-            actors: self.actors.iter().map(acting).collect(),
-            credential,
-            ..Caller::named(&self.tenant, &self.principal)
         }
     }
 

@@ -111,7 +111,6 @@ impl AssembledGateway {
         let notebook: Arc<dyn Notebook> = ledger.clone();
         let catalog = named_as_before(catalog, notebook.as_ref()).await?;
         let upstreams = with_credentials(loaded, upstreams, &notebook)?;
-        let limits = &loaded.config.limits;
         let engine = Engine::new(EngineParts {
             world: world(loaded, catalog, upstreams, callbacks, authorities),
             journal: ledger.clone(),
@@ -119,19 +118,7 @@ impl AssembledGateway {
             effects: ledger.clone(),
             budgets: ledger.clone(),
             clock: Arc::new(SystemClock),
-            limits: EngineLimits {
-                gates: GateLimits {
-                    arguments_bytes_max: limits.arguments_bytes_max,
-                    arguments_depth_max: limits.arguments_depth_max,
-                },
-                repair: RepairLimits { attempts_max: limits.repair_attempts_max, ..RepairLimits::default() },
-                refused: RefusedCallLimits {
-                    calls_per_minute_max: limits.refused_calls_per_minute_max.max(1),
-                    records_per_day_max: limits.refused_records_per_day_max.max(1),
-                },
-                accepts_lost_commits: loaded.config.accepts_lost_commits,
-                long_wait_ms_max: loaded.config.long_work.wait_ms_max,
-            },
+            limits: engine_limits(loaded),
         });
         engine.remember_names().await;
         // Quarantined tools are known before the first call, so that none of their calls passes.
@@ -158,7 +145,7 @@ impl AssembledGateway {
         let (stop, ledger_closes) = (CancellationToken::new(), CancellationToken::new());
         let epoch = Mutex::new(ConfigEpoch::new(loaded, &engine, &stop));
         let (engine, followers) = (Arc::new(engine), TaskTracker::new());
-        let session_idle_ms_max = limits.session_idle_ms_max;
+        let session_idle_ms_max = loaded.config.limits.session_idle_ms_max;
         let retention = CurrentRetention::new(loaded.config.retention.retention());
         let (door, asked) = (OnceLock::new(), CancellationToken::new());
         Ok(Self {
@@ -336,4 +323,21 @@ fn world(
 fn authorities(loaded: &LoadedConfig, catalog: &Catalog) -> Result<Arc<Authorities>, CommandFailure> {
     let contracts = catalog.entries().map(|(_, entry)| &*entry.contract);
     policies::authorities(loaded, contracts).map(Arc::new)
+}
+
+fn engine_limits(loaded: &LoadedConfig) -> EngineLimits {
+    let limits = &loaded.config.limits;
+    EngineLimits {
+        gates: GateLimits {
+            arguments_bytes_max: limits.arguments_bytes_max,
+            arguments_depth_max: limits.arguments_depth_max,
+        },
+        repair: RepairLimits { attempts_max: limits.repair_attempts_max, ..RepairLimits::default() },
+        refused: RefusedCallLimits {
+            calls_per_minute_max: limits.refused_calls_per_minute_max.max(1),
+            records_per_day_max: limits.refused_records_per_day_max.max(1),
+        },
+        accepts_lost_commits: loaded.config.accepts_lost_commits,
+        long_wait_ms_max: loaded.config.long_work.wait_ms_max,
+    }
 }

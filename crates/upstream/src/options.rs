@@ -3,7 +3,7 @@
 use std::{
     fmt,
     hash::{Hash, Hasher},
-    sync::Arc,
+    sync::{Arc, LazyLock},
 };
 
 use bytes::Bytes;
@@ -205,8 +205,10 @@ pub struct Answer {
 impl UpstreamRequester {
     /// The gateway itself. There is no client behind it that could be asked.
     pub fn gateway() -> Self {
-        let capabilities = ClientCapabilities::none();
-        Self { era: Era::Modern, capabilities, affinity: Arc::from(""), on_behalf_of: None }
+        // Made once, because every call compares its requester with the gateway.
+        static NO_AFFINITY: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(""));
+        let affinity = Arc::clone(&NO_AFFINITY);
+        Self { era: Era::Modern, capabilities: ClientCapabilities::none(), affinity, on_behalf_of: None }
     }
 
     /// Whether it stands for all clients and not for a single one.

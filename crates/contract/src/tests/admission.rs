@@ -316,8 +316,8 @@ fn an_answer_to_objections_is_one_line_that_says_something() {
     let cases = [
         ("it works on a copy", None),
         (&*"x".repeat(300), None),
-        ("", Some("it says nothing")),
-        ("  ", Some("it says nothing")),
+        ("", Some("it is empty")),
+        ("  ", Some("it is empty")),
         ("one\ntwo", Some("one line")),
         (long.as_str(), Some("longer than 300 characters")),
     ];

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use servanda_contract::GateName;
+use servanda_contract::{GateName, ToolContract};
 use servanda_gates::{CompiledContract, Fenced, Permit, Stopwatch as _};
 use servanda_mcp::Era;
 use servanda_upstream::{CallRequirements, UpstreamRequester};
@@ -129,24 +129,11 @@ impl CallPipeline<'_> {
             lease: None,
         };
         let affinity = Arc::clone(&requester.affinity);
-        let question_target = QuestionTarget {
-            era: requester.era,
-            can_be_asked: if requester.era == Era::Legacy {
-                subscriber.sink.is_some()
-            } else {
-                parked_request.is_some()
-            },
-            capabilities: requester.capabilities,
-        };
+        let can_be_asked =
+            if requester.era == Era::Legacy { subscriber.sink.is_some() } else { parked_request.is_some() };
+        let question_target = QuestionTarget { era: requester.era, can_be_asked, capabilities: requester.capabilities };
         let message_translator = MessageTranslator::new(&self.calls.bridge, member, requester.era, &requester.affinity)
             .with_progress_recorder(progress_recorder.clone());
-        let persistence = CallRetries {
-            retries_max: contract.runtime.max_retries,
-            policy: contract.execution.as_ref().and_then(|execution| execution.retry.clone()),
-            retry_counters: Arc::clone(&self.calls.retry_counters),
-            made: 0,
-            retry_after_ms: None,
-        };
         let mandate = ResendAuthority { core: Arc::clone(self.core), authority: requester.authority };
         let repeatable = RepeatableCall {
             member: Arc::clone(member),
@@ -156,7 +143,7 @@ impl CallPipeline<'_> {
             task,
             submits,
             progress_recorder,
-            retries: persistence,
+            retries: self.retries(contract),
             mandate,
             was_task: false,
             late: None,
@@ -175,6 +162,17 @@ impl CallPipeline<'_> {
             rules,
         };
         (repeatable, conversation)
+    }
+
+    /// How often the contract lets the call be sent again.
+    fn retries(&self, contract: &ToolContract) -> CallRetries {
+        CallRetries {
+            retries_max: contract.runtime.max_retries,
+            policy: contract.execution.as_ref().and_then(|execution| execution.retry.clone()),
+            retry_counters: Arc::clone(&self.calls.retry_counters),
+            made: 0,
+            retry_after_ms: None,
+        }
     }
 
     fn changed(&self, member: &UpstreamMember, changes: Option<&[String]>) {

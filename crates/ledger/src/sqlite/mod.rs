@@ -58,8 +58,9 @@ pub(crate) use effects::list_sql;
 #[cfg(test)]
 pub(crate) use migrate::to_version;
 
-/// Memory for pages of the file. Keys come in no order, and each needs the page it belongs to.
-const CACHE_KIB: i64 = 32 << 10;
+/// Memory for pages of the file. Keys come in no order, and each needs the page that it belongs to; pages that are not here come from the
+/// system's cache.
+const CACHE_KIB: i64 = 8 << 10;
 /// How many pages gather in the log before they are moved into the file, so that pages that change often are
 /// written once.
 const CHECKPOINT_PAGES: i64 = 8_000;

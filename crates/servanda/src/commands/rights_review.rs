@@ -15,46 +15,46 @@ const SCOPES_SHOWN_MAX: usize = 8;
 
 /// Prints a warning for each right without effect.
 pub(crate) fn tell(rights: &Rights, loaded: &LoadedConfig, screen: Screen) {
-    for remark in remarks(rights, loaded) {
-        screen.say(format_args!("note: {remark}"));
+    for user_note in user_notes(rights, loaded) {
+        screen.say(format_args!("note: {user_note}"));
     }
 }
 
 /// The rights without effect, one sentence each.
-pub(crate) fn remarks(rights: &Rights, loaded: &LoadedConfig) -> Vec<String> {
+pub(crate) fn user_notes(rights: &Rights, loaded: &LoadedConfig) -> Vec<String> {
     // Invalid contracts are reported elsewhere.
     let Ok((admitted, _)) = contracts::judge_all(loaded) else { return Vec::new() };
     let tools = admitted.iter().map(|admitted| {
         let contract = admitted.contract();
         (contract.identity.name.as_str(), contract.security.required_scopes.iter().map(String::as_str).collect())
     });
-    remarks_for_tools(rights, &tools.collect())
+    user_notes_for_tools(rights, &tools.collect())
 }
 
 /// The scopes that each tool requires.
 type ScopesByTool<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
-fn remarks_for_tools(rights: &Rights, tools: &ScopesByTool<'_>) -> Vec<String> {
-    let mut remarks = Vec::new();
+fn user_notes_for_tools(rights: &Rights, tools: &ScopesByTool<'_>) -> Vec<String> {
+    let mut user_notes = Vec::new();
     let scopes: BTreeSet<&str> = tools.values().flatten().copied().collect();
     if let Scopes::These(given) = &rights.scopes {
         let given: BTreeSet<&str> = given.iter().map(servanda_authority::rights::Scope::as_str).collect();
         let unknown: Vec<&str> = given.difference(&scopes).copied().collect();
         if given.is_empty() && !scopes.is_empty() {
-            remarks.push(without_scopes(tools, &scopes));
+            user_notes.push(without_scopes(tools, &scopes));
         } else if !unknown.is_empty() {
             let asked: Vec<&str> = scopes.iter().copied().collect();
             let some = if asked.is_empty() { "for none".to_owned() } else { format!("for {}", asked.join(", ")) };
-            remarks.push(format!("no contract asks for `{}`; they ask {some}", unknown.join("`, `")));
+            user_notes.push(format!("no contract asks for `{}`; they ask {some}", unknown.join("`, `")));
         }
     }
     for pattern in Vec::<String>::from(rights.tools.clone()) {
         let covers = ToolPatterns::read(&[&pattern]).is_ok_and(|only| tools.keys().any(|tool| only.covers(tool)));
         if let Some(example) = tools.keys().next().filter(|_| !covers) {
-            remarks.push(format!("`{pattern}` is no tool's name; they are named like `{example}`"));
+            user_notes.push(format!("`{pattern}` is no tool's name; they are named like `{example}`"));
         }
     }
-    remarks
+    user_notes
 }
 
 /// What may be called without any scope, and how to get more.
@@ -97,11 +97,11 @@ mod tests {
             let tools_of =
                 if patterns.is_empty() { ToolPatterns::all() } else { ToolPatterns::read(patterns).unwrap() };
             let rights = Rights { scopes: Scopes::from_words(given).unwrap(), tools: tools_of, ..Rights::unlimited() };
-            assert_eq!(remarks_for_tools(&rights, &closed), expected);
+            assert_eq!(user_notes_for_tools(&rights, &closed), expected);
         }
         let open = ScopesByTool::from([("company.look", BTreeSet::new()), ("company.pay", read)]);
         let none = Rights { scopes: Scopes::none(), ..Rights::unlimited() };
-        let told = remarks_for_tools(&none, &open).concat();
+        let told = user_notes_for_tools(&none, &open).concat();
         assert!(told.starts_with("it has no scopes, so it may call only `company.look`; "), "{told}");
     }
 }

@@ -121,7 +121,7 @@ struct ListedServer<'a> {
 
 fn take(imported: &mut ImportResult, source: &ImportSource<'_>, editor: &EditorContext, listed: &ListedServer<'_>) {
     let ListedServer { name, project, .. } = *listed;
-    let ImportedEntry { mut upstream, remarks, asked, private } = match entry::read(listed.server, editor) {
+    let ImportedEntry { mut upstream, user_notes, asked, private } = match entry::read(listed.server, editor) {
         Ok(entry) => entry,
         Err(why) => {
             let line = listed.line.filter(|_| matches!(why, ImportEntryError::Malformed(_)));
@@ -135,8 +135,8 @@ fn take(imported: &mut ImportResult, source: &ImportSource<'_>, editor: &EditorC
     if upstream.command.is_some() {
         upstream.cwd = cwd(source, editor, upstream.cwd.take(), project);
     }
-    if !remarks.is_empty() {
-        imported.notes.push(format!("`{name}`: not imported: {}", remarks.join(", ")));
+    if !user_notes.is_empty() {
+        imported.notes.push(format!("`{name}`: not imported: {}", user_notes.join(", ")));
     }
     let id = servanda_catalog::names::to_upstream_id(name);
     for (variable, value) in private {

@@ -1,5 +1,5 @@
 //! Reads one server from a client's file, in any known spelling of its fields, into an upstream of ours. Fields that cannot be honoured are
-//! returned as remarks. Naming and secrets are handled elsewhere.
+//! returned as user notes. Naming and secrets are handled elsewhere.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -50,7 +50,7 @@ pub(crate) struct ImportedEntry {
     /// The upstream.
     pub upstream: UpstreamConfig,
     /// What was not imported, and why.
-    pub remarks: Vec<String>,
+    pub user_notes: Vec<String>,
     /// Variables that a person has to set, with descriptions.
     pub asked: Vec<(String, String)>,
     /// Values from a file of variables, all of which count as secrets.
@@ -102,8 +102,8 @@ pub(crate) fn read(server: &Value, editor: &EditorContext) -> Result<ImportedEnt
         (None, Some(_)) => return Err(malformed("it says it is a command, and has a `url`")),
         _ => return Err(malformed("it needs either a `command` or a `url`")),
     };
-    let remarks = fields.remarks();
-    Ok(ImportedEntry { upstream, remarks, asked: fields.asked, private: fields.private })
+    let user_notes = fields.user_notes();
+    Ok(ImportedEntry { upstream, user_notes, asked: fields.asked, private: fields.private })
 }
 
 /// The fields of a server, and which of them were used.
@@ -113,7 +113,7 @@ struct EntryFields<'a> {
     editor: &'a EditorContext,
     asked: Vec<(String, String)>,
     private: BTreeMap<String, String>,
-    remarks: Vec<String>,
+    user_notes: Vec<String>,
 }
 
 impl<'a> EntryFields<'a> {
@@ -134,7 +134,7 @@ impl<'a> EntryFields<'a> {
             editor,
             asked: Vec::new(),
             private: BTreeMap::new(),
-            remarks: Vec::new(),
+            user_notes: Vec::new(),
         }
     }
 
@@ -213,7 +213,7 @@ impl<'a> EntryFields<'a> {
         let mut pairs = BTreeMap::new();
         for (name, value) in value.as_object().ok_or_else(|| malformed(format!("`{field}` should be an object")))? {
             if value.is_null() {
-                self.remarks.push(format!("`{field}.{name}` (it would be unset, and is not handed on here)"));
+                self.user_notes.push(format!("`{field}.{name}` (it would be unset, and is not handed on here)"));
                 continue;
             }
             let value = scalar(value).ok_or_else(|| malformed(format!("`{field}.{name}` should be text")))?;
@@ -234,18 +234,18 @@ impl<'a> EntryFields<'a> {
                     }
                 }
             }
-            Err(error) => self.remarks.push(format!("`envFile` (`{}`: {error})", shown(&path))),
+            Err(error) => self.user_notes.push(format!("`envFile` (`{}`: {error})", shown(&path))),
         }
     }
 
     /// Fields that were not used, with the reason if there is one.
-    fn remarks(&mut self) -> Vec<String> {
-        let mut remarks = std::mem::take(&mut self.remarks);
+    fn user_notes(&mut self) -> Vec<String> {
+        let mut user_notes = std::mem::take(&mut self.user_notes);
         for name in self.members.keys().filter(|name| !self.read.contains(*name) && !QUIET.contains(*name)) {
             let why = ELSEWHERE.iter().find(|(_, names)| names.contains(name)).map(|(why, _)| why);
-            remarks.push(why.map_or_else(|| format!("`{name}`"), |why| format!("`{name}` ({why})")));
+            user_notes.push(why.map_or_else(|| format!("`{name}`"), |why| format!("`{name}` ({why})")));
         }
-        remarks
+        user_notes
     }
 }
 

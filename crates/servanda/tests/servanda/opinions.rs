@@ -218,7 +218,7 @@ fn an_invalid_answer_is_no_opinion() {
         assert_eq!(said(model, "action"), "READ", "{}", by_name(model));
     }
     assert!(said("nonsense", "unparsable").contains("words asked for"), "{}", by_name("nonsense"));
-    assert_eq!(said("unwilling", "unanswered"), "status 429, and it wants to be left alone for 3600000 ms");
+    assert_eq!(said("unwilling", "unanswered"), "status 429, and it asks to wait 3600000 ms");
     assert_eq!(said("broken", "unanswered"), "status 503, 3 times");
     assert_eq!(said("refusing", "unanswered"), "status 401");
     assert_eq!(said("endless", "unanswered"), "the answer is longer than 20000 bytes");

@@ -71,7 +71,7 @@ fn check_and_doctor_name_what_an_upstream_lacks() {
         &["call", "shop__look", "{}"],
         &[("SHOP_KEY", "key_value_1"), ("SERVANDA_SECRET_KEY", "bm8ga2V5")],
     );
-    assert!(other.ended(3).everything().contains("SERVANDA_SECRET_KEY is no key"));
+    assert!(other.ended(3).everything().contains("SERVANDA_SECRET_KEY is not"));
 }
 
 #[test]

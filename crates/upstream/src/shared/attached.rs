@@ -17,14 +17,14 @@ pub(crate) struct AttachedSinks(Mutex<HashMap<Arc<str>, Arc<dyn ServerMessageSin
 impl AttachedSinks {
     /// Attaches a sink in place of a former one. Returns false if there is no room.
     pub(crate) fn attach(&self, affinity: &str, session_sink: Arc<dyn ServerMessageSink>) -> bool {
-        let mut bystanders = self.lock();
-        if bystanders.len() >= ATTACHED_MAX {
-            bystanders.retain(|_, session_sink| !session_sink.is_gone());
+        let mut session_sinks = self.lock();
+        if session_sinks.len() >= ATTACHED_MAX {
+            session_sinks.retain(|_, session_sink| !session_sink.is_gone());
         }
-        if bystanders.len() >= ATTACHED_MAX && !bystanders.contains_key(affinity) {
+        if session_sinks.len() >= ATTACHED_MAX && !session_sinks.contains_key(affinity) {
             return false;
         }
-        bystanders.insert(Arc::from(affinity), session_sink);
+        session_sinks.insert(Arc::from(affinity), session_sink);
         true
     }
 
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bystanders_are_bounded_and_the_abandoned_make_room() {
+    fn session_sinks_are_bounded_and_the_abandoned_make_room() {
         let attached = AttachedSinks::default();
         let mut receivers = Vec::new();
         for number in 0..ATTACHED_MAX {

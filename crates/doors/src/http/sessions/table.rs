@@ -329,11 +329,11 @@ impl HttpSession {
     /// The context of a request of this session: the session's client, with the rights of the credential that came with
     /// this request.
     pub(in crate::http) fn request_context(&self, authority: &Arc<AuthenticatedCaller>) -> DoorRequestContext {
-        let own = &self.session.requester;
-        let credential = authority.caller().credential;
-        let caller = Caller { credential, ..own.caller.clone() };
+        let mut requester = self.session.requester.clone();
+        requester.caller.credential = authority.recorded_credential();
+        requester.authority = Arc::clone(authority);
         DoorRequestContext {
-            requester: Requester { caller, authority: Arc::clone(authority), ..own.clone() },
+            requester,
             session: Some(Arc::clone(&self.session)),
             in_flight: Some(Arc::clone(&self.session.in_flight)),
             disconnect_policy: ClientDisconnectPolicy::KeepRunning,

@@ -9,8 +9,11 @@ use crate::{Gateway as _, RequestTerms, testing::call};
 #[test]
 fn what_a_dead_process_left_is_told_by_what_recovery_finds() {
     // class, the task's status afterwards, its message, calls that the upstream got
-    let table =
-        [("K", "completed", "", 2), ("N", "failed", "nobody knows", 1), ("R", "failed", "its owner went away", 1)];
+    let table = [
+        ("K", "completed", "", 2),
+        ("N", "failed", "outcome is unknown", 1),
+        ("R", "failed", "its owner went away", 1),
+    ];
     for (class, stands, says, calls) in table {
         let slow = slow(&[r#"{"progress":1}"#]);
         let lives = TwoLives::new(slow.server.clone(), vec![of_class(class)]);

@@ -111,7 +111,7 @@ impl DemoPage {
     fn passed(self, played: &PlayedStep, result: &str) -> Result<(), CommandFailure> {
         let label = paint(&label(None, "passed"), TextStyle::Good);
         let time = format!(" · {} ms", played.took_ms);
-        let result = format!("→ {}{result}", played.step.remark);
+        let result = format!("→ {}{result}", played.step.user_note);
         let room = self.room().saturating_sub(time.chars().count());
         if self.width < WIDE_MIN {
             self.line(&format!("{label}{}", shown_call(played, self.room())))?;

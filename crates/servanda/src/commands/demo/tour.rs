@@ -22,7 +22,7 @@ pub(super) struct DemoStep {
     /// Who makes it.
     pub(super) caller: DemoCaller,
     /// A note for the reader before the result.
-    pub(super) remark: &'static str,
+    pub(super) user_note: &'static str,
     pub(super) expected: DemoExpectation,
 }
 
@@ -97,7 +97,7 @@ const BROKEN: [DemoStep; 14] = [
         arguments: QUOTED_AMOUNT,
         task: None,
         caller: DemoCaller::LocalUser,
-        remark: "",
+        user_note: "",
         expected: DemoExpectation::ToldToStop { gate: GateName::Types },
     },
     refused(
@@ -170,7 +170,7 @@ const MISBEHAVING: [DemoStep; 4] = [
     refused(GateName::Perform, TaxonomyClass::Timeout, "misbehave_hang", "{}"),
     refused(GateName::Perform, TaxonomyClass::DependencyUnavailable, "misbehave_die", "{}"),
     // A report has a long deadline, long enough to restart the company first.
-    DemoStep { remark: "started again: ", ..passes(0, "monthly_report", r#"{"month":"2026-10"}"#) },
+    DemoStep { user_note: "started again: ", ..passes(0, "monthly_report", r#"{"month":"2026-10"}"#) },
     refused(GateName::Observe, TaxonomyClass::ObservationNormalizationFail, "misbehave_wrong_shape", "{}"),
 ];
 
@@ -182,7 +182,7 @@ const fn passes(effects: u64, tool: &'static str, arguments: &'static str) -> De
         arguments,
         task: None,
         caller: DemoCaller::LocalUser,
-        remark: "",
+        user_note: "",
         expected: DemoExpectation::Passes { effects },
     }
 }
@@ -193,7 +193,7 @@ const fn refused(gate: GateName, class: TaxonomyClass, tool: &'static str, argum
         arguments,
         task: None,
         caller: DemoCaller::LocalUser,
-        remark: "",
+        user_note: "",
         expected: DemoExpectation::Refused { gate, class },
     }
 }

@@ -86,9 +86,9 @@ async fn create(loaded: &LoadedConfig, args: &KeyCreateArgs, screen: Screen) -> 
     ledger.close().await;
     let CreatedApiKey { stored, text } = made.map_err(trouble)?;
     let Some(key) = text.as_text() else { return Err(CommandFailure::failed("the key is not text")) };
-    let remarks = rights_review::remarks(&stored.rights, loaded);
+    let user_notes = rights_review::user_notes(&stored.rights, loaded);
     if screen.json {
-        return screen.json(&page::created_report(&stored, key, now, &remarks));
+        return screen.json(&page::created_report(&stored, key, now, &user_notes));
     }
     screen.say(page::page(&stored, now));
     if screen.is_read_by_a_person() {
@@ -97,8 +97,8 @@ async fn create(loaded: &LoadedConfig, args: &KeyCreateArgs, screen: Screen) -> 
         screen.say("the key itself went to stdout, this once; it is kept only as a hash");
     }
     screen.data(key)?;
-    for remark in &remarks {
-        screen.say(format_args!("note: {remark}"));
+    for user_note in &user_notes {
+        screen.say(format_args!("note: {user_note}"));
     }
     if loaded.config.auth.mode == AuthMode::Local {
         screen.say("note: `auth.mode` is `local`, so callers are not asked for a key yet");
