@@ -1,16 +1,17 @@
 //! What an agent proposes: a tool by its exposed name, and arguments as bytes. Nothing in it is validated yet.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use uuid::fmt::Simple;
 
 use crate::{Caller, Digest, Timestamp, digest::DigestDomain, expectation::Aims, unique};
 
 /// Identifies one call for ever: in answers, in the record, in `servanda explain`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
-pub struct CallId(String);
+pub struct CallId(Arc<str>);
 
 /// A proposed call, as a door hands it to the engine.
 #[derive(Debug, Clone)]
@@ -58,7 +59,12 @@ pub struct OperationKeys {
 impl CallId {
     /// A new id; later ids sort after earlier ones.
     pub fn new() -> Self {
-        Self(format!("call_{}", unique::time_ordered().simple()))
+        const PREFIX: &str = "call_";
+        let mut text = [0; PREFIX.len() + Simple::LENGTH];
+        let (prefix, id) = text.split_at_mut(PREFIX.len());
+        prefix.copy_from_slice(PREFIX.as_bytes());
+        unique::time_ordered().simple().encode_lower(id);
+        Self(String::from_utf8_lossy(&text).into())
     }
 
     /// The text form.
@@ -75,7 +81,7 @@ impl Default for CallId {
 
 impl From<String> for CallId {
     fn from(text: String) -> Self {
-        Self(text)
+        Self(text.into())
     }
 }
 
