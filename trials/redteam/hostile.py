@@ -213,7 +213,7 @@ def names(folder):
     yield "a contract for a tool that is called like the gateway's own, without prefixes", made.returncode != 0 and "gateway's own" in made.stderr, made.stderr
     drop_entry(folder, "servanda__result")
     made = folder.run("init", "--yes")
-    yield "init of such a tool", "gateway's own" in made.stdout + made.stderr and "servanda__result" not in (folder.path / "contracts/hostile.yaml").read_text(), made.stdout + made.stderr
+    yield "init of such a tool", "reserved for the gateway" in made.stdout + made.stderr and "servanda__result" not in (folder.path / "contracts/hostile.yaml").read_text(), made.stdout + made.stderr
 
 
 def reserved(folder):
