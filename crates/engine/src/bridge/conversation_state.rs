@@ -23,6 +23,17 @@ pub(crate) struct QuestionTarget {
     pub(crate) can_be_asked: bool,
 }
 
+impl QuestionTarget {
+    /// A legacy client is asked on the stream of its request. A modern client comes back with answers to its parked request.
+    pub(crate) fn new(era: Era, capabilities: ClientCapabilities, has_stream: bool, is_parked: bool) -> Self {
+        let can_be_asked = match era {
+            Era::Legacy => has_stream,
+            Era::Modern => is_parked,
+        };
+        Self { era, capabilities, can_be_asked }
+    }
+}
+
 /// The state of a conversation.
 #[derive(Debug)]
 pub(crate) struct ConversationState {

@@ -129,9 +129,8 @@ impl CallPipeline<'_> {
             lease: None,
         };
         let affinity = Arc::clone(&requester.affinity);
-        let can_be_asked =
-            if requester.era == Era::Legacy { subscriber.sink.is_some() } else { parked_request.is_some() };
-        let question_target = QuestionTarget { era: requester.era, can_be_asked, capabilities: requester.capabilities };
+        let (has_stream, is_parked) = (subscriber.sink.is_some(), parked_request.is_some());
+        let question_target = QuestionTarget::new(requester.era, requester.capabilities, has_stream, is_parked);
         let message_translator = MessageTranslator::new(&self.calls.bridge, member, requester.era, &requester.affinity)
             .with_progress_recorder(progress_recorder.clone());
         let mandate = ResendAuthority { core: Arc::clone(self.core), authority: requester.authority };

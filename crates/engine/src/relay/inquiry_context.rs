@@ -99,9 +99,8 @@ impl InquiryContext {
         let rules = self.question_rules(relay, member);
         let Self { requester, deadline, template, subscriber, parked_request, .. } = self.clone();
         let cancel = template.cancel.clone();
-        let can_be_asked =
-            if requester.era == Era::Legacy { subscriber.sink.is_some() } else { parked_request.is_some() };
-        let question_target = QuestionTarget { era: requester.era, capabilities: requester.capabilities, can_be_asked };
+        let (has_stream, is_parked) = (subscriber.sink.is_some(), parked_request.is_some());
+        let question_target = QuestionTarget::new(requester.era, requester.capabilities, has_stream, is_parked);
         let message_translator = MessageTranslator::new(&relay.bridge, member, requester.era, &requester.affinity);
         let bridge = &relay.bridge;
         let conversation = Conversation {
