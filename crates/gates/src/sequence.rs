@@ -40,17 +40,18 @@ pub(crate) fn pass(
     limits: GateLimits,
     trail: &mut Trail<'_>,
 ) -> Result<Permit, Box<Refusal>> {
-    let parsed = trail.judge(GateName::Parse, || parse::gate(resolved, limits))?;
-    let structured = trail.judge(GateName::Structure, || structure::gate(parsed))?;
-    let typed = trail.judge(GateName::Types, || types::gate(structured))?;
-    let bounded = trail.judge(GateName::Bounds, || bounds::gate(typed))?;
-    let meant = trail.judge(GateName::Semantics, || semantics::gate(bounded))?;
-    let fitting = trail.judge(GateName::Behaviour, || behaviour::gate(meant))?;
-    let covered = trail.judge(GateName::Scope, || scope::gate(fitting, account))?;
+    trail.begin_laps();
+    let parsed = trail.judge_next(GateName::Parse, || parse::gate(resolved, limits))?;
+    let structured = trail.judge_next(GateName::Structure, || structure::gate(parsed))?;
+    let typed = trail.judge_next(GateName::Types, || types::gate(structured))?;
+    let bounded = trail.judge_next(GateName::Bounds, || bounds::gate(typed))?;
+    let meant = trail.judge_next(GateName::Semantics, || semantics::gate(bounded))?;
+    let fitting = trail.judge_next(GateName::Behaviour, || behaviour::gate(meant))?;
+    let covered = trail.judge_next(GateName::Scope, || scope::gate(fitting, account))?;
     let mut told = None;
-    let sanctioned = trail.judge(GateName::Policy, || policy::gate(covered, account, &mut told));
+    let sanctioned = trail.judge_next(GateName::Policy, || policy::gate(covered, account, &mut told));
     trail.note_policy(told);
     let sanctioned = sanctioned?;
-    let in_time = trail.judge(GateName::State, || state::gate(sanctioned))?;
-    trail.judge(GateName::Confirmation, || confirmation::gate(in_time))
+    let in_time = trail.judge_next(GateName::State, || state::gate(sanctioned))?;
+    trail.judge_next(GateName::Confirmation, || confirmation::gate(in_time))
 }

@@ -18,12 +18,14 @@ pub struct Trail<'a> {
     stopwatch: &'a dyn Stopwatch,
     verdicts: Vec<Verdict>,
     policy: Option<PolicyRecord>,
+    /// When the latest of the stages that follow each other without a pause ended, or the first of them began.
+    lap_us: u64,
 }
 
 impl<'a> Trail<'a> {
     /// An empty trail.
     pub fn new(stopwatch: &'a dyn Stopwatch) -> Self {
-        Self { stopwatch, verdicts: Vec::with_capacity(16), policy: None }
+        Self { stopwatch, verdicts: Vec::with_capacity(16), policy: None, lap_us: 0 }
     }
 
     /// Lets one stage judge, and records its verdict.
@@ -32,16 +34,31 @@ impl<'a> Trail<'a> {
         gate: GateName,
         stage: impl FnOnce() -> Result<T, Box<Refusal>>,
     ) -> Result<T, Box<Refusal>> {
-        let started_us = self.stopwatch.elapsed_us();
+        self.begin_laps();
+        self.judge_next(gate, stage)
+    }
+
+    /// Marks the moment at which the first of several stages begins.
+    pub(crate) fn begin_laps(&mut self) {
+        self.lap_us = self.stopwatch.elapsed_us();
+    }
+
+    /// The same as [`Trail::judge`] for a stage that begins when the stage before it ends: the clock is read once for both.
+    pub(crate) fn judge_next<T>(
+        &mut self,
+        gate: GateName,
+        stage: impl FnOnce() -> Result<T, Box<Refusal>>,
+    ) -> Result<T, Box<Refusal>> {
         let verdict = stage();
-        self.note(gate, verdict.is_ok(), started_us);
+        self.note(gate, verdict.is_ok(), self.lap_us);
         verdict
     }
 
     /// Records the verdict of a stage that ran elsewhere and began at `started_us` of this trail's stopwatch.
     pub fn note(&mut self, gate: GateName, passed: bool, started_us: u64) {
         let decision = if passed { Decision::Passed } else { Decision::Refused };
-        let took_us = self.stopwatch.elapsed_us().saturating_sub(started_us);
+        self.lap_us = self.stopwatch.elapsed_us();
+        let took_us = self.lap_us.saturating_sub(started_us);
         self.verdicts.push(Verdict { gate, decision, took_us });
     }
 

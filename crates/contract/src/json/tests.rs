@@ -223,6 +223,26 @@ fn size_is_limited_before_anything_is_read() {
     assert_eq!(decode(b"\xff\xff\xff\xff\xff", limits), Err(StrictError::TooLarge { bytes: 5, bytes_max: 4 }));
 }
 
+#[test]
+fn numbers_that_strict_text_cannot_mean_are_written_as_another_implementation_writes_them() {
+    let exact_max = 1_u64 << 53;
+    for number in [
+        json!(exact_max),
+        json!(exact_max + 1),
+        json!(u64::MAX),
+        json!(i64::MIN),
+        json!(-9_007_199_254_740_993_i64),
+        json!(-0.0),
+        json!(1e21),
+        json!(f64::MIN_POSITIVE),
+    ] {
+        assert_eq!(canonical(&number), serde_json_canonicalizer::to_vec(&number).unwrap(), "{number}");
+    }
+    // By UTF-16 an emoji (a surrogate pair) comes before a private use character; by UTF-8 after it.
+    let names = json!({ "\u{e000}": 1, "\u{1f600}": 2, "a": 3 });
+    assert_eq!(canonical(&names), serde_json_canonicalizer::to_vec(&names).unwrap());
+}
+
 // === laws ===
 
 /// Any value that strict text can mean.
@@ -272,6 +292,11 @@ proptest! {
     fn canonical_bytes_mean_the_value(value in value()) {
         let bytes = canonical(&value);
         prop_assert_eq!(decode(&bytes, LIMITS), Ok(value));
+    }
+
+    #[test]
+    fn another_implementation_of_the_rfc_writes_the_same_bytes(value in value()) {
+        prop_assert_eq!(canonical(&value), serde_json_canonicalizer::to_vec(&value).unwrap());
     }
 
     #[test]

@@ -60,7 +60,7 @@ async fn within_limits(
     read_max: Duration,
     collected: impl Future<Output = Result<ReadBody, ProtocolFault>>,
 ) -> Result<ReadBody, ProtocolFault> {
-    let announced = headers::text(headers, header::CONTENT_LENGTH.as_str()).and_then(|text| text.parse::<usize>().ok());
+    let announced = headers::text(headers, &header::CONTENT_LENGTH).and_then(|text| text.parse::<usize>().ok());
     if announced.is_some_and(|bytes| bytes > bytes_max) {
         return Err(too_large(bytes_max));
     }

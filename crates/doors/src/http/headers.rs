@@ -4,13 +4,25 @@
 
 use std::borrow::Cow;
 
-use http::{HeaderMap, HeaderName, StatusCode, header};
+use http::{
+    HeaderMap, HeaderName, StatusCode,
+    header::{self, AsHeaderName},
+};
 use servanda_mcp::{Era, ProtocolVersion, fields, header_text};
 
 use crate::fault::ProtocolFault;
 
+/// The protocol's header names, parsed once: a header map compares them faster than text.
+pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static(fields::header::PROTOCOL_VERSION);
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static(fields::header::SESSION_ID);
+pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static(fields::header::LAST_EVENT_ID);
+pub(super) const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
+const METHOD: HeaderName = HeaderName::from_static(fields::header::METHOD);
+const NAME: HeaderName = HeaderName::from_static(fields::header::NAME);
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static(fields::header::IDEMPOTENCY_KEY);
+
 /// A header as text, trimmed. `None` if it is missing, sent twice or not ASCII.
-pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+pub(super) fn text(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
     values.next().is_none().then(|| value.trim_matches([' ', '\t']))
@@ -18,16 +30,16 @@ pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 
 /// The era the version header names, if it names a version.
 pub(super) fn era(headers: &HeaderMap) -> Option<Era> {
-    let version = text(headers, fields::header::PROTOCOL_VERSION)?;
+    let version = text(headers, &PROTOCOL_VERSION)?;
     ProtocolVersion::from_wire(version).map(ProtocolVersion::era)
 }
 
 /// A legacy message need not name its version, but must not name a version that does not exist.
 pub(super) fn require_known_version(headers: &HeaderMap) -> Result<(), ProtocolFault> {
-    if !headers.contains_key(fields::header::PROTOCOL_VERSION) || era(headers).is_some() {
+    if !headers.contains_key(&PROTOCOL_VERSION) || era(headers).is_some() {
         return Ok(());
     }
-    Err(ProtocolFault::unsupported_version(text(headers, fields::header::PROTOCOL_VERSION).unwrap_or_default()))
+    Err(ProtocolFault::unsupported_version(text(headers, &PROTOCOL_VERSION).unwrap_or_default()))
 }
 
 /// A POST is answered in either form, so the client must accept both.
@@ -48,7 +60,7 @@ pub(super) fn require_stream_accepted(headers: &HeaderMap) -> Result<(), Protoco
 
 /// Browsers send other content types across origins without a preflight; JSON needs one.
 pub(super) fn require_json(headers: &HeaderMap) -> Result<(), ProtocolFault> {
-    let content_type = text(headers, header::CONTENT_TYPE.as_str()).unwrap_or_default();
+    let content_type = text(headers, &header::CONTENT_TYPE).unwrap_or_default();
     if media_type(content_type).eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
@@ -57,31 +69,31 @@ pub(super) fn require_json(headers: &HeaderMap) -> Result<(), ProtocolFault> {
 
 /// The version header of a modern request must equal the body's version.
 pub(super) fn require_version(headers: &HeaderMap, version: &str) -> Result<(), ProtocolFault> {
-    require_equal("MCP-Protocol-Version", text(headers, fields::header::PROTOCOL_VERSION).map(Cow::Borrowed), version)
+    require_equal("MCP-Protocol-Version", text(headers, &PROTOCOL_VERSION).map(Cow::Borrowed), version)
 }
 
 /// The method header of a modern request must equal the body's method.
 pub(super) fn require_method(headers: &HeaderMap, method: &str) -> Result<(), ProtocolFault> {
-    require_equal("Mcp-Method", text(headers, fields::header::METHOD).map(Cow::Borrowed), method)
+    require_equal("Mcp-Method", text(headers, &METHOD).map(Cow::Borrowed), method)
 }
 
 /// The name header of a modern request must equal the body's name, once decoded.
 pub(super) fn require_name(headers: &HeaderMap, name: &str) -> Result<(), ProtocolFault> {
-    require_equal("Mcp-Name", decoded_text(headers, fields::header::NAME), name)
+    require_equal("Mcp-Name", decoded_text(headers, &NAME), name)
 }
 
 /// A header that may be encoded, decoded. `None` if it cannot be read.
-pub(super) fn decoded_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, str>> {
+pub(super) fn decoded_text(headers: &HeaderMap, name: impl AsHeaderName) -> Option<Cow<'_, str>> {
     text(headers, name).and_then(header_text::decode)
 }
 
 /// The idempotency key: bare, or quoted as the header's own specification wants it. An unreadable key is refused,
 /// because the client relies on it.
 pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ProtocolFault> {
-    if !headers.contains_key(fields::header::IDEMPOTENCY_KEY) {
+    if !headers.contains_key(&IDEMPOTENCY_KEY) {
         return Ok(None);
     }
-    let written = text(headers, fields::header::IDEMPOTENCY_KEY);
+    let written = text(headers, &IDEMPOTENCY_KEY);
     let key = written.and_then(|written| match written.strip_prefix('"') {
         Some(rest) => rest.strip_suffix('"').and_then(unquoted),
         None => Some(written.to_owned()),
@@ -108,7 +120,7 @@ fn unquoted(inside: &str) -> Option<String> {
 
 /// Messages of a session must name the negotiated version, or none.
 pub(super) fn require_negotiated(headers: &HeaderMap, version: ProtocolVersion) -> Result<(), ProtocolFault> {
-    match text(headers, fields::header::PROTOCOL_VERSION) {
+    match text(headers, &PROTOCOL_VERSION) {
         Some(written) if written != version.as_str() => Err(ProtocolFault::invalid_request(
             StatusCode::BAD_REQUEST,
             format!("the session uses {version}, but `MCP-Protocol-Version` names another version"),

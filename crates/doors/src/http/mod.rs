@@ -30,7 +30,7 @@ use hyper::body::Incoming;
 use servanda_authority::{AuthenticatedCaller, challenge::WELL_KNOWN};
 use servanda_contract::Caller;
 use servanda_engine::Gateway;
-use servanda_mcp::{Era, Id, fields};
+use servanda_mcp::{Era, Id};
 
 pub use self::authenticator::{AuthRejection, Authenticator, LocalAuthenticator, TokenExchangeResponse};
 pub use self::health::{AlwaysHealthy, Health, HealthProblem, UpstreamsReport};
@@ -240,7 +240,7 @@ async fn leased_session<G: Gateway>(
 ) -> Result<HttpSessionLease, ProtocolFault> {
     let headers = &http_request.headers;
     headers::require_known_version(headers)?;
-    let Some(id) = headers::text(headers, fields::header::SESSION_ID) else {
+    let Some(id) = headers::text(headers, &headers::SESSION_ID) else {
         return Err(ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, "the header `Mcp-Session-Id` is missing")
             .hint(
                 "send `initialize` first and repeat the session id of its answer, or use 2026-07-28 without a session",

@@ -5,16 +5,13 @@ mod batch;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode};
 use hyper::body::Incoming;
 use serde_json::value::RawValue;
 use servanda_authority::{Actor, AuthenticatedCaller, CredentialMethod};
 use servanda_contract::Caller;
 use servanda_engine::{Gateway, Requester};
-use servanda_mcp::{
-    ClientCapabilities, EnvelopeError, Era, Id, Message, RpcError, envelope,
-    fields::{self, method},
-};
+use servanda_mcp::{ClientCapabilities, EnvelopeError, Era, Id, Message, RpcError, envelope, fields::method};
 
 use super::{
     AuthenticatedRequest, DoorResponse, HttpDoor,
@@ -31,8 +28,6 @@ use crate::{
     params::{self, CallMessage, Meta, Params},
     request::{ClientDisconnectPolicy, DoorRequest, DoorRequestContext},
 };
-
-const TRACE_PARENT: &str = "traceparent";
 
 pub(super) async fn post<G: Gateway>(
     door: &HttpDoor<G>,
@@ -118,7 +113,7 @@ async fn answer<G: Gateway>(
     http_request: &AuthenticatedRequest,
     posted: PostedRequest<'_>,
 ) -> Result<DoorResponse, ProtocolFault> {
-    let header_version = headers::text(&http_request.headers, fields::header::PROTOCOL_VERSION);
+    let header_version = headers::text(&http_request.headers, &headers::PROTOCOL_VERSION);
     let request = DoorRequest {
         era: era::era_of(posted.method, &posted.meta, header_version),
         id: posted.id,
@@ -126,7 +121,7 @@ async fn answer<G: Gateway>(
         params: posted.params,
         meta: posted.meta,
         source: posted.source,
-        trace_parent: headers::text(&http_request.headers, TRACE_PARENT),
+        trace_parent: headers::text(&http_request.headers, &headers::TRACE_PARENT),
         idempotency_key: headers::idempotency_key(&http_request.headers)?,
     };
     match request.era {
@@ -251,7 +246,7 @@ async fn begin_session<G: Gateway>(
     let session = door.session_registry.begin(&http_request.authority, initialization).await?;
     let mut response = json(envelope::response(id, &result));
     if let Ok(value) = HeaderValue::try_from(session) {
-        response.headers_mut().insert(HeaderName::from_static(fields::header::SESSION_ID), value);
+        response.headers_mut().insert(headers::SESSION_ID, value);
     }
     Ok(response)
 }
@@ -277,7 +272,7 @@ async fn handle_notification<G: Gateway>(
 ) -> Result<DoorResponse, ProtocolFault> {
     let params = Params::parse(params).map_err(|fault| fault.status(StatusCode::BAD_REQUEST))?;
     let meta = params.meta().map_err(|fault| fault.status(StatusCode::BAD_REQUEST))?;
-    let header_version = headers::text(&http_request.headers, fields::header::PROTOCOL_VERSION);
+    let header_version = headers::text(&http_request.headers, &headers::PROTOCOL_VERSION);
     // The modern era has no notifications to the server: a client cancels by going away.
     if era::era_of(method, &meta, header_version) == Era::Legacy {
         let lease = leased_session(door, http_request).await?;

@@ -11,7 +11,7 @@ use futures_util::stream;
 use http::{HeaderValue, StatusCode, header};
 use servanda_authority::AuthenticatedCaller;
 use servanda_engine::{ChangeEvent, Gateway};
-use servanda_mcp::{Era, fields, lines::on_one_line};
+use servanda_mcp::{Era, lines::on_one_line};
 use tokio::{
     runtime::Handle,
     sync::{OwnedSemaphorePermit, broadcast},
@@ -89,8 +89,8 @@ pub(super) async fn open<G: Gateway>(
             .hint("use a stream that is already open, or close one")
     })?;
     let among_all = listening_place(door, &http_request.authority)?;
-    let connected = if http_request.headers.contains_key(fields::header::LAST_EVENT_ID) {
-        let event_id = headers::text(&http_request.headers, fields::header::LAST_EVENT_ID).unwrap_or_default();
+    let connected = if http_request.headers.contains_key(&headers::LAST_EVENT_ID) {
+        let event_id = headers::text(&http_request.headers, &headers::LAST_EVENT_ID).unwrap_or_default();
         // Not 404, which would mean that the session is gone.
         lease.session().replay_buffer.resume(event_id).map_err(|EventNotReplayable| {
             ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, "the events after `Last-Event-ID` are no longer kept")
