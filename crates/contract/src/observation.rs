@@ -37,8 +37,9 @@ pub struct ToolIdentity {
 /// When, how long, which attempt.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ExecutionMetadata {
-    /// RFC 3339.
-    pub timestamp: String,
+    /// When the answer was ready; RFC 3339 as text.
+    #[serde(with = "crate::time::rfc3339")]
+    pub timestamp: Timestamp,
     /// From arrival at the door to the answer.
     pub latency_ms: u64,
     /// Whether this is a replay of a stored result.
@@ -240,7 +241,7 @@ impl ObservationContext<'_> {
 
     fn execution_metadata(&self) -> ExecutionMetadata {
         ExecutionMetadata {
-            timestamp: self.finished_at.to_string(),
+            timestamp: self.finished_at,
             latency_ms: self.finished_at.since_ms(self.received_at),
             idempotency_hit: self.idempotency_hit,
             trace_id: self.trace_id.to_owned(),

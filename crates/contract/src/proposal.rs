@@ -19,7 +19,7 @@ pub struct Proposal {
     /// Created by the door.
     pub call_id: CallId,
     /// Who is calling.
-    pub caller: Caller,
+    pub caller: Arc<Caller>,
     /// The exposed tool name, exactly as the caller wrote it.
     pub tool: String,
     /// The arguments, exactly as they arrived. Empty means the caller sent none.

@@ -6,6 +6,8 @@
 mod policy;
 mod summary;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 pub use policy::{PolicyRecord, ShadowDecision, ShadowRecord, Texts};
@@ -31,11 +33,11 @@ pub struct CallRecord {
     /// W3C trace id.
     pub trace_id: String,
     /// Who called.
-    pub caller: Caller,
+    pub caller: Arc<Caller>,
     /// The exposed name as called.
     pub tool: String,
     /// The contract that the decision was based on; none if the tool had none.
-    pub contract: Option<ContractReference>,
+    pub contract: Option<Arc<ContractReference>>,
     /// Digest of the arguments as they arrived.
     pub arguments_digest: Digest,
     /// Digest of tenant, tool, contract and canonical arguments; none if the arguments never became canonical.
@@ -174,7 +176,7 @@ impl CallRecord {
             record_version: RECORD_VERSION,
             call_id: proposal.call_id.clone(),
             trace_id: proposal.trace_id.clone(),
-            caller: proposal.caller.clone(),
+            caller: Arc::clone(&proposal.caller),
             tool: proposal.tool.clone(),
             contract: None,
             arguments_digest: proposal.arguments_digest(),

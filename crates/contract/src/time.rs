@@ -85,6 +85,24 @@ impl fmt::Display for Timestamp {
     }
 }
 
+/// A point in time that a document holds as RFC 3339 text.
+pub(crate) mod rfc3339 {
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    use super::Timestamp;
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+    pub(crate) fn serialize<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(time)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Timestamp::parse(&text)
+            .ok_or_else(|| D::Error::custom("a time is RFC 3339 in UTC, such as 1970-01-01T00:00:00.000Z"))
+    }
+}
+
 /// Days since 1970-01-01 to a Gregorian date, by 400-year eras counted from March so that the leap day comes last.
 fn civil_from_days(days: u64) -> (u64, u64, u64) {
     let shifted = days + 719_468;

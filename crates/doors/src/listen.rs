@@ -1,7 +1,7 @@
 //! `subscriptions/listen`: what a client asks for, what it is granted, and the messages of its subscription. Each door
 //! decides how the messages travel, and until when.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
@@ -42,7 +42,7 @@ pub(crate) struct ListenSubscription {
     /// The resources that are watched for as long as this subscription exists.
     watches: BTreeMap<String, ResourceWatchGuard>,
     /// The caller whose tasks the subscription reports.
-    caller: Caller,
+    caller: Arc<Caller>,
 }
 
 #[derive(Debug, Default, Deserialize)]

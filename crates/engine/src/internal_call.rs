@@ -35,7 +35,7 @@ pub(crate) struct InternalCall<'a> {
     /// The arguments as JSON.
     pub(crate) arguments: Bytes,
     /// The caller on whose behalf it is asked.
-    pub(crate) caller: Caller,
+    pub(crate) caller: Arc<Caller>,
 }
 
 /// A tool that the gateway may call for itself.

@@ -89,7 +89,7 @@ pub(crate) fn requester_with(tenant: &str, principal: &str, rights: Rights, now:
     let presented = PresentedKey::read(text.as_text().unwrap()).unwrap();
     let authority = Arc::new(stored.authenticate(&presented, now).unwrap());
     Requester {
-        caller: authority.caller(),
+        caller: authority.caller().into(),
         authority,
         affinity: format!("{tenant}/{principal}").into(),
         ..Requester::local()

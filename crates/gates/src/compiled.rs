@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use bytes::Bytes;
@@ -43,6 +43,8 @@ pub struct CompiledContract {
     scopes: BTreeSet<Scope>,
     price: Result<Price, CostError>,
     time_limit_place: Option<Box<str>>,
+    /// Made for the first call, and shared by the records of all calls.
+    reference: OnceLock<Arc<ContractReference>>,
 }
 
 /// Name and version of the contracts already admitted, with their digests.
@@ -102,6 +104,7 @@ pub fn admit(contract: ToolContract, registered: &RegisteredContracts) -> Result
             scopes,
             price,
             time_limit_place: None,
+            reference: OnceLock::new(),
         }),
         // The missing part is among the failures.
         _ => Err(AdmissionRejection { contract: contract.identity.name, failures }),
@@ -179,16 +182,19 @@ impl CompiledContract {
     }
 
     /// How a record refers to it.
-    pub fn reference(&self) -> ContractReference {
+    pub fn reference(&self) -> Arc<ContractReference> {
         let ToolContract { identity, binding, .. } = &self.contract;
-        ContractReference {
-            name: identity.name.clone(),
-            version: identity.version.clone(),
-            digest: self.digest,
-            upstream: binding.upstream.clone(),
-            upstream_tool: binding.tool.clone(),
-            effect_class: self.contract.effect_class(),
-        }
+        let reference = self.reference.get_or_init(|| {
+            Arc::new(ContractReference {
+                name: identity.name.clone(),
+                version: identity.version.clone(),
+                digest: self.digest,
+                upstream: binding.upstream.clone(),
+                upstream_tool: binding.tool.clone(),
+                effect_class: self.contract.effect_class(),
+            })
+        });
+        Arc::clone(reference)
     }
 
     /// Whether a status tool's structured answer says that the key was executed. The error says why that cannot

@@ -26,6 +26,10 @@ use crate::{
     stopping::{DRAIN_MS_MAX, Stop},
 };
 
+/// A call asks for memory about 170 times, some of it in pieces above a kilobyte, for which the system's allocator has no fast path.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// How long servers may take to stop when a command is stopped: enough for two requests and a kill.
 const ENDING_MAX: Duration = Duration::from_secs(6);
 const ENDING_POLL: Duration = Duration::from_millis(20);

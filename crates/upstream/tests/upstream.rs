@@ -44,7 +44,7 @@ fn fenced(arguments: &'static str) -> Fenced {
     let contract = Arc::new(admit(contract, &RegisteredContracts::new()).expect("admitted"));
     let proposal = Proposal {
         call_id: CallId::new(),
-        caller: Caller::local(),
+        caller: Caller::local().into(),
         tool: "fixture.echo".to_owned(),
         arguments: Bytes::from_static(arguments.as_bytes()),
         received_at: Timestamp::from_unix_ms(0),

@@ -65,16 +65,19 @@ fn record() -> CallRecord {
         record_version: RECORD_VERSION,
         call_id: call_id(),
         trace_id: "4bf92f3577b34da6a3ce929d0e0e4736".to_owned(),
-        caller: Caller { client: Some("claude-code/2.1".to_owned()), ..Caller::local() },
+        caller: Caller { client: Some("claude-code/2.1".to_owned()), ..Caller::local() }.into(),
         tool: "company__void_invoice".to_owned(),
-        contract: Some(ContractReference {
-            name: "company.void_invoice".to_owned(),
-            version: "1.0.0".to_owned(),
-            digest: digest("contract"),
-            upstream: "company".to_owned(),
-            upstream_tool: "void_invoice".to_owned(),
-            effect_class: EffectClass::N,
-        }),
+        contract: Some(
+            ContractReference {
+                name: "company.void_invoice".to_owned(),
+                version: "1.0.0".to_owned(),
+                digest: digest("contract"),
+                upstream: "company".to_owned(),
+                upstream_tool: "void_invoice".to_owned(),
+                effect_class: EffectClass::N,
+            }
+            .into(),
+        ),
         arguments_digest: digest("arguments"),
         proposal_digest: None,
         received_at: Timestamp::from_unix_ms(1_794_735_332_007),
@@ -246,7 +249,7 @@ fn a_stored_record_of_an_agent() {
         credential: Some("agent:00112233445566778899aabbccddeeff".to_owned()),
         ..Caller::named("acme", "ada")
     };
-    let record = CallRecord { caller, ..record() };
+    let record = CallRecord { caller: caller.into(), ..record() };
     golden_json("record_delegated.json", &record);
     let text = serde_json::to_string(&record).unwrap();
     assert_eq!(serde_json::from_str::<CallRecord>(&text).unwrap(), record);

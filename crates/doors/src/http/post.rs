@@ -181,7 +181,7 @@ fn modern_context<G>(
 ) -> DoorRequestContext {
     let authority = Arc::clone(&http_request.authority);
     let client = client::client_name(request.meta.client_info);
-    let caller = Caller { client, ..authority.caller() };
+    let caller = Arc::new(Caller { client, ..authority.caller() });
     let affinity = affinity(door, &authority);
     let capabilities = ClientCapabilities::parse(request.meta.client_capabilities);
     let requester = Requester { caller, authority, era: Era::Modern, capabilities, affinity };
@@ -208,7 +208,8 @@ async fn answer_legacy<G: Gateway>(
     if request.method == method::INITIALIZE {
         headers::require_known_version(&http_request.headers)?;
         let authority = Arc::clone(&http_request.authority);
-        let requester = Requester { caller: authority.caller(), authority, era: Era::Legacy, ..Requester::local() };
+        let requester =
+            Requester { caller: Arc::new(authority.caller()), authority, era: Era::Legacy, ..Requester::local() };
         let context = DoorRequestContext {
             requester,
             session: None,

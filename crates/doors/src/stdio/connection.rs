@@ -361,7 +361,7 @@ impl<G: Gateway> StdioDoorConnection<G> {
 
     fn requester(&self, caller: Caller, era: Era, capabilities: ClientCapabilities) -> Requester {
         Requester {
-            caller,
+            caller: Arc::new(caller),
             authority: local_authority(),
             era,
             capabilities,

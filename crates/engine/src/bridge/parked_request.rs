@@ -60,7 +60,7 @@ pub(crate) enum RequestAnswer {
 /// Whose request it is, and what its state is bound to.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestBinding {
-    pub(crate) caller: Caller,
+    pub(crate) caller: Arc<Caller>,
     pub(crate) request: Digest,
     pub(crate) first_call: Option<CallId>,
     /// The operation that a tool's state belongs to.
@@ -308,7 +308,7 @@ mod tests {
         let caller = Caller { principal: principal.to_owned(), ..Caller::local() };
         let request = Digest::compute(DigestDomain::Request, &[]);
         ParkedRequest::open(
-            RequestBinding { caller, request, first_call: None, key: None },
+            RequestBinding { caller: caller.into(), request, first_call: None, key: None },
             MessageSubscriber::default(),
         )
         .0

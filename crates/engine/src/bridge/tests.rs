@@ -14,7 +14,7 @@ use crate::{InquiryAnswer, SystemClock};
 async fn too_late(answer_is_kept: bool) -> Vec<String> {
     let bridge = Arc::new(Bridge::new(Arc::new(InMemoryNotebook::default()), Arc::new(SystemClock), Arc::default()));
     let claim = RequestBinding {
-        caller: Caller::local(),
+        caller: Caller::local().into(),
         request: Digest::compute(DigestDomain::Request, &[]),
         first_call: None,
         key: None,

@@ -92,7 +92,7 @@ mod tests {
     fn proposal(chain: &str, arguments: &str, at_ms: u64) -> Proposal {
         Proposal {
             call_id: CallId::new(),
-            caller: Caller::local(),
+            caller: Caller::local().into(),
             tool: "up__tool".to_owned(),
             arguments: Bytes::copy_from_slice(arguments.as_bytes()),
             received_at: Timestamp::from_unix_ms(at_ms),

@@ -99,6 +99,9 @@ impl RepeatableRequest for RepeatableCall {
 impl RepeatableCall {
     async fn takes_only_tasks(&self, attempt: &DeliveryAttempt) -> bool {
         let Some(fenced) = &self.fenced else { return false };
+        if upstream_tasks::is_known_not_required(&self.member, fenced.upstream_tool()) {
+            return false;
+        }
         let required = upstream_tasks::is_required(
             &self.member,
             &self.template.upstream_requester,

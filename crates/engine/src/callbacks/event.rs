@@ -91,7 +91,7 @@ pub(super) fn from_record(record: &CallRecord, ending: EffectEnding, now: Timest
         tool: &record.tool,
         contract: record
             .contract
-            .as_ref()
+            .as_deref()
             .map(|ContractReference { name, version, .. }| CallbackEventContract { name, version }),
         outcome: if own { record.outcome.name() } else { Outcome::Unknown.name() },
         class: record.class.map(TaxonomyClass::name),

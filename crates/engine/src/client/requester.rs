@@ -12,7 +12,7 @@ use servanda_upstream::{RequestUser, UpstreamRequester};
 #[derive(Debug, Clone)]
 pub struct Requester {
     /// The caller.
-    pub caller: Caller,
+    pub caller: Arc<Caller>,
     /// What the credential of this request covers, whatever the session began with.
     pub authority: Arc<AuthenticatedCaller>,
     /// The era of their protocol: a modern requester is asked with the answer, a legacy one while its request runs.
@@ -32,7 +32,7 @@ impl Requester {
     /// The local principal, who cannot be asked anything: for one-off commands.
     pub fn local() -> Self {
         Self {
-            caller: Caller::local(),
+            caller: Arc::new(Caller::local()),
             authority: local_authority(),
             era: Era::Modern,
             capabilities: ClientCapabilities::none(),

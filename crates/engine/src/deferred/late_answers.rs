@@ -57,7 +57,7 @@ impl LateCompletions {
             let oldest = done.iter().min_by_key(|(_, (_, at_ms))| *at_ms).map(|(key, _)| key.clone());
             oldest.and_then(|oldest| done.remove(&oldest));
         }
-        let Caller { tenant, principal, .. } = &record.caller;
+        let Caller { tenant, principal, .. } = &*record.caller;
         done.insert((tenant.clone(), principal.clone(), proposal), (effect.clone(), now.unix_ms()));
     }
 }
@@ -116,8 +116,7 @@ async fn settle(deferred: &DeferredContext, overdue: OverdueCall, outcome: Resul
 
 /// The record of the late answer: what was decided about the first call before it was sent, as a call of its own.
 fn record(core: &Core, first: CallRecord) -> CallRecord {
-    let mut caller = first.caller.clone();
-    caller.client = Some(LATE_ANSWER_CLIENT.to_owned());
+    let caller = Arc::new(Caller { client: Some(LATE_ANSWER_CLIENT.to_owned()), ..Caller::clone(&first.caller) });
     CallRecord {
         call_id: CallId::new(),
         caller,

@@ -1,7 +1,7 @@
 //! Operations whose contract says how to ask about them. The tool answers at once with an id, and a read-only tool of the same upstream
 //! reports the state. The final state becomes the result that the contract promises, which is checked like any other.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -28,7 +28,7 @@ pub(crate) struct PolledOperation<'a> {
     pub(crate) id: &'a Value,
     pub(crate) snapshot: &'a WorldSnapshot,
     /// The caller on whose behalf the status tool is asked.
-    pub(crate) caller: &'a Caller,
+    pub(crate) caller: &'a Arc<Caller>,
 }
 
 /// The state of an operation, as its status tool reports it.
@@ -50,7 +50,7 @@ pub(crate) async fn follow_operation(
     followed: &FollowedWork<'_>,
     plan: &PollPlan,
     snapshot: &WorldSnapshot,
-    caller: &Caller,
+    caller: &Arc<Caller>,
     answer: Answer,
 ) -> Result<Answer, PerformFailure> {
     let members: RawObject<'_> = serde_json::from_slice(&answer.result).unwrap_or_default();
@@ -79,7 +79,7 @@ impl FollowedWork<'_> {
         let (mut pace, core) = (PollBackoff::default(), &self.progress_recorder.core);
         loop {
             self.pause(pace.next_ms(plan.interval_ms, random()), true).await?;
-            let asking = InternalCall { tool: &plan.tool, arguments: arguments.clone(), caller: (*caller).clone() };
+            let asking = InternalCall { tool: &plan.tool, arguments: arguments.clone(), caller: Arc::clone(caller) };
             let until = self.deadline.min(Instant::now() + Duration::from_millis(ASK_MS_MAX));
             // If the tool cannot be asked or its answer is unusable, the next question may succeed.
             let Ok(said) = internal_call::ask(core, snapshot, asking, until).await else { continue };

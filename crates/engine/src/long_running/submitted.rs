@@ -100,7 +100,7 @@ impl AdoptedWork {
         core: &Arc<Core>,
         snapshot: &WorldSnapshot,
         ready: &InternalTool,
-        caller: &Caller,
+        caller: &Arc<Caller>,
     ) -> Result<Answer, PerformFailure> {
         let Self { effect, submitted, work, _entered } = self;
         let left_ms = submitted.until_ms.saturating_sub(core.clock.now().unix_ms());

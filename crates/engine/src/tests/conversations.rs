@@ -260,7 +260,7 @@ async fn a_state_is_for_its_own_principal_and_its_own_request() {
     let asked = input(harness.engine.call(call(&modern(), "echo", RequestTerms::default())).await);
     let state = &asked["requestState"];
     let mut other = modern();
-    other.caller.principal = "other".to_owned();
+    Arc::make_mut(&mut other.caller).principal = "other".to_owned();
     let mut longer = call(&modern(), "echo", again(state, &named("Ada")));
     longer.arguments = bytes::Bytes::from_static(br#"{"text":"other"}"#);
     let tampered = json!(format!("{}x", state.as_str().unwrap()));

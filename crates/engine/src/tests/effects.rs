@@ -470,7 +470,7 @@ async fn a_caller_of_another_principal_knows_nothing_of_the_key() {
     let bank = Bank::writing(|_| {}, |_| async { Ok(text(Era::Modern, "s3cret")) });
     result(bank.call(keyed("k")).await);
     let mut other = keyed("k");
-    other.requester.caller.principal = "mallory".to_owned();
+    Arc::make_mut(&mut other.requester.caller).principal = "mallory".to_owned();
     other.arguments = Bytes::from_static(br#"{"text":"other"}"#);
     result(bank.call(other).await);
     assert_eq!((bank.calls(), bank.effects().await.len()), (2, 2), "neither seen, nor claimed, nor probed");

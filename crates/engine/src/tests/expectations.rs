@@ -109,7 +109,7 @@ async fn an_intent_is_held_to() {
 async fn a_rule_concerns_the_clients_and_servers_it_names() {
     let by = |client: &str| {
         let mut requester = Requester::local();
-        requester.caller.client = Some(client.to_owned());
+        Arc::make_mut(&mut requester.caller).client = Some(client.to_owned());
         requester
     };
     let task = || aims(Some("anything"), None, None);
@@ -141,7 +141,7 @@ async fn a_rule_concerns_the_clients_and_servers_it_names() {
 async fn an_earlier_call_is_an_example_only_to_its_own_caller() {
     let (harness, _) = harness(Vec::new());
     let (requester, mut stranger) = (Requester::local(), Requester::local());
-    stranger.caller.principal = "somebody else".to_owned();
+    Arc::make_mut(&mut stranger.caller).principal = "somebody else".to_owned();
     let first = result(harness.engine.call(call(&requester, "one__echo", RequestTerms::default())).await);
     let id = first["_meta"]["servanda/observation"]["tool_identity"]["call_id"].as_str().unwrap();
     let like = |id: &str| aims(None, None, Some(id));

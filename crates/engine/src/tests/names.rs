@@ -223,7 +223,7 @@ async fn the_gateways_own_tool_is_there_for_those_who_have_long_work() {
     let snapshot =
         WorldSnapshot::with_servers(catalog, servers.into_iter().collect(), ExposedNaming::Prefixed, authorities);
     for (tenant, is_there) in [("rival", true), ("acme", false)] {
-        let caller = Caller { tenant: tenant.to_owned(), ..Requester::local().caller };
+        let caller = Caller { tenant: tenant.to_owned(), ..Caller::local() };
         assert_eq!(snapshot.own_tool(RESULT_TOOL, &caller).is_some(), is_there, "{tenant}");
         let listing = snapshot.catalog.listing(&Requester::local().capabilities);
         let listed = snapshot.with_own_tools(listing, &caller);

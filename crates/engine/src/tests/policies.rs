@@ -64,7 +64,11 @@ fn member(tenant: &str, principal: &str, groups: &[&str], change: impl FnOnce(&m
     .unwrap();
     let presented = PresentedKey::read(text.as_text().unwrap()).unwrap();
     let authority: AuthenticatedCaller = stored.authenticate(&presented, now).unwrap();
-    Requester { caller: authority.caller(), authority: Arc::new(authority), ..requester(Era::Modern, &json!({})) }
+    Requester {
+        caller: authority.caller().into(),
+        authority: Arc::new(authority),
+        ..requester(Era::Modern, &json!({}))
+    }
 }
 
 fn names(listing: &Arc<Listing>) -> Vec<&str> {
@@ -108,7 +112,7 @@ async fn a_list_is_worked_out_once_for_requesters_of_one_kind() {
     let reader = holder("local", "local", |rights| rights.tools = ToolPatterns::read(&["up.write"]).unwrap());
     assert_eq!(names(&harness.engine.known_listing(&reader)), Vec::<&str>::new());
     let named = Requester {
-        caller: servanda_contract::Caller { client: Some("x".to_owned()), ..requester.caller.clone() },
+        caller: servanda_contract::Caller { client: Some("x".to_owned()), ..(*requester.caller).clone() }.into(),
         ..requester
     };
     assert!(Arc::ptr_eq(&first, &harness.engine.known_listing(&named)), "no policy asks for the client");
@@ -219,7 +223,11 @@ fn agent_of_ada(first: (&str, bool), narrowed: &[&str]) -> Requester {
         text = attenuate(text.as_text().unwrap(), &caveat).unwrap();
     }
     let authority = keys.verify(text.as_text().unwrap(), now).unwrap();
-    Requester { caller: authority.caller(), authority: Arc::new(authority), ..requester(Era::Modern, &json!({})) }
+    Requester {
+        caller: authority.caller().into(),
+        authority: Arc::new(authority),
+        ..requester(Era::Modern, &json!({}))
+    }
 }
 
 #[tokio::test]

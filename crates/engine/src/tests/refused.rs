@@ -23,8 +23,10 @@ fn harness() -> EngineHarness {
 async fn calls_of_a_principal_that_is_refused_too_often_are_turned_away_unread() {
     let (harness, limits) = (harness(), RefusedCallLimits::default());
     let greedy = Requester::local();
-    let other =
-        Requester { caller: Caller { principal: "other".to_owned(), ..greedy.caller.clone() }, ..greedy.clone() };
+    let other = Requester {
+        caller: Caller { principal: "other".to_owned(), ..(*greedy.caller).clone() }.into(),
+        ..greedy.clone()
+    };
     for _ in 0..limits.calls_per_minute_max {
         let answer = harness.engine.call(call(&greedy, "no such tool", RequestTerms::default())).await;
         assert!(matches!(answer, CallAnswer::UnknownTool(_)), "{answer:?}");

@@ -117,9 +117,11 @@ async fn a_task_is_known_after_a_restart_and_only_to_its_principal() {
     let params = json!({"taskId": created["taskId"]});
     assert_eq!(about(&after, &modern(), InquirySubject::Task, params.clone()).await.unwrap()["status"], "working");
     let mut other = modern();
-    other.caller.principal = "other".to_owned();
-    let elsewhere =
-        Requester { caller: servanda_contract::Caller { tenant: "t".to_owned(), ..modern().caller }, ..modern() };
+    Arc::make_mut(&mut other.caller).principal = "other".to_owned();
+    let elsewhere = Requester {
+        caller: servanda_contract::Caller { tenant: "t".to_owned(), ..(*modern().caller).clone() }.into(),
+        ..modern()
+    };
     let undeclared = requester(Era::Modern, &json!({}));
     for subject in [InquirySubject::Task, InquirySubject::TaskCancel, InquirySubject::TaskUpdate] {
         for stranger in [&other, &elsewhere] {
@@ -250,7 +252,7 @@ async fn legacy_to_legacy_tasks_pass_with_our_ids() {
     let listed = about(&harness, &legacy(), InquirySubject::Tasks, json!({})).await.unwrap();
     assert_eq!(listed["tasks"][0]["taskId"], json!(id));
     let mut other = legacy();
-    other.caller.principal = "other".to_owned();
+    Arc::make_mut(&mut other.caller).principal = "other".to_owned();
     assert_eq!(about(&harness, &other, InquirySubject::Tasks, json!({})).await.unwrap(), json!({"tasks": []}));
     let ended = about(&harness, &legacy(), InquirySubject::TaskResult, params.clone()).await.unwrap();
     assert_eq!(ended["content"][0]["text"], "done");

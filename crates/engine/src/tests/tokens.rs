@@ -115,7 +115,7 @@ fn of_stages() -> Vec<Refusal> {
     let id = CallId::new;
     let proposal = Proposal {
         call_id: id(),
-        caller: servanda_contract::Caller::local(),
+        caller: servanda_contract::Caller::local().into(),
         tool: "company__pay_invoice".to_owned(),
         arguments: Bytes::new(),
         received_at: SystemClock.now(),

@@ -61,7 +61,7 @@ fn judged_with(
     let principal = Principal::user(policies.vocabulary(), &user).unwrap();
     let policy = PoliciesInForce { policies: &policies, shadow: None, principal: &principal, environment: "test" };
     let mut proposal = proposal(arguments.to_string());
-    proposal.caller = authenticated.caller();
+    proposal.caller = authenticated.caller().into();
     proposal.received_at = at;
     let ticks = Ticks(AtomicU64::new(0));
     let mandate = Mandate { authenticated, policy };
@@ -177,7 +177,7 @@ fn a_call_in_another_tenants_name_is_refused() {
     let policy = PoliciesInForce { policies: &policies, shadow: None, principal: &principal, environment: "test" };
     let ticks = Ticks(AtomicU64::new(0));
     let mut elsewhere = proposal(booking(&json!({})).to_string());
-    elsewhere.caller.tenant = "globex".to_owned();
+    Arc::make_mut(&mut elsewhere.caller).tenant = "globex".to_owned();
     let mandate = Mandate { authenticated: &authenticated, policy };
     let refusal = pass_all(ResolvedCall::new(Box::new(elsewhere), contract), &mandate, LIMITS, &mut Trail::new(&ticks))
         .unwrap_err();
@@ -206,7 +206,7 @@ fn shadow_policies_only_reach_the_record() {
         let ticks = Ticks(AtomicU64::new(0));
         let mut trail = Trail::new(&ticks);
         let mut proposal = proposal(booking(&json!({})).to_string());
-        proposal.caller = authenticated.caller();
+        proposal.caller = authenticated.caller().into();
         let policy =
             PoliciesInForce { policies: &policies, shadow: Some(&shadow), principal: &principal, environment: "test" };
         let mandate = Mandate { authenticated: &authenticated, policy };

@@ -224,7 +224,7 @@ fn the_proposal_digest_binds_tenant_contract_and_meaning() {
     assert_ne!(digest(&contract, plain), digest(&other, plain));
 
     let mut elsewhere = proposal(plain);
-    elsewhere.caller.tenant = "other".to_owned();
+    Arc::make_mut(&mut elsewhere.caller).tenant = "other".to_owned();
     let ticks = Still;
     let mut trail = Trail::new(&ticks);
     let permit =

@@ -55,7 +55,7 @@ fn rejected(changes: &[(&str, Value)]) -> AdmissionRejection {
 fn proposal(arguments: impl Into<Bytes>) -> Proposal {
     Proposal {
         call_id: CallId::from("call_1".to_owned()),
-        caller: Caller::local(),
+        caller: Caller::local().into(),
         tool: "office__book".to_owned(),
         arguments: arguments.into(),
         received_at: Timestamp::from_unix_ms(0),

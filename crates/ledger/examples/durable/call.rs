@@ -121,7 +121,7 @@ fn record(call_id: CallId, outcome: Outcome, terms: Terms) -> CallRecord {
         record_version: RECORD_VERSION,
         call_id,
         trace_id: "0af7651916cd43dd8448eb211c80319c".to_owned(),
-        caller: Caller::local(),
+        caller: Caller::local().into(),
         tool: "bank__pay".to_owned(),
         contract: None,
         arguments_digest: Digest::compute(DigestDomain::Arguments, &[b"{}"]),

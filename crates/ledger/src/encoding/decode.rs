@@ -1,6 +1,8 @@
 //! Decodes stored records. Truncated or changed bytes give an error that says why, and never a part of a
 //! record.
 
+use std::sync::Arc;
+
 use servanda_contract::{
     CallId, CallRecord, Digest, Refusal, TaxonomyClass, Timestamp,
     cost::Price,
@@ -181,9 +183,9 @@ impl PartialRecord {
             record_version: self.record_version,
             call_id: CallId::from(self.call_id),
             trace_id: self.trace_id.ok_or(MalformedBytes("it has no trace"))?,
-            caller: self.caller.finish()?,
+            caller: Arc::new(self.caller.finish()?),
             tool,
-            contract,
+            contract: contract.map(Arc::new),
             arguments_digest: self.arguments_digest.ok_or(MalformedBytes("it has no digest of its arguments"))?,
             proposal_digest: self.rest.proposal_digest,
             received_at: Timestamp::from_unix_ms(received_ms),

@@ -101,7 +101,7 @@ fn write(record: &CallRecord, to: &mut Encoder, dictionary: &mut Dictionary) -> 
     } = record;
     to.field(tag::TRACE, |to| to.text(trace_id));
     parts::write_caller(caller, to);
-    parts::write_tool(tool, contract.as_ref(), to, dictionary);
+    parts::write_tool(tool, contract.as_deref(), to, dictionary);
     to.field(tag::ARGUMENTS, |to| to.digest(arguments_digest));
     write_digest(to, tag::PROPOSAL, proposal_digest.as_ref());
     let received_ms = received_at.unix_ms();

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use proptest::{collection::vec, option, prelude::*};
 use servanda_contract::{
     CallId, CallRecord, Caller, CallerActor, Digest, FieldError, GateName, Refusal, TaxonomyClass, Timestamp,
@@ -148,9 +150,9 @@ fn any_record() -> BoxedStrategy<CallRecord> {
     (who, digests, times, end, links, rest)
         .prop_map(|(who, digests, times, end, links, rest)| CallRecord {
             trace_id: who.1,
-            caller: who.2,
+            caller: who.2.into(),
             tool: who.3,
-            contract: who.4,
+            contract: who.4.map(Arc::new),
             arguments_digest: digests.0,
             proposal_digest: digests.1,
             answer_digest: digests.2,
@@ -280,7 +282,7 @@ fn a_client_cannot_add_to_the_dictionary() {
     for number in 0..20 {
         let mut refused = record(&format!("call_{number}"), Outcome::Refused, number);
         refused.tool = format!("no_such_tool_{number}");
-        refused.caller.client = Some(format!("client {number}"));
+        Arc::make_mut(&mut refused.caller).client = Some(format!("client {number}"));
         encode(&refused, &mut dictionary).unwrap();
     }
     assert!(dictionary.fresh().is_empty());

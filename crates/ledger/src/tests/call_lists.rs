@@ -1,5 +1,7 @@
 //! Lists of calls: every condition, the order, what is under way, and where a list stops.
 
+use std::sync::Arc;
+
 use servanda_contract::{
     CallId, CallRecord, Caller, CallerActor, GateName, Refusal, TaxonomyClass, Timestamp, record::Outcome,
 };
@@ -17,13 +19,13 @@ const CALLS: u64 = 1_200;
 fn nth(number: u64) -> CallRecord {
     let mut call = record(&format!("call_{number:06}"), Outcome::Completed, 1_000 + number / 2);
     let tenant = if number.is_multiple_of(2) { "acme" } else { "globex" };
-    call.caller = Caller::named(tenant, if number.is_multiple_of(5) { "ada" } else { "bob" });
+    call.caller = Caller::named(tenant, if number.is_multiple_of(5) { "ada" } else { "bob" }).into();
     call.class = Some(TaxonomyClass::Success);
     call.finished_at = Some(Timestamp::from_unix_ms(1_007 + number / 2));
     call.tool = if number.is_multiple_of(7) { "bank__pay" } else { "bank__look" }.to_owned();
     if number.is_multiple_of(4) {
-        call.caller.actors = vec![CallerActor { name: "planner".to_owned(), proven: true }];
-        call.caller.credential = Some("key:0123".to_owned());
+        Arc::make_mut(&mut call.caller).actors = vec![CallerActor { name: "planner".to_owned(), proven: true }];
+        Arc::make_mut(&mut call.caller).credential = Some("key:0123".to_owned());
     }
     if number.is_multiple_of(3) {
         let (gate, class) = (GateName::Policy, TaxonomyClass::PolicyViolation);

@@ -19,7 +19,7 @@ pub(crate) fn record(call_id: &str, outcome: Outcome, received_ms: u64) -> CallR
         record_version: RECORD_VERSION,
         call_id: CallId::from(call_id.to_owned()),
         trace_id: "0af7651916cd43dd8448eb211c80319c".to_owned(),
-        caller: Caller::local(),
+        caller: Caller::local().into(),
         tool: "company__void_invoice".to_owned(),
         contract: None,
         arguments_digest: Digest::compute(DigestDomain::Arguments, &[b"{}"]),
@@ -62,16 +62,19 @@ pub(crate) fn read_record(number: u64) -> CallRecord {
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Texts>();
     CallRecord {
         trace_id: digest(DigestDomain::Sample, "trace").hex_prefix(32),
-        caller,
+        caller: caller.into(),
         tool: "company__list_invoices".to_owned(),
-        contract: Some(ContractReference {
-            name: "company.list_invoices".to_owned(),
-            version: "1.4.2".to_owned(),
-            digest: Digest::compute(DigestDomain::Contract, &[b"company.list_invoices"]),
-            upstream: "company".to_owned(),
-            upstream_tool: "list_invoices".to_owned(),
-            effect_class: EffectClass::R,
-        }),
+        contract: Some(
+            ContractReference {
+                name: "company.list_invoices".to_owned(),
+                version: "1.4.2".to_owned(),
+                digest: Digest::compute(DigestDomain::Contract, &[b"company.list_invoices"]),
+                upstream: "company".to_owned(),
+                upstream_tool: "list_invoices".to_owned(),
+                effect_class: EffectClass::R,
+            }
+            .into(),
+        ),
         arguments_digest: digest(DigestDomain::Arguments, "arguments"),
         proposal_digest: Some(digest(DigestDomain::Proposal, "proposal")),
         dispatched_at: Some(Timestamp::from_unix_ms(received_ms + 1)),

@@ -108,9 +108,9 @@ async fn requester_for_key(gateway: &AssembledGateway, key: &str) -> Result<Requ
 /// The requester for a call that the operator makes for the holder of an API key.
 fn requester_by_operator(holder: Arc<AuthenticatedCaller>) -> Requester {
     let mut requester = super::local_requester("servanda-cli");
-    let client =
-        requester.caller.client.take().map(|client| format!("{client}, operated by {}", operator::user_name()));
-    requester.caller = Caller { client, ..holder.caller() };
+    let client = requester.caller.client.as_ref();
+    let client = client.map(|client| format!("{client}, operated by {}", operator::user_name()));
+    requester.caller = Arc::new(Caller { client, ..holder.caller() });
     requester.affinity = Arc::from(format!("operator/{}", holder.credential()));
     requester.authority = holder;
     requester

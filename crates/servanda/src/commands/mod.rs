@@ -43,6 +43,8 @@ pub(crate) mod stdio;
 pub(crate) mod tools;
 mod version_control;
 
+use std::sync::Arc;
+
 use servanda_contract::GateName;
 
 /// The word for how a call ended at a stage: refused before it was sent, failed afterwards.
@@ -69,6 +71,6 @@ pub(crate) fn server_identity() -> servanda_doors::ServerIdentity {
 /// The person at the command line, as a requester. A server cannot ask it any questions.
 pub(crate) fn local_requester(client: &str) -> servanda_engine::Requester {
     let mut requester = servanda_engine::Requester::local();
-    requester.caller.client = Some(format!("{client} {}", env!("CARGO_PKG_VERSION")));
+    Arc::make_mut(&mut requester.caller).client = Some(format!("{client} {}", env!("CARGO_PKG_VERSION")));
     requester
 }

@@ -20,7 +20,7 @@ use std::{
 };
 
 use servanda_mcp::Era;
-use tokio::{sync::watch, time::Instant};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{UpstreamConnection, link::Link};
@@ -63,22 +63,26 @@ pub(crate) enum LeasePurpose {
 /// One requester's connection.
 struct PooledConnection {
     connection: Arc<UpstreamConnection>,
-    /// How many requests use it, and since when that number is true.
-    uses: watch::Sender<ConnectionUses>,
+    uses: Arc<ConnectionUses>,
 }
 
+/// How many requests use a connection. A change wakes no task, because every call changes it twice.
+#[derive(Debug)]
+struct ConnectionUses(Mutex<UseCounts>);
+
 #[derive(Debug, Clone, Copy)]
-struct ConnectionUses {
+struct UseCounts {
     count: usize,
     /// How many of them belong to clients.
     clients: usize,
+    /// Since when these numbers are true.
     since: Instant,
 }
 
 /// The use of a connection by one request.
 pub(crate) struct ConnectionLease {
     pub(crate) connection: Arc<UpstreamConnection>,
-    uses: watch::Sender<ConnectionUses>,
+    uses: Arc<ConnectionUses>,
     purpose: LeasePurpose,
 }
 
@@ -103,7 +107,7 @@ impl ConnectionPool {
         let fit = lanes.iter().find(|(_, own)| !alone || own.is_free(asks)).or_else(|| {
             let share = shares::principal_share(self.context.spec.limits.connections_max);
             let may_grow = state.count(|other| is_same_principal(other, requester)) < share.div_ceil(2);
-            let crowded = lanes.iter().min_by_key(|(_, own)| (own.uses.borrow().clients, own.has_abandoned_request()));
+            let crowded = lanes.iter().min_by_key(|(_, own)| (own.uses.get().clients, own.has_abandoned_request()));
             crowded.filter(|_| !(may_grow && state.connections.len() < self.context.spec.limits.connections_max))
         });
         if let Some((_, own)) = fit {
@@ -114,15 +118,11 @@ impl ConnectionPool {
         drop(lanes);
         self.make_room(&mut state, requester)?;
         let lane = PoolKey { requester: requester.clone(), number };
-        let connection =
-            Arc::new(UpstreamConnection::new(&self.context, Some(requester.clone()), self.stop.child_token()));
-        let own = PooledConnection {
-            connection,
-            uses: watch::Sender::new(ConnectionUses { count: 0, clients: 0, since: Instant::now() }),
-        };
+        let stop = self.stop.child_token();
+        let connection = Arc::new(UpstreamConnection::new(&self.context, Some(requester.clone()), stop.clone()));
+        let own = PooledConnection { connection, uses: Arc::new(ConnectionUses::new()) };
         let lease = own.lease(purpose);
-        let keeping = end_when_idle(Arc::downgrade(self), lane.clone(), own.uses.subscribe(), self.idle_max());
-        let stop = self.stop.clone();
+        let keeping = end_when_idle(Arc::downgrade(self), lane.clone(), self.idle_max());
         self.context.tasks.spawn(async move {
             tokio::select! {
                 () = stop.cancelled() => {}
@@ -195,15 +195,15 @@ impl ConnectionPool {
         }
     }
 
-    /// Ends a connection that has been unused for the idle time. Returns true if it is gone.
-    fn retire(self: &Arc<Self>, lane: &PoolKey, idle_max: Duration) -> bool {
+    /// Ends a connection that has been unused for the idle time. Returns after how long to look again; none if the connection is gone.
+    fn retire(self: &Arc<Self>, lane: &PoolKey, idle_max: Duration) -> Option<Duration> {
         let mut state = self.lock();
-        let Some(own) = state.connections.get(lane) else { return true };
-        let retires = own.idle_since().is_some_and(|since| since.elapsed() >= idle_max);
-        if retires {
+        let idle = state.connections.get(lane)?.idle_since().map_or(Duration::ZERO, |since| since.elapsed());
+        let left = idle_max.saturating_sub(idle);
+        if left.is_zero() {
             self.end(&mut state, lane);
         }
-        retires
+        Some(left).filter(|left| !left.is_zero())
     }
 
     /// Ends a connection and counts it until it is gone.
@@ -267,7 +267,7 @@ fn limited_user(requester: &UpstreamRequester) -> Option<(&str, &str)> {
 impl PooledConnection {
     /// Since when it has been unused; none while it is in use. An open question between requests counts as use.
     fn idle_since(&self) -> Option<Instant> {
-        let uses = *self.uses.borrow();
+        let uses = self.uses.get();
         let asks = self.connection.ready().is_some_and(|link| link.is_asking_client());
         (uses.count == 0 && !asks).then_some(uses.since)
     }
@@ -275,7 +275,7 @@ impl PooledConnection {
     /// Whether no client is using it. If the server is known to ask questions, it must not be working on an abandoned request either.
     /// Otherwise that does not matter, and reuse is better because the server may remember earlier calls.
     fn is_free(&self, asks: bool) -> bool {
-        self.uses.borrow().clients == 0 && !(asks && self.has_abandoned_request())
+        self.uses.get().clients == 0 && !(asks && self.has_abandoned_request())
     }
 
     fn has_abandoned_request(&self) -> bool {
@@ -283,49 +283,58 @@ impl PooledConnection {
     }
 
     fn lease(&self, purpose: LeasePurpose) -> ConnectionLease {
-        let clients = usize::from(purpose == LeasePurpose::Client);
-        self.uses.send_modify(|uses| {
-            *uses = ConnectionUses { count: uses.count + 1, clients: uses.clients + clients, since: Instant::now() };
-        });
-        ConnectionLease { connection: Arc::clone(&self.connection), uses: self.uses.clone(), purpose }
+        self.uses.begin(purpose);
+        ConnectionLease { connection: Arc::clone(&self.connection), uses: Arc::clone(&self.uses), purpose }
+    }
+}
+
+impl ConnectionUses {
+    fn new() -> Self {
+        Self(Mutex::new(UseCounts { count: 0, clients: 0, since: Instant::now() }))
+    }
+
+    fn get(&self) -> UseCounts {
+        *self.lock()
+    }
+
+    fn begin(&self, purpose: LeasePurpose) {
+        let mut uses = self.lock();
+        let (count, clients) = (uses.count + 1, uses.clients + purpose.clients());
+        *uses = UseCounts { count, clients, since: Instant::now() };
+    }
+
+    fn end(&self, purpose: LeasePurpose) {
+        let mut uses = self.lock();
+        let (count, clients) = (uses.count.saturating_sub(1), uses.clients.saturating_sub(purpose.clients()));
+        *uses = UseCounts { count, clients, since: Instant::now() };
+    }
+
+    fn lock(&self) -> MutexGuard<'_, UseCounts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LeasePurpose {
+    /// How many clients such a use is.
+    fn clients(self) -> usize {
+        usize::from(self == Self::Client)
     }
 }
 
 impl Drop for ConnectionLease {
     fn drop(&mut self) {
-        let clients = usize::from(self.purpose == LeasePurpose::Client);
-        self.uses.send_modify(|uses| {
-            let (count, clients) = (uses.count.saturating_sub(1), uses.clients.saturating_sub(clients));
-            *uses = ConnectionUses { count, clients, since: Instant::now() };
-        });
+        self.uses.end(self.purpose);
     }
 }
 
-/// Waits until a connection has been idle for too long, and ends it. Returns when the connection is no longer in the pool.
-async fn end_when_idle(
-    pool: Weak<ConnectionPool>,
-    lane: PoolKey,
-    mut uses: watch::Receiver<ConnectionUses>,
-    idle_max: Duration,
-) {
-    let mut since = Instant::now();
+/// Ends a connection when it has been idle for too long. Returns when the connection is no longer in the pool.
+async fn end_when_idle(pool: Weak<ConnectionPool>, lane: PoolKey, idle_max: Duration) {
+    let mut left = idle_max;
     loop {
-        if uses.wait_for(|uses| uses.count == 0).await.is_err() {
-            return;
-        }
-        since = since.max(uses.borrow_and_update().since);
-        tokio::select! {
-            changed = uses.changed() => {
-                if changed.is_err() {
-                    return;
-                }
-            }
-            () = tokio::time::sleep(idle_max.saturating_sub(since.elapsed())) => {
-                if pool.upgrade().is_none_or(|pool| pool.retire(&lane, idle_max)) {
-                    return;
-                }
-                since = Instant::now();
-            }
+        tokio::time::sleep(left).await;
+        match pool.upgrade().and_then(|pool| pool.retire(&lane, idle_max)) {
+            Some(again) => left = again,
+            None => return,
         }
     }
 }

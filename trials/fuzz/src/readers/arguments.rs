@@ -86,7 +86,7 @@ fn rule(number: usize, text: &str) -> SemanticRule {
 fn proposal(arguments: Bytes) -> Proposal {
     Proposal {
         call_id: CallId::from("call_1".to_owned()),
-        caller: Caller::local(),
+        caller: Caller::local().into(),
         tool: "office__book".to_owned(),
         arguments,
         received_at: Timestamp::from_unix_ms(0),

@@ -45,7 +45,8 @@ impl<G: Gateway> HttpSessionRegistry<G> {
     ) -> Result<String, ProtocolFault> {
         let id = Uuid::new_v4().to_string();
         let authority = Arc::clone(authority);
-        let caller = Caller { client: initialization.client, session: Some(id.clone()), ..authority.caller() };
+        let caller =
+            Arc::new(Caller { client: initialization.client, session: Some(id.clone()), ..authority.caller() });
         let affinity = Arc::from(id.as_str());
         let requester =
             Requester { caller, authority, era: Era::Legacy, capabilities: initialization.capabilities, affinity };
@@ -97,7 +98,7 @@ impl<G: Gateway> HttpSessionRegistry<G> {
         }
         let affinity = Arc::from(id);
         let Caller { client, session, .. } = remembered.caller;
-        let (caller, capabilities) = (Caller { client, session, ..present }, remembered.capabilities);
+        let (caller, capabilities) = (Arc::new(Caller { client, session, ..present }), remembered.capabilities);
         let requester =
             Requester { caller, authority: Arc::clone(authority), era: Era::Legacy, capabilities, affinity };
         let session =

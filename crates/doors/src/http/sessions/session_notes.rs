@@ -87,7 +87,7 @@ impl HttpSessionNotes {
 
 /// Renders a session's note.
 fn write(session: &LegacyClientSession) -> Result<String, serde_json::Error> {
-    let Caller { tenant, principal, actors, client, .. } = session.requester.caller.clone();
+    let Caller { tenant, principal, actors, client, .. } = Caller::clone(&session.requester.caller);
     serde_json::to_string(&SessionNote {
         tenant,
         actors,
@@ -133,7 +133,8 @@ mod tests {
     fn a_session_is_read_back_as_it_was_written() {
         let capabilities = RawValue::from_string(r#"{"roots":{},"elicitation":{}}"#.to_owned()).unwrap();
         let requester = Requester {
-            caller: Caller { client: Some("test 1".to_owned()), session: Some("id".to_owned()), ..Caller::local() },
+            caller: Caller { client: Some("test 1".to_owned()), session: Some("id".to_owned()), ..Caller::local() }
+                .into(),
             capabilities: ClientCapabilities::parse(Some(&capabilities)),
             ..Requester::local()
         };
@@ -145,7 +146,7 @@ mod tests {
         assert_eq!(write(&session).unwrap(), GOLDEN);
 
         let read = read("id", GOLDEN).unwrap();
-        assert_eq!(read.caller, session.requester.caller);
+        assert_eq!(read.caller, *session.requester.caller);
         assert_eq!((read.version, read.log_level), (ProtocolVersion::V2025_06_18, Some(LogLevel::Error)));
         assert_eq!(read.capabilities, session.requester.capabilities);
         assert_eq!(read.watched, ["a:1", "a:2"]);

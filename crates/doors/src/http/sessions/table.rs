@@ -330,7 +330,10 @@ impl HttpSession {
     /// this request.
     pub(in crate::http) fn request_context(&self, authority: &Arc<AuthenticatedCaller>) -> DoorRequestContext {
         let mut requester = self.session.requester.clone();
-        requester.caller.credential = authority.recorded_credential();
+        let credential = authority.recorded_credential();
+        if requester.caller.credential != credential {
+            Arc::make_mut(&mut requester.caller).credential = credential;
+        }
         requester.authority = Arc::clone(authority);
         DoorRequestContext {
             requester,

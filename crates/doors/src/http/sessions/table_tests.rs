@@ -153,7 +153,7 @@ fn keyed(tenant: &str, principal: &str) -> Requester {
     };
     let CreatedApiKey { stored, text } = api_key::make(terms, now).unwrap();
     let authority = stored.authenticate(&PresentedKey::read(text.as_text().unwrap()).unwrap(), now).unwrap();
-    Requester { caller: authority.caller(), authority: Arc::new(authority), ..Requester::local() }
+    Requester { caller: authority.caller().into(), authority: Arc::new(authority), ..Requester::local() }
 }
 
 fn begin_as(

@@ -22,7 +22,7 @@ fn permit(change: Change) -> Permit {
     let mut contract = draft("up", "write", true);
     let mut proposal = Proposal {
         call_id: CallId::from("call_1".to_owned()),
-        caller: Caller { session: Some("session".to_owned()), ..Caller::local() },
+        caller: Caller { session: Some("session".to_owned()), ..Caller::local() }.into(),
         tool: "write".to_owned(),
         arguments: Bytes::from_static(br#"{"text":"hello"}"#),
         received_at: Timestamp::from_unix_ms(0),
@@ -36,7 +36,7 @@ fn permit(change: Change) -> Permit {
     let catalog = Catalog::new([admit(contract, &RegisteredContracts::new()).unwrap()], ExposedNaming::Bare).unwrap();
     let contract = Arc::clone(&catalog.entries().next().unwrap().1.contract);
     let authorities = Authorities::with_default_policies(&catalog).unwrap();
-    let Caller { tenant, principal, .. } = &proposal.caller;
+    let Caller { tenant, principal, .. } = &*proposal.caller;
     let authority = requester_of(tenant, principal, proposal.received_at).authority;
     let principal = authorities.principal(&authority).unwrap();
     let limits = GateLimits { arguments_bytes_max: 1_000, arguments_depth_max: 8 };
@@ -62,8 +62,14 @@ async fn everything_that_makes_an_operation_another_makes_its_key_another() {
         |proposal, _| {
             (said(proposal).operation_id, said(proposal).run_id) = (Some("a".to_owned()), Some("w".to_owned()));
         },
-        |proposal, _| (said(proposal).operation_id, proposal.caller.tenant) = (Some("a".to_owned()), "t".to_owned()),
-        |proposal, _| (said(proposal).operation_id, proposal.caller.principal) = (Some("a".to_owned()), "t".to_owned()),
+        |proposal, _| {
+            (said(proposal).operation_id, Arc::make_mut(&mut proposal.caller).tenant) =
+                (Some("a".to_owned()), "t".to_owned())
+        },
+        |proposal, _| {
+            (said(proposal).operation_id, Arc::make_mut(&mut proposal.caller).principal) =
+                (Some("a".to_owned()), "t".to_owned())
+        },
         |proposal, contract| {
             (said(proposal).operation_id, contract.identity.name) = (Some("a".to_owned()), "up.other".to_owned());
         },
@@ -78,7 +84,9 @@ async fn everything_that_makes_an_operation_another_makes_its_key_another() {
     let by_step: [Change; 4] = [
         |proposal, _| said(proposal).step_id = Some("a".to_owned()),
         |proposal, _| said(proposal).step_id = Some("b".to_owned()),
-        |proposal, _| (said(proposal).step_id, proposal.caller.session) = (Some("a".to_owned()), None),
+        |proposal, _| {
+            (said(proposal).step_id, Arc::make_mut(&mut proposal.caller).session) = (Some("a".to_owned()), None)
+        },
         |proposal, _| {
             said(proposal).step_id = Some("a".to_owned());
             proposal.arguments = Bytes::from_static(br#"{"text":"other"}"#);

@@ -41,7 +41,7 @@ const RECORD_MS_MAX: u64 = 5_000;
 #[derive(Debug)]
 pub(crate) struct ProbedCall {
     call_id: CallId,
-    caller: Caller,
+    caller: Arc<Caller>,
     contract: Arc<CompiledContract>,
     arguments: Value,
     quiet: Option<Quiescence>,

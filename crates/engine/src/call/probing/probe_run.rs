@@ -24,7 +24,7 @@ pub(super) struct ProbeRun<'a> {
     pub(super) snapshot: &'a WorldSnapshot,
     pub(super) probes: &'a CompiledProbes,
     pub(super) arguments: &'a Value,
-    pub(super) caller: &'a Caller,
+    pub(super) caller: &'a Arc<Caller>,
 }
 
 impl ProbeRun<'_> {
@@ -54,7 +54,7 @@ impl ProbeRun<'_> {
             return Err(fault);
         }
         let arguments = inquiry.arguments(self.arguments, contract)?;
-        let asking = InternalCall { tool, arguments, caller: self.caller.clone() };
+        let asking = InternalCall { tool, arguments, caller: Arc::clone(self.caller) };
         let answer = internal_call::ask_content(&self.calls.core, self.snapshot, asking, until)
             .await
             .map_err(InternalCallError::into_words)?;

@@ -89,7 +89,7 @@ fn patterns_mean_whole_names() {
 fn record(outcome: Outcome) -> CallRecord {
     let proposal = Proposal {
         call_id: "call_1".to_owned().into(),
-        caller: servanda_contract::Caller::local(),
+        caller: servanda_contract::Caller::local().into(),
         tool: "company__close_books".to_owned(),
         arguments: bytes::Bytes::from_static(br#"{"month":"secret argument"}"#),
         received_at: NOW,
@@ -100,14 +100,17 @@ fn record(outcome: Outcome) -> CallRecord {
         aims: servanda_contract::expectation::Aims::default(),
     };
     CallRecord {
-        contract: Some(servanda_contract::record::ContractReference {
-            name: "company.close_books".to_owned(),
-            version: "1.2.0".to_owned(),
-            digest: Digest::compute(DigestDomain::Contract, &[b"x"]),
-            upstream: "company".to_owned(),
-            upstream_tool: "close_books".to_owned(),
-            effect_class: servanda_contract::tool::EffectClass::N,
-        }),
+        contract: Some(
+            servanda_contract::record::ContractReference {
+                name: "company.close_books".to_owned(),
+                version: "1.2.0".to_owned(),
+                digest: Digest::compute(DigestDomain::Contract, &[b"x"]),
+                upstream: "company".to_owned(),
+                upstream_tool: "close_books".to_owned(),
+                effect_class: servanda_contract::tool::EffectClass::N,
+            }
+            .into(),
+        ),
         outcome,
         class: Some(TaxonomyClass::Success),
         finished_at: Some(later(90_000)),

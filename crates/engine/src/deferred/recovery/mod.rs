@@ -301,10 +301,10 @@ async fn resend(
 /// The record of a recovery: a call of its own that continues the first.
 fn record(core: &Core, effect: &Effect) -> CallRecord {
     let order = &effect.order;
-    let caller = Caller {
+    let caller = Arc::new(Caller {
         client: Some("servanda recovery".to_owned()),
         ..Caller::named(&effect.key.tenant, &effect.key.principal)
-    };
+    });
     let proposal = Proposal {
         call_id: CallId::new(),
         caller,
@@ -318,14 +318,14 @@ fn record(core: &Core, effect: &Effect) -> CallRecord {
         aims: servanda_contract::expectation::Aims::default(),
     };
     CallRecord {
-        contract: Some(servanda_contract::record::ContractReference {
+        contract: Some(Arc::new(servanda_contract::record::ContractReference {
             name: effect.key.tool.clone(),
             version: order.contract_version.clone(),
             digest: order.contract_digest,
             upstream: order.upstream.clone(),
             upstream_tool: order.upstream_tool.clone(),
             effect_class: effect.class,
-        }),
+        })),
         deadline_ms: Some(order.timeout_ms),
         continues: Some(effect.call_id.clone()),
         effect_id: Some(effect.id.to_string()),

@@ -68,10 +68,10 @@ async fn ask(core: &Core, snapshot: &WorldSnapshot, effect: &Effect, deadline: I
     let query = query.ok_or("its contract names no status tool any more")?;
     let key = Value::from(effect.order.upstream_key.as_str());
     let arguments = Value::Object(Map::from_iter([(query.key_argument.clone(), key)]));
-    let caller = Caller {
+    let caller = Arc::new(Caller {
         client: Some("servanda recovery".to_owned()),
         ..Caller::named(&effect.key.tenant, &effect.key.principal)
-    };
+    });
     let asking = InternalCall { tool: &query.tool, arguments: Bytes::from(arguments.to_string()), caller };
     match internal_call::ask(core, snapshot, asking, deadline).await {
         Ok(result) => Ok(judge(&contract, query, &result).unwrap_or_else(DispatchEnd::Unknown)),

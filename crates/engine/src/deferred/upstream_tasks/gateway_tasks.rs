@@ -39,6 +39,11 @@ pub(crate) async fn is_required(
     support(member, upstream_requester, deadline).await.is_some_and(|support| support.required.contains(tool))
 }
 
+/// Whether it is known that a server takes a tool without a task: its list says so, and to a modern client it never insists on one.
+pub(crate) fn is_known_not_required(member: &UpstreamMember, tool: &str) -> bool {
+    member.task_support().is_some_and(|support| !support.required.contains(tool))
+}
+
 /// The era in which a server offers to run a tool as a task, if it does. A legacy server says so in the tool's definition, a modern one
 /// in its capabilities.
 pub(crate) async fn task_era(

@@ -20,7 +20,7 @@ use servanda_upstream::Answer;
 use tokio::time::Instant;
 
 pub(crate) use self::{
-    gateway_tasks::{drive, is_required, plain_request, task_era},
+    gateway_tasks::{drive, is_known_not_required, is_required, plain_request, task_era},
     index::TaskIndex,
     note::{TaskNote, find},
     presentation::{change_event, present, with_status},

@@ -24,7 +24,7 @@ pub(crate) async fn change_event(
 ) -> Option<ChangeEvent> {
     let ours = deferred.tasks.our_id(&member.id, theirs)?;
     let note = note::read(deferred, &ours).await?;
-    let (owner, requester_era) = (Arc::new(note.record.caller.clone()), note.requester_era);
+    let (owner, requester_era) = (Arc::clone(&note.record.caller), note.requester_era);
     let snapshot = deferred.core.snapshot();
     let ended = TaskSettlement { deferred, snapshot: &snapshot, member, ours: &ours, note };
     let json = present(ended, params.get().as_bytes(), requester_era).await?;

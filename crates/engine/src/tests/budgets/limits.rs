@@ -127,7 +127,7 @@ async fn a_session_is_a_run() {
     let bank = bank(costly(), &[allowance], |_| async { Ok(text(Era::Modern, "done")) });
     let of = |session: &str| {
         let mut requester = Requester::local();
-        requester.caller.session = Some(session.to_owned());
+        Arc::make_mut(&mut requester.caller).session = Some(session.to_owned());
         call(&requester, "write", RequestTerms::default())
     };
     for (session, passes) in [("one", true), ("one", false), ("two", true)] {
@@ -157,8 +157,11 @@ async fn what_children_of_a_credential_draw_is_drawn_under_it_too() {
     let parent = handed_on(&AuthenticatedCaller::local(), 3, now);
     let children = [2, 2].map(|writes| handed_on(&parent, writes, now));
     let of = |authority: &AuthenticatedCaller, text: &str| {
-        let requester =
-            Requester { caller: authority.caller(), authority: Arc::new(authority.clone()), ..Requester::local() };
+        let requester = Requester {
+            caller: authority.caller().into(),
+            authority: Arc::new(authority.clone()),
+            ..Requester::local()
+        };
         CallRequest { requester, ..write(&json!({ "text": text }), OperationKeys::default()) }
     };
     let table = [(0, true), (0, true), (0, false), (1, true), (1, false)];

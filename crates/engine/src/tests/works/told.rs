@@ -1,6 +1,6 @@
 //! What callers get from long work: a task, a handle, its progress, its result.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde_json::json;
@@ -42,7 +42,7 @@ async fn a_requester_that_takes_tasks_is_told_of_one_once_the_effect_is_fenced()
     let id = &created["taskId"];
     assert_eq!(status(&bank.harness, &takes_tasks(), id).await["status"], "working");
     let mut stranger = takes_tasks();
-    stranger.caller.principal = "other".to_owned();
+    Arc::make_mut(&mut stranger.caller).principal = "other".to_owned();
     assert_eq!(
         about(&bank.harness, &stranger, InquirySubject::Task, json!({"taskId": id})).await.unwrap_err().code,
         -32602
@@ -144,9 +144,9 @@ async fn a_handle_is_its_principals_alone_and_the_tool_keeps_its_contract() {
     let bank = Bank::new(slow.server.clone(), vec![long_write()]);
     let handle = refusal(bank.call(call(&plain(), "write", RequestTerms::default())).await).handle.unwrap();
     let mut stranger = plain();
-    stranger.caller.principal = "other".to_owned();
+    Arc::make_mut(&mut stranger.caller).principal = "other".to_owned();
     let mut elsewhere = plain();
-    elsewhere.caller.tenant = "t".to_owned();
+    Arc::make_mut(&mut elsewhere.caller).tenant = "t".to_owned();
     for other in [stranger, elsewhere] {
         let refused = refusal(bank.call(fetch(&other, &json!({"handle": handle}))).await);
         let made_up = refusal(bank.call(fetch(&other, &json!({"handle": "eff_made_up"}))).await);

@@ -69,7 +69,7 @@ fn requester(capabilities: &str) -> Requester {
 fn proposal(tool: &str) -> Proposal {
     Proposal {
         call_id: CallId::new(),
-        caller: Caller::local(),
+        caller: Caller::local().into(),
         tool: tool.to_owned(),
         arguments: bytes::Bytes::new(),
         received_at: Timestamp::from_unix_ms(0),

@@ -7,7 +7,7 @@ use servanda_authority::{
     Actor, Narrowing, Secret,
     capability::{DelegatingUser, Delegation, ROOT_KEY_BYTES_MIN, RootKeys},
 };
-use servanda_contract::time::Clock as _;
+use servanda_contract::{Caller, time::Clock as _};
 use servanda_engine::{Requester, SystemClock};
 
 use crate::{
@@ -70,7 +70,6 @@ fn reading_agent() -> Result<Requester, String> {
     let made = roots.grant(&user, delegation, now).map_err(|error| error.to_string())?;
     let text = made.text.as_text().ok_or("the credential is not text")?;
     let authority = Arc::new(roots.verify(text, now).map_err(|error| error.to_string())?);
-    let mut caller = authority.caller();
-    caller.client = local.caller.client;
-    Ok(Requester { caller, authority, ..Requester::local() })
+    let caller = Caller { client: local.caller.client.clone(), ..authority.caller() };
+    Ok(Requester { caller: Arc::new(caller), authority, ..Requester::local() })
 }
