@@ -15,6 +15,7 @@ mod secret;
 use std::{io::IsTerminal as _, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use servanda_config::{CONFIG_FILE, DRAIN_MS_MIN};
 
 pub(crate) use access::{DelegateArgs, KeyCreateArgs, KeysArgs, KeysCommand, RevokeArgs, RightsArgs};
 pub(crate) use budgets::BudgetsArgs;
@@ -28,10 +29,7 @@ pub(crate) use quarantine::{QuarantineArgs, QuarantineCommand};
 pub(crate) use remove::RemoveArgs;
 pub(crate) use secret::{SecretArgs, SecretCommand};
 
-use crate::{
-    clients::{ClientFileScope, ClientName},
-    config::{CONFIG_FILE, DRAIN_MS_MIN},
-};
+use crate::clients::{ClientFileScope, ClientName};
 
 const AFTER_HELP: &str = "\
 Start here:

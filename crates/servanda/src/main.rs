@@ -3,7 +3,7 @@
 mod cli;
 mod clients;
 mod commands;
-mod config;
+mod configuration;
 mod contracts;
 mod credentials;
 mod failure;
@@ -17,13 +17,14 @@ use std::{process::ExitCode, time::Duration};
 
 use clap::Parser as _;
 use rustix::process::{Resource, Rlimit, setrlimit};
+use servanda_config::DRAIN_MS_MAX;
 use servanda_files as files;
 
 use crate::{
     cli::{Cli, Command},
     failure::CommandFailure,
     screen::Screen,
-    stopping::{DRAIN_MS_MAX, Stop},
+    stopping::Stop,
 };
 
 /// How long servers may take to stop when a command is stopped: enough for two requests and a kill.

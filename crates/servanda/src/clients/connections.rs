@@ -7,9 +7,10 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use servanda_config::state_folder;
 
 use super::file::digest;
-use crate::{config::state_folder, failure::CommandFailure, files};
+use crate::{failure::CommandFailure, files};
 
 /// The version of the record's format.
 const VERSION: u32 = 1;

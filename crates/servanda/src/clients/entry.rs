@@ -6,12 +6,12 @@ use std::{
 };
 
 use serde_json::{Map, Value, json};
+use servanda_config::parse_listen;
 
 use super::{
     client_table::{HttpStyle, KnownClient},
     search_path::is_this_program,
 };
-use crate::config::parse_listen;
 
 /// Fields in which clients write a URL.
 const ADDRESS_FIELDS: [&str; 3] = ["url", "httpUrl", "serverUrl"];
@@ -119,7 +119,7 @@ fn same_file(one: &Path, other: &Path) -> bool {
 
 /// The variable that our configuration refers to, with the value that the client's file has in its place.
 pub(crate) fn value_behind(ours: &str, theirs: &str) -> Option<(String, String)> {
-    let [reference] = crate::config::expansion::references(ours).try_into().ok()?;
+    let [reference] = servanda_config::expansion::references(ours).try_into().ok()?;
     let (before, after) = ours.split_once(&format!("${{{}}}", reference.name))?;
     let value = theirs.strip_prefix(before)?.strip_suffix(after)?;
     let plain = reference.default.is_none() && !value.is_empty() && !value.contains("${");

@@ -1,7 +1,7 @@
 //! Guesses which values are secrets, from their names and from the prefixes that issuers give to tokens. In doubt a value counts as a
 //! secret. A secret in the path of a URL, or inside a longer text, is not recognised.
 
-use crate::config::expansion::references;
+use servanda_config::expansion::references;
 
 /// Words in the name of a variable, header, flag or parameter whose value is likely a secret.
 const SECRET_WORDS: [&str; 8] =

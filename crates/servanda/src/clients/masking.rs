@@ -4,13 +4,11 @@
 //! Terminals are recorded, shared and pasted into bug reports, so in doubt a value is masked: all variables and headers, and elsewhere
 //! values that look like secrets or have a secret's name. A text that cannot be parsed is shown without any of its strings.
 
+use servanda_config::expansion::references;
 use toml_edit::visit_mut::{self, VisitMut};
 
 use super::json::{self, JsoncNode, JsoncShape};
-use crate::{
-    clients::likely_secrets::{is_marked, is_secret, without_scheme},
-    config::expansion::references,
-};
+use crate::clients::likely_secrets::{is_marked, is_secret, without_scheme};
 
 /// The text that replaces a secret.
 const MASK: &str = "***";

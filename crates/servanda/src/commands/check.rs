@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, path::Path};
 use serde::Serialize;
 use serde_json::json;
 use servanda_catalog::pins::LockFile;
+use servanda_config::{LoadedConfig, UpstreamConfig};
 use servanda_contract::{
     ToolContract,
     tool::{Mutability, SideEffectClass},
@@ -18,7 +19,7 @@ use servanda_identity::classifier::Objection;
 use crate::{
     cli::CheckArgs,
     commands::objections,
-    config::{LoadedConfig, UpstreamConfig},
+    configuration,
     contracts::{self, lock},
     credentials,
     failure::CommandFailure,
@@ -35,7 +36,7 @@ use crate::{
 const SHOWN_MAX: usize = 5;
 
 pub(crate) async fn run(config: &Path, args: &CheckArgs, screen: Screen) -> Result<(), CommandFailure> {
-    let loaded = LoadedConfig::read(config)?;
+    let loaded = configuration::read(config)?;
     if args.commands {
         return show_commands(&loaded, screen);
     }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use serde_json::{Map, Value};
+use servanda_config::UpstreamConfig;
 
 use super::{
     ImportResult, ImportSource,
@@ -14,13 +15,10 @@ use super::{
     is_this_gateway,
     variables::EditorContext,
 };
-use crate::{
-    clients::{
-        json::{JsoncMember, JsoncNode, line_and_column},
-        likely_secrets::variable_name,
-        notation::{CONTAINERS, servers_of},
-    },
-    config::UpstreamConfig,
+use crate::clients::{
+    json::{JsoncMember, JsoncNode, line_and_column},
+    likely_secrets::variable_name,
+    notation::{CONTAINERS, servers_of},
 };
 
 /// Every server of a client's file as it would be imported, with its secrets, or why it cannot be.

@@ -7,12 +7,12 @@ use std::{
 };
 
 use serde_json::{Map, Value};
+use servanda_config::{UpstreamConfig, expansion::expand_or_keep};
 
 use super::{
     env_file,
     variables::{EditorContext, is_variable},
 };
-use crate::config::{UpstreamConfig, expansion::expand_or_keep};
 
 /// Fields that can be ignored.
 const QUIET: [&str; 10] =
@@ -158,7 +158,7 @@ impl<'a> EntryFields<'a> {
     /// A text in our notation.
     fn translate(&mut self, text: &str) -> Result<String, ImportEntryError> {
         self.asked.extend(self.editor.asked_in(text));
-        self.editor.translate(text).map_err(ImportEntryError::Foreign)
+        self.editor.translate(text).map_err(|error| foreign(error.to_string()))
     }
 
     fn kind(&mut self) -> Result<Option<EntryTransport>, ImportEntryError> {

@@ -21,6 +21,10 @@ use std::{
 
 use serde_json::Value;
 use servanda_catalog::names;
+use servanda_config::{
+    UpstreamConfig,
+    expansion::{expand, references},
+};
 use sha2::{Digest as _, Sha256};
 
 use self::client_file::ServerLines;
@@ -31,10 +35,6 @@ pub(crate) use self::{
 };
 use crate::{
     clients::{entry::is_listened_at, json, search_path::is_this_program, toml},
-    config::{
-        UpstreamConfig,
-        expansion::{expand, references},
-    },
     failure::CommandFailure,
     files,
 };

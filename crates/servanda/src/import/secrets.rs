@@ -5,10 +5,9 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use crate::{
-    clients::likely_secrets::{is_marked, is_secret, is_secret_name, variable_name, without_scheme},
-    config::{UpstreamConfig, expansion::references},
-};
+use servanda_config::{UpstreamConfig, expansion::references};
+
+use crate::clients::likely_secrets::{is_marked, is_secret, is_secret_name, variable_name, without_scheme};
 
 /// Values from the client's file that are not written into ours, by variable.
 #[derive(Default, Clone, PartialEq, Eq)]

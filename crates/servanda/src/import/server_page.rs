@@ -4,13 +4,14 @@
 
 use std::collections::BTreeSet;
 
+use servanda_config::{
+    UpstreamConfig,
+    expansion::{ExpansionError, VariableReference, references, replace},
+};
+
 use super::ImportedSecrets;
 use crate::{
     clients::likely_secrets::is_secret,
-    config::{
-        UpstreamConfig,
-        expansion::{VariableReference, references, replace},
-    },
     screen::{count, shell_word::quoted, spelled_out},
 };
 
@@ -111,7 +112,7 @@ impl ServerPage<'_> {
     /// A text with references replaced by the file's own values, except secrets that are to be left out. Environment variables stay
     /// references.
     fn text(&mut self, text: &str, is_secret: impl Fn(&str) -> bool) -> String {
-        let whole = replace(text, |inside| {
+        let whole = replace::<ExpansionError>(text, |inside| {
             let name = VariableReference::parse(inside).name;
             let kept = format!("${{{inside}}}");
             Ok(match self.held.value(name) {
@@ -176,10 +177,10 @@ mod tests {
 
     use super::{ShownValues, lines};
     use crate::{
-        config::UpstreamConfig,
         import::{ImportedSecrets, secrets::extract_secrets},
         screen::shell_word::quoted,
     };
+    use servanda_config::UpstreamConfig;
 
     fn shown(config: UpstreamConfig) -> Vec<String> {
         shown_with(config, ShownValues::ButSecrets)

@@ -7,8 +7,10 @@ use std::{
     path::Path,
 };
 
+use servanda_config::UpstreamConfig;
+
 use super::{ImportResult, ImportSource, read};
-use crate::{config::UpstreamConfig, failure::CommandFailure};
+use crate::failure::CommandFailure;
 
 /// A command.
 pub(super) fn stdio(command: &str, args: &[&str]) -> UpstreamConfig {

@@ -7,12 +7,10 @@ use std::{
 };
 
 use serde_json::Value;
+use servanda_config::expansion::{ExpansionError, VariableReference, replace};
 pub(crate) use servanda_vault::is_variable;
 
-use crate::{
-    clients::likely_secrets::variable_name,
-    config::expansion::{VariableReference, replace},
-};
+use crate::clients::likely_secrets::variable_name;
 
 /// Folders for an editor's files about the folder around them.
 const FOLDERS: [&str; 7] = [".vscode", ".cursor", ".gemini", ".codex", ".zed", ".windsurf", ".claude"];
@@ -35,6 +33,20 @@ struct EditorInput {
     computed: bool,
 }
 
+/// Why a variable of an editor has no meaning here.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum EditorVariableError {
+    /// Only the editor knows its value.
+    #[error("`${{{0}}}` is known to the client only")]
+    ClientOnly(String),
+    /// A command of the editor computes the input.
+    #[error("a command of the editor gives `${{input:{0}}}`")]
+    Computed(String),
+    /// The reference is malformed.
+    #[error(transparent)]
+    Expansion(#[from] ExpansionError),
+}
+
 impl EditorContext {
     /// The context for a file. A file in an editor's own folder is about the folder around that.
     pub(crate) fn for_file(file: &Path, inputs: Option<&Value>) -> Self {
@@ -52,7 +64,7 @@ impl EditorContext {
     }
 
     /// Translates a text of the client's file; the error names what only the editor can know.
-    pub(crate) fn translate(&self, text: &str) -> Result<String, String> {
+    pub(crate) fn translate(&self, text: &str) -> Result<String, EditorVariableError> {
         replace(text, |inside| self.one(inside))
     }
 
@@ -67,7 +79,7 @@ impl EditorContext {
         open.collect()
     }
 
-    fn one(&self, inside: &str) -> Result<String, String> {
+    fn one(&self, inside: &str) -> Result<String, EditorVariableError> {
         let workspace = || self.workspace.display().to_string();
         if let Some(id) = inside.strip_prefix("input:") {
             return self.input(id);
@@ -83,14 +95,14 @@ impl EditorContext {
             "userHome" => Ok("${HOME}".to_owned()),
             "pathSeparator" | "/" => Ok("/".to_owned()),
             _ if is_variable(VariableReference::parse(inside).name) => Ok(format!("${{{inside}}}")),
-            _ => Err(format!("`${{{inside}}}` is known to the client only")),
+            _ => Err(EditorVariableError::ClientOnly(inside.to_owned())),
         }
     }
 
-    fn input(&self, id: &str) -> Result<String, String> {
+    fn input(&self, id: &str) -> Result<String, EditorVariableError> {
         let input = self.inputs.get(id);
         if input.is_some_and(|input| input.computed) {
-            return Err(format!("a command of the editor gives `${{input:{id}}}`"));
+            return Err(EditorVariableError::Computed(id.to_owned()));
         }
         let name = variable_name(id);
         Ok(match input.and_then(|input| input.default.as_deref()) {
@@ -100,7 +112,7 @@ impl EditorContext {
     }
 }
 
-/// Whether a shell would take it as the name of a variable.
+/// An input that the editor's file declares.
 fn input(input: &Value) -> Option<(String, EditorInput)> {
     let text = |field: &str| input.get(field).and_then(Value::as_str).map(str::to_owned);
     let hidden = input.get("password").and_then(Value::as_bool).unwrap_or_default();
@@ -143,7 +155,7 @@ mod tests {
         for (text, expected) in cases {
             match (editor.translate(text), expected) {
                 (Ok(translated), Ok(wanted)) => assert_eq!(translated, wanted),
-                (Err(error), Err(part)) => assert!(error.contains(part), "{error}"),
+                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
                 (got, _) => panic!("{text}: {got:?}"),
             }
         }

@@ -5,7 +5,7 @@ pub(crate) mod edit;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeSet, fmt, ops::Range};
+use std::{collections::BTreeSet, ops::Range};
 
 use serde_json::Value;
 
@@ -48,7 +48,8 @@ pub(crate) struct JsoncMember {
 }
 
 /// Why a text is not JSON, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {reason}")]
 pub(crate) struct JsoncError {
     /// Counted from one.
     pub line: usize,
@@ -81,12 +82,6 @@ impl JsoncNode {
             JsoncShape::Array(items) => Value::Array(items.iter().map(Self::value).collect()),
             JsoncShape::Scalar(value) => value.clone(),
         }
-    }
-}
-
-impl fmt::Display for JsoncError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "line {}, column {}: {}", self.line, self.column, self.reason)
     }
 }
 

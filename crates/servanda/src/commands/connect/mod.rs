@@ -8,6 +8,7 @@ mod plan;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
+use servanda_config::LoadedConfig;
 use servanda_contract::time::Clock as _;
 use servanda_engine::SystemClock;
 
@@ -26,7 +27,7 @@ use crate::{
         running_gateway::{self, ListeningGateway},
         version_control,
     },
-    config::LoadedConfig,
+    configuration,
     failure::CommandFailure,
     screen::Screen,
 };
@@ -38,7 +39,7 @@ pub(crate) async fn run(config: &Path, args: &ConnectArgs, screen: Screen) -> Re
     if args.client.is_none() && args.file.is_none() {
         return list::run(config, args, &client_folders()?, screen);
     }
-    let loaded = LoadedConfig::read(config).map_err(needs_configuration)?;
+    let loaded = configuration::read(config).map_err(needs_configuration)?;
     let gateway = gateway(&loaded)?;
     let client = args.client.map(ClientName::client);
     let file = ClientFile::read(&path(args, client)?)?;

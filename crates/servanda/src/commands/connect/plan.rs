@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use servanda_catalog::names;
+use servanda_config::{AuthMode, LoadedConfig, UpstreamConfig};
 
 use crate::{
     clients::{
@@ -14,7 +15,6 @@ use crate::{
         notation::Notation,
     },
     commands::running_gateway::ListeningGateway,
-    config::{AuthMode, LoadedConfig, UpstreamConfig},
     failure::CommandFailure,
     import,
 };

@@ -3,8 +3,9 @@
 
 use std::path::Path;
 
+use servanda_config::{LoadedConfig, UpstreamConfig};
+
 use crate::{
-    config::{LoadedConfig, UpstreamConfig},
     failure::CommandFailure,
     import::{
         ImportedSecrets,

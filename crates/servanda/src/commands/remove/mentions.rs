@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use servanda_config::LoadedConfig;
 use servanda_contract::ToolContract;
 
 use crate::{
     clients::{ClientFolders, KnownClient, notation::Notation},
-    config::LoadedConfig,
     contracts, files, policies,
 };
 

@@ -9,11 +9,13 @@ use std::{
 
 use serde::Deserialize;
 use serde_json::Value;
-
-use crate::{
-    clients::{likely_secrets::variable_name, search_path::on_search_path},
-    config::{UpstreamConfig, expansion::replace},
+use servanda_config::{
+    UpstreamConfig,
+    expansion::{ExpansionError, replace},
 };
+
+use super::unpack::{EntryNameError, inside};
+use crate::clients::{likely_secrets::variable_name, search_path::on_search_path};
 
 /// The versions that are read.
 const VERSIONS: [&str; 4] = ["0.1", "0.2", "0.3", "0.4"];
@@ -71,6 +73,35 @@ struct ManifestCompatibility {
     platforms: Option<Vec<String>>,
 }
 
+/// Why a manifest cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ManifestError {
+    /// A field is malformed.
+    #[error("`{field}`: {reason}")]
+    Field { field: String, reason: String },
+    /// Its version is not known.
+    #[error("version {0} of the format is not known here; {known} are", known = VERSIONS.join(", "))]
+    Version(String),
+    /// It is for other systems.
+    #[error("it is for {}, and this is {PLATFORM}", .0.join(" and "))]
+    Platform(Vec<String>),
+    /// Its server is of another kind.
+    #[error("`{0}` is not a kind of server that is known here")]
+    Kind(String),
+    /// Its server is nowhere in the bundle.
+    #[error("`server.entry_point` of a {kind} bundle {reason}")]
+    EntryPoint { kind: &'static str, reason: EntryNameError },
+    /// A variable is not one of the format.
+    #[error("`${{{0}}}` is not a variable of the format, and would be filled in from your environment")]
+    Variable(String),
+    /// A setting is referred to and not declared.
+    #[error("`${{user_config.{0}}}` is not among its settings")]
+    Setting(String),
+    /// A reference is malformed.
+    #[error(transparent)]
+    Expansion(#[from] ExpansionError),
+}
+
 /// The values of a manifest's variables.
 #[derive(Debug)]
 pub(super) struct ManifestSettings<'a> {
@@ -95,30 +126,28 @@ enum SettingValue {
 
 impl Manifest {
     /// Reads a manifest.
-    pub(super) fn read(document: &Value) -> Result<Self, String> {
+    pub(super) fn read(document: &Value) -> Result<Self, ManifestError> {
         let mut document = document.clone();
         // Some manifests have both spellings, for readers of either version.
         if let Some(members) = document.as_object_mut().filter(|members| members.contains_key("manifest_version")) {
             members.remove("dxt_version");
         }
-        let manifest: Self = serde_path_to_error::deserialize(document)
-            .map_err(|error| format!("`{}`: {}", error.path(), error.inner()))?;
+        let manifest: Self = serde_path_to_error::deserialize(document).map_err(|error| ManifestError::Field {
+            field: error.path().to_string(),
+            reason: error.inner().to_string(),
+        })?;
         if !VERSIONS.contains(&manifest.format.as_str()) {
-            return Err(format!(
-                "version {} of the format is not known here; {} are",
-                manifest.format,
-                VERSIONS.join(", ")
-            ));
+            return Err(ManifestError::Version(manifest.format));
         }
         let platforms = manifest.compatibility.platforms.as_deref().unwrap_or_default();
         if !platforms.is_empty() && !platforms.iter().any(|platform| platform == PLATFORM) {
-            return Err(format!("it is for {}, and this is {PLATFORM}", platforms.join(" and ")));
+            return Err(ManifestError::Platform(platforms.to_vec()));
         }
         Ok(manifest)
     }
 
     /// The upstream that the manifest describes.
-    pub(super) fn upstream(&self, settings: &mut ManifestSettings<'_>) -> Result<UpstreamConfig, String> {
+    pub(super) fn upstream(&self, settings: &mut ManifestSettings<'_>) -> Result<UpstreamConfig, ManifestError> {
         let mut start = self.server.mcp_config.clone().unwrap_or_default();
         if let Some(special) = start.platform_overrides.remove(PLATFORM) {
             start.command = special.command.or(start.command);
@@ -145,17 +174,16 @@ impl Manifest {
     }
 
     /// How a server of its kind is started if the manifest does not say.
-    fn usual(&self, folder: &Path) -> Result<(String, Vec<String>), String> {
-        let entry =
-            super::unpack::inside(&self.server.entry_point).map(|entry| folder.join(entry).display().to_string());
-        let entry = |what: &str| entry.clone().map_err(|why| format!("`server.entry_point` of a {what} bundle {why}"));
+    fn usual(&self, folder: &Path) -> Result<(String, Vec<String>), ManifestError> {
+        let entry = inside(&self.server.entry_point).map(|entry| folder.join(entry).display().to_string());
+        let entry = |kind| entry.clone().map_err(|reason| ManifestError::EntryPoint { kind, reason });
         let root = folder.display().to_string();
         match self.server.r#type.as_str() {
             "node" => Ok(("node".to_owned(), vec![entry("node")?])),
             "python" => Ok(("python3".to_owned(), vec![entry("python")?])),
             "uv" => Ok(("uv".to_owned(), vec!["run".to_owned(), "--directory".to_owned(), root, entry("uv")?])),
             "binary" => Ok((entry("binary")?, Vec::new())),
-            other => Err(format!("`{other}` is not a kind of server that is known here")),
+            other => Err(ManifestError::Kind(other.to_owned())),
         }
     }
 }
@@ -166,7 +194,7 @@ impl<'a> ManifestSettings<'a> {
         Self { manifest, folder, notes: Vec::new(), asked: BTreeMap::new() }
     }
 
-    fn arguments(&mut self, args: &[String]) -> Result<Vec<String>, String> {
+    fn arguments(&mut self, args: &[String]) -> Result<Vec<String>, ManifestError> {
         let mut filled = Vec::new();
         for argument in args {
             // Without its value the argument would mean something else or nothing, so it is left out.
@@ -184,9 +212,9 @@ impl<'a> ManifestSettings<'a> {
     }
 
     /// Whether a text contains an optional setting that has no value.
-    fn lacks(&mut self, text: &str) -> Result<bool, String> {
+    fn lacks(&mut self, text: &str) -> Result<bool, ManifestError> {
         let mut lacks = false;
-        replace(text, |inside| {
+        replace::<ManifestError>(text, |inside| {
             let setting = inside.strip_prefix("user_config.").map(|key| self.setting(key)).transpose()?;
             lacks |= setting == Some(SettingValue::Unset);
             Ok(String::new())
@@ -195,7 +223,7 @@ impl<'a> ManifestSettings<'a> {
     }
 
     /// A text with its variables filled in.
-    fn fill(&mut self, text: &str) -> Result<String, String> {
+    fn fill(&mut self, text: &str) -> Result<String, ManifestError> {
         replace(text, |inside| {
             Ok(match inside.strip_prefix("user_config.").map(|key| self.setting(key)).transpose()? {
                 Some(SettingValue::Values(values)) => values.join(" "),
@@ -207,7 +235,7 @@ impl<'a> ManifestSettings<'a> {
     }
 
     /// The variables of the format itself.
-    fn known(&self, name: &str) -> Result<String, String> {
+    fn known(&self, name: &str) -> Result<String, ManifestError> {
         let home = |folder: &str| format!("${{HOME}}/{folder}");
         Ok(match name {
             "__dirname" => self.folder.display().to_string(),
@@ -216,17 +244,13 @@ impl<'a> ManifestSettings<'a> {
             "DOCUMENTS" => home("Documents"),
             "DOWNLOADS" => home("Downloads"),
             "pathSeparator" | "/" => "/".to_owned(),
-            _ => {
-                return Err(format!(
-                    "`${{{name}}}` is not a variable of the format, and would be filled in from your environment"
-                ));
-            }
+            _ => return Err(ManifestError::Variable(name.to_owned())),
         })
     }
 
-    fn setting(&mut self, key: &str) -> Result<SettingValue, String> {
+    fn setting(&mut self, key: &str) -> Result<SettingValue, ManifestError> {
         let Some(setting) = self.manifest.user_config.get(key) else {
-            return Err(format!("`${{user_config.{key}}}` is not among its settings"));
+            return Err(ManifestError::Setting(key.to_owned()));
         };
         let values = match &setting.default {
             Value::Array(values) => values.iter().filter_map(text).collect(),

@@ -8,18 +8,24 @@ mod unpack;
 mod unpacked_bundle;
 
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
 
 use serde_json::Value;
 use servanda_catalog::names;
 
-use self::manifest::{Manifest, ManifestSettings};
 pub(crate) use self::unpacked_bundle::UnpackedBundle;
+use self::{
+    manifest::{Manifest, ManifestError, ManifestSettings},
+    unpack::UnpackError,
+};
 use super::{ImportResult, ImportSource};
 use crate::{
-    clients::{file::shown, json},
+    clients::{
+        file::shown,
+        json::{self, JsoncError},
+    },
     failure::CommandFailure,
     files,
 };
@@ -35,31 +41,64 @@ const KEPT_MAX: u32 = 1_000;
 /// The marks around a signature, after the zip.
 const SIGNATURE: (&[u8], &[u8]) = (b"MCPB_SIG_V1", b"MCPB_SIG_END");
 
+/// Why a bundle cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BundleError {
+    /// It cannot be unpacked.
+    #[error(transparent)]
+    Unpack(#[from] UnpackError),
+    /// Its manifest is not JSON.
+    #[error("manifest.json: {0}")]
+    ManifestText(JsoncError),
+    /// Its manifest cannot be used.
+    #[error("manifest.json: {0}")]
+    Manifest(#[from] ManifestError),
+    /// Its server cannot be used.
+    #[error(transparent)]
+    Server(#[from] BundleServerError),
+    /// A link is where it would be unpacked.
+    #[error("{0}")]
+    Linked(io::Error),
+}
+
+/// Why the server of a bundle cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BundleServerError {
+    /// The manifest does not describe one.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// Its program cannot be made executable.
+    #[error("`{}`: {source}", program.display())]
+    Program {
+        /// The program.
+        program: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+}
+
 /// Unpacks a bundle and imports its server.
 pub(super) fn import(source: &ImportSource<'_>, bytes: &[u8], digest: &str) -> Result<ImportResult, CommandFailure> {
-    let bad = |why: String| {
+    let bad = |error: BundleError| {
         CommandFailure::bad_input(format!(
             "`{}` cannot be used: {}",
             source.file.display(),
-            crate::screen::one_line(&why)
+            crate::screen::one_line(&error.to_string())
         ))
         .hint("nothing of it was kept")
     };
     let (zip, signed) = without_signature(bytes);
-    let text = unpack::manifest(zip).map_err(bad)?;
-    let document = json::parse(&text).map_err(|error| error.to_string());
-    let manifest = document.and_then(|document| Manifest::read(&document.value()));
-    let manifest = manifest.map_err(|why| bad(format!("manifest.json: {why}")))?;
+    let text = unpack::manifest(zip).map_err(|error| bad(error.into()))?;
+    let document = json::parse(&text).map_err(|error| bad(BundleError::ManifestText(error)))?;
+    let manifest = Manifest::read(&document.value()).map_err(|error| bad(error.into()))?;
     let root = std::path::absolute(source.folder)?;
     let folder = root.join(FOLDER);
     let name = format!("{}-{}", plain(&manifest.name), plain(&manifest.version));
     let target = folder.join(&name);
     // Checked before anything is unpacked, so that a refused manifest leaves nothing behind.
-    manifest
-        .upstream(&mut ManifestSettings::new(&manifest, &target))
-        .map_err(|why| bad(format!("manifest.json: {why}")))?;
+    manifest.upstream(&mut ManifestSettings::new(&manifest, &target)).map_err(|error| bad(error.into()))?;
     let mark = folder.join(format!("{name}.sha256"));
-    files::require_unlinked(&root, &target).map_err(|error| bad(error.to_string()))?;
+    files::require_unlinked(&root, &target).map_err(|error| bad(BundleError::Linked(error)))?;
     let marked = files::read_text(&mark, files::TEXT_BYTES_MAX).ok();
     let there = marked.as_ref().is_some_and(|there| there.trim() == digest) && target.is_dir();
     let mut imported = ImportResult::default();
@@ -77,7 +116,7 @@ pub(super) fn import(source: &ImportSource<'_>, bytes: &[u8], digest: &str) -> R
         }
         // From here on everything in this folder belongs to this bundle, and is removed unless a person agrees to it.
         imported.unpacked = Some(UnpackedBundle::at(&root, &target, &mark, before));
-        unpack::all(zip, (&root, &folder), &target).map_err(bad)?;
+        unpack::all(zip, (&root, &folder), &target).map_err(|error| bad(error.into()))?;
         files::write_inside(source.folder, &mark, &format!("{digest}\n"), MARK_MODE)?;
     }
     let words = if there { "was unpacked before" } else { "was unpacked" };
@@ -88,14 +127,14 @@ pub(super) fn import(source: &ImportSource<'_>, bytes: &[u8], digest: &str) -> R
     if signed {
         imported.notes.push("its signature was not checked".to_owned());
     }
-    take(&mut imported, &manifest, &target, Some(Path::new(FOLDER).join(&name))).map_err(bad)?;
+    take(&mut imported, &manifest, &target, Some(Path::new(FOLDER).join(&name))).map_err(|error| bad(error.into()))?;
     Ok(imported)
 }
 
 /// Imports the server of a bundle that is already unpacked, from where it is.
 pub(super) fn import_unpacked(source: &ImportSource<'_>, document: &Value) -> Result<ImportResult, CommandFailure> {
-    let bad = |why: String| CommandFailure::bad_input(format!("{}: {why}", source.file.display()));
-    let manifest = Manifest::read(document).map_err(bad)?;
+    let bad = |error: BundleServerError| CommandFailure::bad_input(format!("{}: {error}", source.file.display()));
+    let manifest = Manifest::read(document).map_err(|error| bad(error.into()))?;
     let file = std::path::absolute(source.file)?;
     let folder = file.parent().unwrap_or(Path::new("/"));
     let mut imported = ImportResult::default();
@@ -103,12 +142,18 @@ pub(super) fn import_unpacked(source: &ImportSource<'_>, document: &Value) -> Re
     Ok(imported)
 }
 
-fn take(imported: &mut ImportResult, manifest: &Manifest, folder: &Path, cwd: Option<PathBuf>) -> Result<(), String> {
+fn take(
+    imported: &mut ImportResult,
+    manifest: &Manifest,
+    folder: &Path,
+    cwd: Option<PathBuf>,
+) -> Result<(), BundleServerError> {
     let mut settings = ManifestSettings::new(manifest, folder);
     let mut upstream = manifest.upstream(&mut settings)?;
     upstream.cwd = Some(cwd.unwrap_or_else(|| folder.to_owned()));
     if let Some(command) = upstream.command.as_deref().map(Path::new) {
-        unpack::make_executable(command, folder).map_err(|error| format!("`{}`: {error}", command.display()))?;
+        unpack::make_executable(command, folder)
+            .map_err(|source| BundleServerError::Program { program: command.to_owned(), source })?;
     }
     imported.notes.extend(settings.notes);
     imported.asked.extend(settings.asked);

@@ -8,7 +8,7 @@ use servanda_ledger::{LedgerLimits, Retention};
 /// this says.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct RetentionConfig {
+pub struct RetentionConfig {
     /// For records of calls, with withheld answers: `30d`, `12h`, `15m`, `90s` or `forever`.
     pub records: KeptFor,
     /// For used keys, counted from the end of the key's own window, in which its answer is kept anyway. A forgotten key can be used again.
@@ -19,7 +19,7 @@ pub(crate) struct RetentionConfig {
 /// pass again when there is room.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct LedgerLimitsConfig {
+pub struct LedgerLimitsConfig {
     /// The most bytes that the ledger may use; limited only by the disk by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_max: Option<u64>,
@@ -32,7 +32,7 @@ pub(crate) struct LedgerLimitsConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String", extend("pattern" = "^([1-9][0-9]{0,8}[smhd]|forever)$"))]
-pub(crate) enum KeptFor {
+pub enum KeptFor {
     /// This many seconds.
     Seconds(u64),
     /// For ever.
@@ -97,7 +97,7 @@ impl RetentionConfig {
     }
 
     /// The retention that the ledger applies.
-    pub(crate) fn retention(&self) -> Retention {
+    pub fn retention(&self) -> Retention {
         Retention { records_ms: self.records.ms(), tombstones_ms: self.tombstones.ms() }
     }
 }
@@ -108,7 +108,7 @@ impl LedgerLimitsConfig {
     }
 
     /// The limits that the ledger applies.
-    pub(crate) fn limits(&self) -> LedgerLimits {
+    pub fn limits(&self) -> LedgerLimits {
         LedgerLimits { bytes_max: self.bytes_max, free_bytes_min: self.free_bytes_min }
     }
 }

@@ -6,12 +6,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use servanda_policy::BuiltInPermits;
 
-use super::Config;
+use crate::Config;
 
 /// Who may call what: Cedar policies. See docs/policy.md.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct PolicyConfig {
+pub struct PolicyConfig {
     /// Files and folders of policies, relative to this file; `*` stands for any part of a file's name. By default, the folder `policies`,
     /// if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -30,7 +30,7 @@ pub(crate) struct PolicyConfig {
 /// Whether the built-in permits apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum BuiltIn {
+pub enum BuiltIn {
     /// They apply: a call that no policy covers is decided by its side-effect class.
     #[default]
     On,
@@ -41,7 +41,7 @@ pub(crate) enum BuiltIn {
 /// Whether policies are enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum PolicyMode {
+pub enum PolicyMode {
     /// They are enforced.
     #[default]
     Enforce,
@@ -67,7 +67,7 @@ impl PolicyConfig {
     }
 
     /// Whether the built-in permits apply beside the written policies.
-    pub(crate) const fn defaults(&self) -> BuiltInPermits {
+    pub const fn defaults(&self) -> BuiltInPermits {
         match self.defaults {
             BuiltIn::On => BuiltInPermits::On,
             BuiltIn::Off => BuiltInPermits::Off,

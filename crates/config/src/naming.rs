@@ -7,7 +7,7 @@ use servanda_catalog::names::{ExposedNaming, NameLimitProfile, NamePolicy};
 /// How the exposed names of tools are formed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum NameStyle {
+pub enum NameStyle {
     /// `<upstream>__<tool>`.
     #[default]
     Prefixed,
@@ -18,7 +18,7 @@ pub(crate) enum NameStyle {
 /// The provider whose limits tool names keep to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum NameProfile {
+pub enum NameProfile {
     /// All providers: a letter or `_`, then letters, digits, `_` and `-`; 63 characters.
     #[default]
     Portable,

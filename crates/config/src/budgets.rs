@@ -16,7 +16,7 @@ const FRACTION_DIGITS_MAX: usize = 6;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "BudgetEntry", into = "BudgetEntry")]
 #[schemars(with = "BudgetEntry")]
-pub(crate) struct BudgetConfig {
+pub struct BudgetConfig {
     entry: BudgetEntry,
     allowance: Allowance,
 }
@@ -105,18 +105,18 @@ enum InPeriod {
 
 impl BudgetConfig {
     /// The allowance that the engine enforces.
-    pub(crate) fn allowance(&self) -> &Allowance {
+    pub fn allowance(&self) -> &Allowance {
         &self.allowance
     }
 
     /// The budget for critical changes in a new configuration.
-    pub(crate) fn defaults_for_new_users() -> Vec<Self> {
+    pub fn defaults_for_new_users() -> Vec<Self> {
         let (per, period) = (PerWhom::Caller, InPeriod::Day);
         Self::limit_on_calls(CountedDimension::Critical, CRITICAL_A_DAY, per, period).into_iter().collect()
     }
 
     /// The demo's budget for external effects: one per run.
-    pub(crate) fn default_for_sent_mail() -> Option<Self> {
+    pub fn default_for_sent_mail() -> Option<Self> {
         Self::limit_on_calls(CountedDimension::External, 1, PerWhom::Run, InPeriod::Total)
     }
 

@@ -15,10 +15,9 @@ use servanda_authority::{
     token::{Issuer, LEEWAY_MS_MAX, TenantSource},
 };
 use servanda_catalog::Catalog;
-use servanda_contract::tool::SideEffectClass;
+use servanda_contract::{document::DocumentError, tool::SideEffectClass};
 
-use super::{Config, LoadedConfig};
-use crate::failure::CommandFailure;
+use crate::{Config, error::ConfigError, listen::ListenError, loaded::LoadedConfig};
 
 /// The most issuers of one configuration.
 const ISSUERS_MAX: usize = 32;
@@ -27,7 +26,7 @@ const LEEWAY_MS_DEFAULT: u64 = 30_000;
 /// Which credentials callers need.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct AuthConfig {
+pub struct AuthConfig {
     /// Whether callers over HTTP need a credential.
     pub mode: AuthMode,
     /// The URL that clients use for the gateway, and the required audience of their tokens, e.g. `https://gateway.example/mcp`. By default,
@@ -48,7 +47,7 @@ pub(crate) struct AuthConfig {
 /// Whether callers over HTTP need a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum AuthMode {
+pub enum AuthMode {
     /// No credential: every caller on this machine is the one local principal.
     Local,
     /// Every caller needs one.
@@ -58,7 +57,7 @@ pub(crate) enum AuthMode {
 /// An authorization server whose access tokens are accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct IssuerConfig {
+pub struct IssuerConfig {
     /// The exact `iss` of its tokens; its metadata are fetched from there.
     pub issuer: String,
     /// The tenant of its users: one for all, or the value of a claim.
@@ -102,7 +101,7 @@ pub(crate) struct IssuerConfig {
 /// Where a tenant's name comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-pub(crate) enum TenantConfig {
+pub enum TenantConfig {
     /// All users of the issuer belong to this tenant.
     Fixed(String),
     /// A claim of the token names the tenant.
@@ -112,7 +111,7 @@ pub(crate) enum TenantConfig {
 /// The claim that names a user's tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct TenantClaim {
+pub struct TenantClaim {
     /// Its name.
     pub claim: String,
     /// The tenants that the issuer may name; any by default.
@@ -134,32 +133,22 @@ impl AuthConfig {
 
 impl LoadedConfig {
     /// Refuses an address that other machines can reach if callers need no credential.
-    pub(crate) fn require_guarded(&self, address: SocketAddr) -> Result<(), CommandFailure> {
+    pub fn require_guarded(&self, address: SocketAddr) -> Result<(), ListenError> {
         let auth = &self.config.auth;
         if address.ip().is_loopback() {
             return Ok(());
         }
         if auth.mode != AuthMode::Required {
-            return Err(CommandFailure::bad_input(format!(
-                "`{address}` is not a loopback address, and callers there would need no credential"
-            ))
-            .hint("set `auth: {mode: required, resource: https://...}`, or listen on 127.0.0.1 or [::1]"));
+            return Err(ListenError::Unguarded(address));
         }
         if auth.resource.is_none() {
-            return Err(CommandFailure::bad_input(format!(
-                "`{address}` is not a loopback address, and `auth.resource` does not say what clients call the gateway"
-            ))
-            .hint("set `auth.resource` to its address from outside, like https://gateway.example/mcp"));
+            return Err(ListenError::NoResource(address));
         }
         Ok(())
     }
 
     /// The conditions of admission at that address, for the tools of that catalog.
-    pub(crate) fn admission_terms(
-        &self,
-        address: SocketAddr,
-        catalog: &Catalog,
-    ) -> Result<AuthnSettings, CommandFailure> {
+    pub fn admission_terms(&self, address: SocketAddr, catalog: &Catalog) -> Result<AuthnSettings, ConfigError> {
         self.require_guarded(address)?;
         let auth = &self.config.auth;
         if auth.mode == AuthMode::Local {
@@ -189,10 +178,8 @@ impl LoadedConfig {
         })))
     }
 
-    fn auth_fault(&self, (field, reason): ConfigFieldFault) -> CommandFailure {
-        CommandFailure::bad_input(reason)
-            .at(&self.file, &field)
-            .hint("nothing was started; correct the file and run `servanda check`")
+    fn auth_fault(&self, (field, reason): ConfigFieldFault) -> ConfigError {
+        DocumentError::new(&self.file.display().to_string(), &field, reason).into()
     }
 }
 

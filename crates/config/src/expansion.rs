@@ -3,28 +3,40 @@
 
 /// A variable that a text refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct VariableReference<'a> {
+pub struct VariableReference<'a> {
     /// Its name.
     pub name: &'a str,
     /// The value if the variable is not set or empty.
     pub default: Option<&'a str>,
 }
 
+/// Why a text cannot be filled in.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExpansionError {
+    /// A variable is not set and has no default.
+    #[error("the environment variable `{0}` is not set (write `${{{0}:-default}}` to give it a default)")]
+    Unset(String),
+    /// A brace is not closed.
+    #[error("`${{` without its `}}`")]
+    Unclosed,
+}
+
 /// Fills in every variable. A variable that is not set and has no default is an error: an empty token would be sent otherwise.
-pub(crate) fn expand(text: &str) -> Result<String, String> {
+pub fn expand(text: &str) -> Result<String, ExpansionError> {
     expand_with(text, |name| std::env::var(name).ok())
 }
 
 /// Fills in the variables that are set and leaves the others as written, as clients do. Only for asking a server for its tools while it is
 /// imported, never for serving it.
-pub(crate) fn expand_or_keep(text: &str, variable: impl Fn(&str) -> Option<String>) -> String {
+pub fn expand_or_keep(text: &str, variable: impl Fn(&str) -> Option<String>) -> String {
     let keep = |reference: VariableReference<'_>| format!("${{{}}}", reference.name);
-    let filled = fill(text, |reference| Ok(value(reference, &variable).unwrap_or_else(|| keep(reference))));
+    let filled: Result<String, ExpansionError> =
+        fill(text, |reference| Ok(value(reference, &variable).unwrap_or_else(|| keep(reference))));
     filled.unwrap_or_else(|_| text.to_owned())
 }
 
 /// The variables a text refers to, in its order.
-pub(crate) fn references(text: &str) -> Vec<VariableReference<'_>> {
+pub fn references(text: &str) -> Vec<VariableReference<'_>> {
     let mut found = Vec::new();
     let mut rest = text;
     while let Some((_, inside, behind)) = next(rest) {
@@ -35,13 +47,16 @@ pub(crate) fn references(text: &str) -> Vec<VariableReference<'_>> {
 }
 
 /// The first variable that a text needs and that is not set.
-pub(crate) fn unset(text: &str) -> Option<&str> {
+pub fn unset(text: &str) -> Option<&str> {
     let needed = references(text).into_iter().filter(|reference| reference.default.is_none());
     needed.map(|reference| reference.name).find(|name| std::env::var_os(name).is_none())
 }
 
 /// Replaces every `${...}`, whatever is in the braces.
-pub(crate) fn replace(text: &str, mut with: impl FnMut(&str) -> Result<String, String>) -> Result<String, String> {
+pub fn replace<E: From<ExpansionError>>(
+    text: &str,
+    mut with: impl FnMut(&str) -> Result<String, E>,
+) -> Result<String, E> {
     let mut replaced = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, inside, behind)) = next(rest) {
@@ -50,7 +65,7 @@ pub(crate) fn replace(text: &str, mut with: impl FnMut(&str) -> Result<String, S
         rest = behind;
     }
     if rest.contains("${") {
-        return Err("`${` without its `}`".to_owned());
+        return Err(ExpansionError::Unclosed.into());
     }
     replaced.push_str(rest);
     Ok(replaced)
@@ -58,19 +73,14 @@ pub(crate) fn replace(text: &str, mut with: impl FnMut(&str) -> Result<String, S
 
 impl<'a> VariableReference<'a> {
     /// Reads the text between the braces.
-    pub(crate) fn parse(inside: &'a str) -> Self {
+    pub fn parse(inside: &'a str) -> Self {
         let (name, default) = inside.split_once(":-").map_or((inside, None), |(name, default)| (name, Some(default)));
         Self { name, default }
     }
 }
 
-fn expand_with(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<String, String> {
-    fill(text, |reference| {
-        value(reference, &variable).ok_or_else(|| {
-            let name = reference.name;
-            format!("the environment variable `{name}` is not set (write `${{{name}:-default}}` to give it a default)")
-        })
-    })
+fn expand_with(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<String, ExpansionError> {
+    fill(text, |reference| value(reference, &variable).ok_or_else(|| ExpansionError::Unset(reference.name.to_owned())))
 }
 
 fn value(reference: VariableReference<'_>, variable: &impl Fn(&str) -> Option<String>) -> Option<String> {
@@ -78,7 +88,10 @@ fn value(reference: VariableReference<'_>, variable: &impl Fn(&str) -> Option<St
     value.or_else(|| reference.default.map(str::to_owned))
 }
 
-fn fill(text: &str, mut with: impl FnMut(VariableReference<'_>) -> Result<String, String>) -> Result<String, String> {
+fn fill<E: From<ExpansionError>>(
+    text: &str,
+    mut with: impl FnMut(VariableReference<'_>) -> Result<String, E>,
+) -> Result<String, E> {
     replace(text, |inside| with(VariableReference::parse(inside)))
 }
 
@@ -116,7 +129,7 @@ mod tests {
         for (text, expected) in cases {
             match (expand_with(text, environment), expected) {
                 (Ok(filled), Ok(wanted)) => assert_eq!(filled, wanted),
-                (Err(error), Err(part)) => assert!(error.contains(part), "{error}"),
+                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
                 (got, _) => panic!("{text}: {got:?}"),
             }
         }

@@ -7,13 +7,14 @@ use std::{
     sync::Arc,
 };
 
+use servanda_files::ModeRepair;
 use servanda_ledger::{Ledger, LedgerError, LedgerGuard, LedgerReader, LedgerSchemaPolicy, Upkeep};
 
-use crate::{config::expansion, failure::CommandFailure};
+use crate::expansion::{ExpansionError, expand};
 
 /// Where the ledger is, and its position file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LedgerPlace {
+pub struct LedgerPlace {
     store: StorePlace,
     position_file: PathBuf,
 }
@@ -29,28 +30,24 @@ enum StorePlace {
 
 impl LedgerPlace {
     /// Reads the configuration's value; `beside` resolves paths.
-    pub(crate) fn parse(
+    pub fn parse(
         text: &str,
         position_file: PathBuf,
         beside: impl FnOnce(&str) -> PathBuf,
-    ) -> Result<Self, CommandFailure> {
+    ) -> Result<Self, ExpansionError> {
         if !is_url(text) {
             return Ok(Self { store: StorePlace::File(beside(text)), position_file });
         }
-        let expanded = expansion::expand(text).map_err(|why| {
-            CommandFailure::bad_input(format!("`ledger` cannot be used: {why}"))
-                .hint("set the variable before starting, e.g. `export DATABASE_URL=…`")
-        });
-        Ok(Self { store: StorePlace::Postgres(expanded?), position_file })
+        Ok(Self { store: StorePlace::Postgres(expand(text)?), position_file })
     }
 
     /// Opens it for writing, and creates it if it does not exist. A ledger of an earlier version is refused.
-    pub(crate) async fn open(&self) -> Result<Arc<Ledger>, LedgerError> {
+    pub async fn open(&self) -> Result<Arc<Ledger>, LedgerError> {
         self.open_with(LedgerSchemaPolicy::Require).await
     }
 
     /// The same, with a policy for a ledger of an earlier version.
-    pub(crate) async fn open_with(&self, schema: LedgerSchemaPolicy) -> Result<Arc<Ledger>, LedgerError> {
+    pub async fn open_with(&self, schema: LedgerSchemaPolicy) -> Result<Arc<Ledger>, LedgerError> {
         let guard = LedgerGuard { position_file: Some(self.position_file.clone()), schema };
         match &self.store {
             StorePlace::File(file) => Ledger::open_guarded(file, &guard).map(Arc::new),
@@ -58,15 +55,16 @@ impl LedgerPlace {
         }
     }
 
-    /// Takes all permissions of others from its files, and warns about each.
-    pub(crate) fn make_private(&self) -> Result<(), LedgerError> {
-        let StorePlace::File(file) = &self.store else { return Ok(()) };
-        servanda_ledger::make_private(file)?.iter().for_each(crate::screen::warn);
-        Ok(())
+    /// Takes all permissions of others from its files; returns what was repaired.
+    pub fn make_private(&self) -> Result<Vec<ModeRepair>, LedgerError> {
+        match &self.store {
+            StorePlace::File(file) => servanda_ledger::make_private(file),
+            StorePlace::Postgres(_) => Ok(Vec::new()),
+        }
     }
 
     /// Opens it for reading.
-    pub(crate) async fn read(&self) -> Result<LedgerReader, LedgerError> {
+    pub async fn read(&self) -> Result<LedgerReader, LedgerError> {
         match &self.store {
             StorePlace::File(file) => LedgerReader::open(file),
             StorePlace::Postgres(url) => LedgerReader::connect(url).await,
@@ -74,7 +72,7 @@ impl LedgerPlace {
     }
 
     /// Maintains it from outside a gateway.
-    pub(crate) fn upkeep(&self) -> Upkeep {
+    pub fn upkeep(&self) -> Upkeep {
         let position_file = self.position_file.clone();
         match &self.store {
             StorePlace::File(file) => Upkeep::file(file.clone(), position_file),
@@ -83,7 +81,7 @@ impl LedgerPlace {
     }
 
     /// The file, if the ledger is one.
-    pub(crate) fn file(&self) -> Option<&Path> {
+    pub fn file(&self) -> Option<&Path> {
         match &self.store {
             StorePlace::File(file) => Some(file),
             StorePlace::Postgres(_) => None,
@@ -91,7 +89,7 @@ impl LedgerPlace {
     }
 
     /// The URL, if the ledger is a database. It may contain a password.
-    pub(crate) fn url(&self) -> Option<&str> {
+    pub fn url(&self) -> Option<&str> {
         match &self.store {
             StorePlace::File(_) => None,
             StorePlace::Postgres(url) => Some(url),
@@ -99,13 +97,13 @@ impl LedgerPlace {
     }
 
     /// Whether there is no ledger yet. For a database, only reading can tell.
-    pub(crate) fn is_missing(&self) -> bool {
+    pub fn is_missing(&self) -> bool {
         matches!(&self.store, StorePlace::File(file) if !file.exists() && !self.position_file.exists())
     }
 }
 
 /// Whether the configuration's `ledger` is a database URL; anything else is a file.
-pub(crate) fn is_url(text: &str) -> bool {
+pub fn is_url(text: &str) -> bool {
     ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme)) || text.starts_with("${")
 }
 

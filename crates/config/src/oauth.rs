@@ -1,16 +1,17 @@
 //! The configuration of OAuth tokens for an upstream: which flow obtains them, and the gateway's identity at the authorization server.
 //! Everything that discovery finds may be left out. Secrets are referred to by name, never written here.
 
-use reqwest::Url;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use servanda_authority::signature::Algorithm;
 use servanda_oauth::{client::ClientAuthMethod, scope::OauthScopes};
 use servanda_vault::SecretReference;
+use url::Url;
 
 /// Tokens of an OAuth 2.1 authorization server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct OauthConfig {
+pub struct OauthConfig {
     /// How tokens are obtained.
     #[serde(default)]
     pub flow: OauthFlow,
@@ -63,7 +64,7 @@ pub(crate) struct OauthConfig {
 /// How tokens are obtained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum OauthFlow {
+pub enum OauthFlow {
     /// Every user logs in with `servanda login`.
     #[default]
     User,
@@ -77,7 +78,7 @@ pub(crate) enum OauthFlow {
 
 /// The algorithm of a client's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub(crate) enum KeyAlgorithm {
+pub enum KeyAlgorithm {
     /// ECDSA on P-256.
     ES256,
     /// Ed25519.
@@ -91,7 +92,7 @@ pub(crate) enum KeyAlgorithm {
 /// How a client authenticates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ClientAuth {
+pub enum ClientAuth {
     /// It does not.
     None,
     /// The secret, in the header.
@@ -105,7 +106,7 @@ pub(crate) enum ClientAuth {
 /// Another authorization server, in between.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ExchangeConfig {
+pub struct ExchangeConfig {
     /// Its token endpoint.
     pub url: String,
     /// The gateway's client id there.
@@ -117,12 +118,12 @@ pub(crate) struct ExchangeConfig {
 
 impl OauthConfig {
     /// What the format alone cannot check: the field, and what is wrong with it.
-    pub(crate) fn fault(&self) -> Option<(&'static str, String)> {
+    pub fn fault(&self) -> Option<(&'static str, String)> {
         self.bad_reference().or_else(|| self.bad_address()).or_else(|| self.bad_combination())
     }
 
     /// The secrets that it refers to, by field.
-    pub(crate) fn secrets(&self) -> Vec<(&'static str, &String)> {
+    pub fn secrets(&self) -> Vec<(&'static str, &String)> {
         let exchange = self.exchange_at.as_ref().and_then(|exchange| exchange.client_secret.as_ref());
         let named = [
             ("client_secret", self.client_secret.as_ref()),
@@ -136,7 +137,7 @@ impl OauthConfig {
 
     /// The field of a secret that would be sent to whichever authorization server the upstream at that address names. A private key is
     /// never sent, and a server on this machine names no other.
-    pub(crate) fn secret_for_anybody(&self, url: &str) -> Option<&'static str> {
+    pub fn secret_for_anybody(&self, url: &str) -> Option<&'static str> {
         let local = Url::parse(url).is_ok_and(|url| is_local(&url));
         let relayed = self.exchange_at.is_some();
         let shown =
@@ -209,9 +210,21 @@ fn is_local(url: &Url) -> bool {
     url.host_str().is_some_and(|host| matches!(host, "localhost" | "127.0.0.1" | "[::1]"))
 }
 
+impl KeyAlgorithm {
+    /// The algorithm of the key's signatures.
+    pub const fn algorithm(self) -> Algorithm {
+        match self {
+            Self::ES256 => Algorithm::Es256,
+            Self::EdDSA => Algorithm::EdDsa,
+            Self::RS256 => Algorithm::Rs256,
+            Self::PS256 => Algorithm::Ps256,
+        }
+    }
+}
+
 impl ClientAuth {
     /// The method of the OAuth client.
-    pub(crate) const fn method(self) -> ClientAuthMethod {
+    pub const fn method(self) -> ClientAuthMethod {
         match self {
             Self::None => ClientAuthMethod::None,
             Self::ClientSecretBasic => ClientAuthMethod::ClientSecretBasic,

@@ -5,15 +5,16 @@ use std::{collections::BTreeSet, fmt};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use servanda_contract::document::DocumentError;
 use servanda_effects::effect::EffectEnding;
 use servanda_engine::callbacks::{Callback, CallbackSubscription, Callbacks, SigningSecret};
 use servanda_upstream::WebhookAddress;
 
-use super::{
-    LoadedConfig,
-    expansion::{expand, references, unset},
+use crate::{
+    error::{CallbackFault, ConfigError},
+    expansion::{ExpansionError, expand, references, unset},
+    loaded::LoadedConfig,
 };
-use crate::failure::CommandFailure;
 
 /// The most callbacks of one configuration.
 const CALLBACKS_MAX: usize = 32;
@@ -23,7 +24,7 @@ const NAME_CHARS_MAX: usize = 64;
 /// One receiver of signed webhooks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct CallbackConfig {
+pub struct CallbackConfig {
     /// Its name in logs and commands: letters, digits, `-` and `_`.
     pub name: String,
     /// Where events are sent: `https`, or `http` on this machine. `${NAME}` stands for a variable of the environment.
@@ -43,13 +44,13 @@ pub(crate) struct CallbackConfig {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(rename = "SecretReference")]
-pub(crate) struct SigningSecretReference(String);
+pub struct SigningSecretReference(String);
 
 /// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "End")]
-pub(crate) enum CallbackTrigger {
+pub enum CallbackTrigger {
     /// It is done.
     Completed,
     /// It failed, never ran, or its answer was withheld.
@@ -66,7 +67,7 @@ impl fmt::Debug for SigningSecretReference {
 
 impl LoadedConfig {
     /// All configured callbacks.
-    pub(crate) fn callbacks(&self) -> Result<Callbacks, CommandFailure> {
+    pub fn callbacks(&self) -> Result<Callbacks, ConfigError> {
         let subscriptions = self.subscriptions()?;
         let mut callbacks = Vec::new();
         for (number, (config, subscription)) in self.config.callbacks.iter().zip(subscriptions).enumerate() {
@@ -78,24 +79,29 @@ impl LoadedConfig {
     }
 
     /// Which events each callback gets; needs no secret.
-    pub(crate) fn subscriptions(&self) -> Result<Vec<CallbackSubscription>, CommandFailure> {
+    pub fn subscriptions(&self) -> Result<Vec<CallbackSubscription>, ConfigError> {
         let configured = &self.config.callbacks;
         if configured.len() > CALLBACKS_MAX {
-            return Err(self.wrong("callbacks", &format!("there are more than {CALLBACKS_MAX}"), FEWER));
+            return Err(self.wrong(
+                "callbacks",
+                format!("there are more than {CALLBACKS_MAX}"),
+                CallbackFault::TooMany,
+            ));
         }
         let mut names = BTreeSet::new();
         let mut subscriptions = Vec::new();
         for (number, config) in configured.iter().enumerate() {
             let field = |name: &str| format!("callbacks[{number}].{name}");
             if !is_name(&config.name) {
-                return Err(self.wrong(&field("name"), "it is not letters, digits, `-` and `_`, 64 at most", NAMED));
+                let reason = "it is not letters, digits, `-` and `_`, 64 at most";
+                return Err(self.wrong(&field("name"), reason, CallbackFault::Name));
             }
             if !names.insert(&config.name) {
                 let reason = format!("`{}` is the name of two callbacks", config.name);
-                return Err(self.wrong(&field("name"), &reason, NAMED));
+                return Err(self.wrong(&field("name"), reason, CallbackFault::Name));
             }
             if config.on.is_empty() {
-                return Err(self.wrong(&field("on"), "it lists no outcome", ENDS));
+                return Err(self.wrong(&field("on"), "it lists no outcome", CallbackFault::NoOutcome));
             }
             subscriptions.push(CallbackSubscription {
                 name: config.name.clone(),
@@ -107,39 +113,32 @@ impl LoadedConfig {
     }
 
     /// The address of one callback.
-    pub(crate) fn address(&self, number: usize, config: &CallbackConfig) -> Result<WebhookAddress, CommandFailure> {
+    pub fn address(&self, number: usize, config: &CallbackConfig) -> Result<WebhookAddress, ConfigError> {
         let (field, url) = (format!("callbacks[{number}].url"), &config.url);
         let url = expand(url).map_err(|reason| self.unfilled(&field, &reason, url))?;
-        WebhookAddress::parse(&url)
-            .map_err(|reason| self.wrong(&field, &reason, "write it like https://example.com/hook"))
+        WebhookAddress::parse(&url).map_err(|reason| self.wrong(&field, reason, CallbackFault::Address))
     }
 
-    fn secret(&self, field: &str, reference: &SigningSecretReference) -> Result<SigningSecret, CommandFailure> {
+    fn secret(&self, field: &str, reference: &SigningSecretReference) -> Result<SigningSecret, ConfigError> {
         let SigningSecretReference(text) = reference;
         if references(text).is_empty() {
             let reason = if text.is_empty() { "there is none" } else { "the secret itself stands in the file" };
-            return Err(self.wrong(field, reason, SECRET));
+            return Err(self.wrong(field, reason, CallbackFault::Secret));
         }
         let secret = expand(text).map_err(|reason| self.unfilled(field, &reason, text))?;
-        SigningSecret::parse(&secret).map_err(|bad| self.wrong(field, &bad.to_string(), SECRET))
+        SigningSecret::parse(&secret).map_err(|bad| self.wrong(field, bad.to_string(), CallbackFault::Secret))
     }
 
-    fn unfilled(&self, field: &str, reason: &str, text: &str) -> CommandFailure {
-        let hint =
-            unset(text).map_or_else(|| SECRET.to_owned(), |name| format!("nothing was started; `export {name}=...`"));
-        self.wrong(field, reason, &hint)
+    fn unfilled(&self, field: &str, reason: &ExpansionError, text: &str) -> ConfigError {
+        let fault = unset(text).map_or(CallbackFault::Secret, |name| CallbackFault::UnsetVariable(name.to_owned()));
+        self.wrong(field, reason.to_string(), fault)
     }
 
-    fn wrong(&self, field: &str, reason: &str, hint: &str) -> CommandFailure {
-        CommandFailure::bad_input(reason.to_owned()).at(&self.file, field).hint(hint.to_owned())
+    fn wrong(&self, field: &str, reason: impl Into<String>, fault: CallbackFault) -> ConfigError {
+        let document = DocumentError::new(&self.file.display().to_string(), field, reason);
+        ConfigError::Callback { document: Box::new(document), fault }
     }
 }
-
-const FEWER: &str = "one callback can be for many tools: `tools: [company__*]`";
-const NAMED: &str = "give every callback a name of its own, like `books`";
-const ENDS: &str = "leave `on` out, or name some of completed, failed, unknown";
-const SECRET: &str = "write `secret: ${NAME}` and set NAME to 24 random bytes or more: \
-                      `export NAME=whsec_$(head -c 32 /dev/urandom | base64)`";
 
 impl CallbackTrigger {
     const ALL: [Self; 3] = [Self::Completed, Self::Failed, Self::Unknown];

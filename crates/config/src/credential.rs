@@ -9,7 +9,7 @@ use serde::{
 };
 use servanda_vault::{InvalidSecretReference, SecretName, SecretReference, is_variable};
 
-use super::{UpstreamConfig, oauth::OauthConfig};
+use crate::{UpstreamConfig, oauth::OauthConfig};
 
 /// The most credentials of one upstream.
 const CREDENTIALS_MAX: usize = 8;
@@ -30,7 +30,7 @@ const PLACE: &str = "{}";
 /// One credential for an upstream: a secret in a header, an argument or a variable, or a statement about the call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct CredentialConfig {
+pub struct CredentialConfig {
     /// Where the secret is kept: `env:NAME`, `file:PATH` or `store:NAME` (`servanda secret set NAME`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret: Option<SecretPlace>,
@@ -57,7 +57,7 @@ pub(crate) struct CredentialConfig {
 /// A signed statement about each call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct StatementConfig {
+pub struct StatementConfig {
     /// The header that carries it.
     pub header: String,
     /// The audience: the server's name for itself; its `url` by default.
@@ -70,7 +70,7 @@ pub(crate) struct StatementConfig {
 
 /// A secret that a person has to set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NamedSecret {
+pub struct NamedSecret {
     /// The secret.
     pub reference: SecretReference,
     /// Whether it is sent to the upstream itself, and not to an authorization server.
@@ -80,28 +80,28 @@ pub(crate) struct NamedSecret {
 /// Where a secret is kept. If a person writes the secret itself here, it is not shown.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub(crate) struct SecretPlace(String);
+pub struct SecretPlace(String);
 
 impl SecretPlace {
     /// A secret in the encrypted store, under that name.
-    pub(crate) fn store(name: &SecretName) -> Self {
+    pub fn store(name: &SecretName) -> Self {
         Self(SecretReference::Store(name.clone()).to_string())
     }
 
     /// The reference.
-    pub(crate) fn reference(&self) -> Result<SecretReference, InvalidSecretReference> {
+    pub fn reference(&self) -> Result<SecretReference, InvalidSecretReference> {
         self.0.parse()
     }
 }
 
 impl CredentialConfig {
     /// The secret that is sent to the upstream, if it is one that a person has to set.
-    pub(crate) fn reference(&self) -> Option<SecretReference> {
+    pub fn reference(&self) -> Option<SecretReference> {
         self.secret.as_ref()?.reference().ok()
     }
 
     /// All secrets it needs that a person has to set.
-    pub(crate) fn secrets(&self) -> Vec<NamedSecret> {
+    pub fn secrets(&self) -> Vec<NamedSecret> {
         let shown = self.reference().map(|reference| NamedSecret { reference, shown: true });
         let of_oauth = self.oauth.iter().flat_map(OauthConfig::secrets);
         let of_oauth = of_oauth.filter_map(|(_, text)| text.parse().ok());
@@ -109,7 +109,7 @@ impl CredentialConfig {
     }
 
     /// A secret with the format applied.
-    pub(crate) fn written(&self, secret: &str) -> String {
+    pub fn written(&self, secret: &str) -> String {
         self.format.as_deref().map_or_else(|| secret.to_owned(), |format| format.replacen(PLACE, secret, 1))
     }
 
@@ -281,7 +281,7 @@ impl fmt::Debug for SecretPlace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::Config;
 
     fn fault_of(upstream: &str) -> String {
         let text = format!("servanda: 1\nupstreams:\n  crm:\n    {}\n", upstream.replace('\n', "\n    "));

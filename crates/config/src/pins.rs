@@ -7,7 +7,7 @@ use servanda_catalog::pins;
 /// What to do about tools whose definitions differ from those in `servanda.lock`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct PinsConfig {
+pub struct PinsConfig {
     /// For changes that only add to a tool's input or output. Any other change holds the tool back.
     pub additive: AdditivePins,
     /// For tools that have a contract and no pin. By default, they pass with a warning if there is no lock file at all, and are held back
@@ -19,7 +19,7 @@ pub(crate) struct PinsConfig {
 /// What to do about changes that only add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum AdditivePins {
+pub enum AdditivePins {
     /// The tool passes, with a line in the log.
     #[default]
     Allow,
@@ -30,7 +30,7 @@ pub(crate) enum AdditivePins {
 /// What to do about tools without a pin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum MissingPins {
+pub enum MissingPins {
     /// They are pinned when they are first seen.
     Pin,
     /// They are held back.
@@ -45,7 +45,7 @@ impl PinsConfig {
     }
 
     /// The policy that the engine enforces.
-    pub(crate) fn policy(&self) -> pins::PinPolicy {
+    pub fn policy(&self) -> pins::PinPolicy {
         let additive = match self.additive {
             AdditivePins::Allow => pins::AdditiveChangePolicy::Allow,
             AdditivePins::Hold => pins::AdditiveChangePolicy::Hold,

@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::stopping::DRAIN_MS_MAX;
-
+/// How long a gateway takes to stop in total by default: less than the ten seconds after which most supervisors kill it.
+pub const DRAIN_MS_MAX: u64 = 8_000;
 /// Less time is not enough to record that calls were cut off.
-pub(crate) const DRAIN_MS_MIN: u64 = 500;
+pub const DRAIN_MS_MIN: u64 = 500;
 /// Asking upstreams more often would burden them.
 const PROBE_INTERVAL_MS_MIN: u64 = 100;
 /// A shorter limit would end sessions of clients that are between two requests.
@@ -15,7 +15,7 @@ const IDLE_MS_MIN: u64 = 1_000;
 /// Size and time limits. Every limit has a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct LimitsConfig {
+pub struct LimitsConfig {
     /// The most bytes of a call's arguments.
     pub arguments_bytes_max: usize,
     /// How deeply a call's arguments may nest arrays and objects.

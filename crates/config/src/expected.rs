@@ -6,12 +6,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use servanda_contract::expectation::{BehaviourPattern, ExpectationRule, Expectations};
 
-use super::Config;
+use crate::Config;
 
 /// A task, as clients name it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct TaskConfig {
+pub struct TaskConfig {
     /// The allowed behaviours; a tool must have one of them.
     #[schemars(length(min = 1))]
     pub allow: Vec<BehaviourPattern>,
@@ -20,7 +20,7 @@ pub(crate) struct TaskConfig {
 /// A rule for some calls, whatever their task is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ExpectationConfig {
+pub struct ExpectationConfig {
     /// Only calls of these clients, by the name they give; all by default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clients: Vec<String>,
