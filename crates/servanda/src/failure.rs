@@ -1,6 +1,7 @@
 //! How a command fails: one message, one hint that names the next command, one exit code. The libraries say
 //! what is wrong; the modules below say what to do about it.
 
+mod clients;
 mod config;
 
 use std::{fmt, process::ExitCode};

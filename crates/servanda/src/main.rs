@@ -1,7 +1,6 @@
 //! The binary: reads the command line, runs the command, ends with its exit code.
 
 mod cli;
-mod clients;
 mod commands;
 mod configuration;
 mod contracts;

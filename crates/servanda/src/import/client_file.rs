@@ -7,6 +7,11 @@ use std::{
 };
 
 use serde_json::{Map, Value};
+use servanda_clients::{
+    json::{JsoncMember, JsoncNode, line_and_column},
+    likely_secrets::variable_name,
+    notation::{CONTAINERS, servers_of},
+};
 use servanda_config::UpstreamConfig;
 
 use super::{
@@ -14,11 +19,6 @@ use super::{
     entry::{self, ImportEntryError, ImportedEntry},
     is_this_gateway,
     variables::EditorContext,
-};
-use crate::clients::{
-    json::{JsoncMember, JsoncNode, line_and_column},
-    likely_secrets::variable_name,
-    notation::{CONTAINERS, servers_of},
 };
 
 /// Every server of a client's file as it would be imported, with its secrets, or why it cannot be.

@@ -21,6 +21,7 @@ use std::{
 
 use serde_json::Value;
 use servanda_catalog::names;
+use servanda_clients::{entry::is_listened_at, json, search_path::is_this_program, toml};
 use servanda_config::{
     UpstreamConfig,
     expansion::{expand, references},
@@ -33,11 +34,7 @@ pub(crate) use self::{
     client_file::{inputs_of, listed},
     secrets::ImportedSecrets,
 };
-use crate::{
-    clients::{entry::is_listened_at, json, search_path::is_this_program, toml},
-    failure::CommandFailure,
-    files,
-};
+use crate::{failure::CommandFailure, files};
 
 /// How much of a file that lists servers is read. `~/.claude.json` keeps a history beside them.
 const TEXT_BYTES_MAX: u64 = 64 << 20;

@@ -12,11 +12,11 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use servanda_clients::{likely_secrets::variable_name, search_path::on_search_path};
 use servanda_config::UpstreamConfig;
 
 use self::package::RegistryPackage;
 use super::ImportResult;
-use crate::clients::{likely_secrets::variable_name, search_path::on_search_path};
 
 /// An author's description of a server.
 #[derive(Debug, Deserialize)]

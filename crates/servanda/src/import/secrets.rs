@@ -5,9 +5,8 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use servanda_clients::likely_secrets::{is_marked, is_secret, is_secret_name, variable_name, without_scheme};
 use servanda_config::{UpstreamConfig, expansion::references};
-
-use crate::clients::likely_secrets::{is_marked, is_secret, is_secret_name, variable_name, without_scheme};
 
 /// Values from the client's file that are not written into ours, by variable.
 #[derive(Default, Clone, PartialEq, Eq)]

@@ -4,16 +4,14 @@
 
 use std::collections::BTreeSet;
 
+use servanda_clients::likely_secrets::is_secret;
 use servanda_config::{
     UpstreamConfig,
     expansion::{ExpansionError, VariableReference, references, replace},
 };
 
 use super::ImportedSecrets;
-use crate::{
-    clients::likely_secrets::is_secret,
-    screen::{count, shell_word::quoted, spelled_out},
-};
+use crate::screen::{count, shell_word::quoted, spelled_out};
 
 /// Variables that can make a program run other code, by the beginnings of their names.
 const RUN_OTHER_CODE: [&str; 34] = [

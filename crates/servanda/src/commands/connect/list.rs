@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use servanda_clients::{
+    ClientFileScope, ClientFolders, KnownClient,
+    connections::{ClientFileConnection, ClientFileConnections},
+    entry::GatewayLocation,
+    file::ClientFile,
+};
 
 use crate::{
     cli::ConnectArgs,
-    clients::{
-        ClientFileScope, ClientFolders, KnownClient,
-        connections::{ClientFileConnection, ClientFileConnections},
-        entry::GatewayLocation,
-        file::ClientFile,
-    },
     configuration,
     failure::CommandFailure,
     screen::{Screen, TextStyle, lines, paint, table},

@@ -2,12 +2,20 @@
 //! records enough for `disconnect` to undo it.
 
 mod consent;
+mod difference;
 mod list;
 mod plan;
 
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
+use servanda_clients::{
+    ClientFolders, ClientName, KnownClient,
+    connections::{ClientFileConnection, ClientFileConnections, PriorFileState, RemovedServer},
+    entry::{Door, GatewayLocation},
+    file::{ClientFile, digest, shown},
+    notation::Notation,
+};
 use servanda_config::LoadedConfig;
 use servanda_contract::time::Clock as _;
 use servanda_engine::SystemClock;
@@ -16,13 +24,6 @@ pub(super) use self::consent::{FileChangeDecision, ProposedFileChange, ask};
 use self::plan::{ConnectPlan, ConnectRequest};
 use crate::{
     cli::ConnectArgs,
-    clients::{
-        ClientFolders, ClientName, KnownClient,
-        connections::{ClientFileConnection, ClientFileConnections, PriorFileState, RemovedServer},
-        entry::{Door, GatewayLocation},
-        file::{ClientFile, digest, shown},
-        notation::Notation,
-    },
     commands::{
         running_gateway::{self, ListeningGateway},
         version_control,
@@ -163,7 +164,7 @@ fn write(
                 // The file is unchanged and needs no backup.
                 let _ = std::fs::remove_file(backup);
             }
-            return Err(failure);
+            return Err(failure.into());
         }
     }
     Ok(backup)

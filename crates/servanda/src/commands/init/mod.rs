@@ -18,6 +18,7 @@ use servanda_catalog::{
     inference::{InferredContract, infer},
     names,
 };
+use servanda_clients::{ClientFolders, KnownClient};
 use servanda_config::{Config, LOCK_FILE, LoadedConfig, UpstreamConfig, expansion::expand_or_keep};
 use servanda_contract::legibility::reveal;
 use servanda_gates::{RegisteredContracts, admit};
@@ -25,7 +26,6 @@ use servanda_gates::{RegisteredContracts, admit};
 use self::{consent::InitConsentRequest, report::InitReport, writing::InitWriter};
 use crate::{
     cli::InitArgs,
-    clients::{ClientFolders, KnownClient},
     configuration, contracts,
     failure::CommandFailure,
     import::{self, ImportResult, ImportSource, ImportedSecrets, UnpackedBundle},

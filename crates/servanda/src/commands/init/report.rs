@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use servanda_clients::{ClientFolders, client_of};
 use servanda_config::LoadedConfig;
 
 use super::{InitDecision, InitUpstreamOutcome, decisions_page};
 use crate::{
-    clients::{ClientFolders, client_of},
     commands::{tools, version_control},
     failure::CommandFailure,
     screen::{Screen, TextStyle, count, lines, paint, paint_stderr, table},

@@ -7,13 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use servanda_authority::{Secret, scrubber::SECRET_BYTES_MIN};
+use servanda_clients::likely_secrets::variable_name;
 use servanda_config::{CredentialConfig, LoadedConfig, SecretPlace, UpstreamConfig, expansion::references};
 use servanda_contract::{Timestamp, time::Clock as _};
 use servanda_engine::SystemClock;
 use servanda_vault::{LocalStore, SECRET_BYTES_MAX, SecretName};
 
 use crate::{
-    clients::likely_secrets::variable_name,
     credentials,
     failure::CommandFailure,
     import::ImportedSecrets,

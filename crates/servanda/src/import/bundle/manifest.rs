@@ -9,13 +9,13 @@ use std::{
 
 use serde::Deserialize;
 use serde_json::Value;
+use servanda_clients::{likely_secrets::variable_name, search_path::on_search_path};
 use servanda_config::{
     UpstreamConfig,
     expansion::{ExpansionError, replace},
 };
 
 use super::unpack::{EntryNameError, inside};
-use crate::clients::{likely_secrets::variable_name, search_path::on_search_path};
 
 /// The versions that are read.
 const VERSIONS: [&str; 4] = ["0.1", "0.2", "0.3", "0.4"];

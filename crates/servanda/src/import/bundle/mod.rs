@@ -14,6 +14,10 @@ use std::{
 
 use serde_json::Value;
 use servanda_catalog::names;
+use servanda_clients::{
+    file::shown,
+    json::{self, JsoncError},
+};
 
 pub(crate) use self::unpacked_bundle::UnpackedBundle;
 use self::{
@@ -21,14 +25,7 @@ use self::{
     unpack::UnpackError,
 };
 use super::{ImportResult, ImportSource};
-use crate::{
-    clients::{
-        file::shown,
-        json::{self, JsoncError},
-    },
-    failure::CommandFailure,
-    files,
-};
+use crate::{failure::CommandFailure, files};
 
 /// How large a bundle may be.
 pub(super) const ARCHIVE_BYTES_MAX: u64 = 256 << 20;

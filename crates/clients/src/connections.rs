@@ -2,15 +2,16 @@
 //! text of a client's file is not in it; that is in the backup beside the client's file.
 
 use std::{
-    io::ErrorKind,
+    io::{self, ErrorKind},
     path::{Path, PathBuf},
 };
 
 use serde::{Deserialize, Serialize};
-use servanda_config::state_folder;
 
-use super::file::digest;
-use crate::{failure::CommandFailure, files};
+use servanda_config::state_folder::{self, StateFolderError};
+use servanda_files as files;
+
+use crate::file::digest;
 
 /// The version of the record's format.
 const VERSION: u32 = 1;
@@ -20,7 +21,7 @@ const FILE: &str = ".servanda/connections.json";
 /// All connections that were made with one configuration.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ClientFileConnections {
+pub struct ClientFileConnections {
     version: u32,
     /// The connections, the oldest first.
     pub connections: Vec<ClientFileConnection>,
@@ -29,7 +30,7 @@ pub(crate) struct ClientFileConnections {
 /// One client's file that has the gateway in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ClientFileConnection {
+pub struct ClientFileConnection {
     /// The client's name on the command line; none for a file that was named with `--file`.
     pub client: Option<String>,
     /// The file, as a full path.
@@ -53,7 +54,7 @@ pub(crate) struct ClientFileConnection {
 /// A file before it was connected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum PriorFileState {
+pub enum PriorFileState {
     /// The file did not exist.
     Absent,
     /// The file existed, and a backup has its text.
@@ -67,7 +68,7 @@ pub(crate) enum PriorFileState {
 
 /// The text of a file before it was connected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum PriorFileText {
+pub enum PriorFileText {
     /// The file did not exist.
     Absent,
     /// The file had this text.
@@ -77,16 +78,59 @@ pub(crate) enum PriorFileText {
 /// A server that `connect` removed from the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct RemovedServer {
+pub struct RemovedServer {
     /// Its name in the file.
     pub name: String,
     /// The backup that still has it.
     pub backup: PathBuf,
 }
 
+/// Why the record of connections cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectionRecordError {
+    /// It is not where the gateway keeps its own files.
+    #[error(transparent)]
+    StateFolder(#[from] StateFolderError),
+    /// It cannot be read.
+    #[error("cannot read `{}`: {source}", file.display())]
+    Unreadable {
+        /// The record's file.
+        file: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// It is malformed.
+    #[error("`{}` is not a valid record: {source}", file.display())]
+    Malformed {
+        /// The record's file.
+        file: PathBuf,
+        /// The cause.
+        source: serde_json::Error,
+    },
+    /// It is of another version.
+    #[error("`{}` is not a valid record: this servanda reads version {VERSION} of it, not {version}", file.display())]
+    Version {
+        /// The record's file.
+        file: PathBuf,
+        /// Its version.
+        version: u32,
+    },
+    /// It cannot be encoded.
+    #[error("{0}")]
+    Encoding(#[from] serde_json::Error),
+    /// It cannot be written.
+    #[error("cannot write `{}`: {source}", file.display())]
+    Unwritable {
+        /// The record's file.
+        file: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+}
+
 impl ClientFileConnection {
     /// The earlier text, if it is certain: the file is still as `connect` left it, and the backup is unchanged.
-    pub(crate) fn prior_text(&self, now_sha256: Option<&str>) -> Option<PriorFileText> {
+    pub fn prior_text(&self, now_sha256: Option<&str>) -> Option<PriorFileText> {
         if now_sha256 != Some(&self.after_sha256) {
             return None;
         }
@@ -102,57 +146,55 @@ impl ClientFileConnection {
 
 impl ClientFileConnections {
     /// The path of the record for the configuration in a folder.
-    pub(crate) fn record_path(folder: &Path) -> PathBuf {
+    pub fn record_path(folder: &Path) -> PathBuf {
         if folder == Path::new(".") { PathBuf::from(FILE) } else { folder.join(FILE) }
     }
 
     /// Reads the record beside a configuration. A repository may contain a forged one, so `record_check` decides what is believed.
-    pub(crate) fn read(folder: &Path) -> Result<Self, CommandFailure> {
+    pub fn read(folder: &Path) -> Result<Self, ConnectionRecordError> {
         let file = folder.join(FILE);
         state_folder::require_own(folder, Path::new(FILE), &file)?;
         let text = match files::read_text(&file, files::TEXT_BYTES_MAX) {
+            Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Ok(Self { version: VERSION, connections: Vec::new() });
             }
-            read => {
-                read.map_err(|error| CommandFailure::failed(format!("cannot read `{}`: {error}", file.display())))?
-            }
+            Err(source) => return Err(ConnectionRecordError::Unreadable { file, source }),
         };
-        let broken = |why: String| {
-            CommandFailure::bad_input(format!("`{}` is not a valid record: {why}", file.display()))
-                .hint("backups are beside the clients' files as *.servanda-backup-*; move the record away to go on")
+        let record: Self = match serde_json::from_str(&text) {
+            Ok(record) => record,
+            Err(source) => return Err(ConnectionRecordError::Malformed { file, source }),
         };
-        let record: Self = serde_json::from_str(&text).map_err(|error| broken(error.to_string()))?;
         if record.version != VERSION {
-            return Err(broken(format!("this servanda reads version {VERSION} of it, not {}", record.version)));
+            return Err(ConnectionRecordError::Version { file, version: record.version });
         }
         Ok(record)
     }
 
     /// Writes the record, whole or not at all.
-    pub(crate) fn write(&self, folder: &Path) -> Result<(), CommandFailure> {
+    pub fn write(&self, folder: &Path) -> Result<(), ConnectionRecordError> {
         let file = folder.join(FILE);
-        let text = serde_json::to_string_pretty(self).map_err(|error| CommandFailure::failed(error.to_string()))?;
+        let text = serde_json::to_string_pretty(self)?;
         let write = || {
             state_folder::make(folder, file.parent().unwrap_or(folder))?;
             files::write_inside(folder, &file, &format!("{text}\n"), 0o600)
         };
-        write().map_err(|error| CommandFailure::failed(format!("cannot write `{}`: {error}", file.display())))
+        write().map_err(|source| ConnectionRecordError::Unwritable { file: file.clone(), source })
     }
 
     /// The connection of a file.
-    pub(crate) fn for_file(&self, file: &Path) -> Option<&ClientFileConnection> {
+    pub fn for_file(&self, file: &Path) -> Option<&ClientFileConnection> {
         self.connections.iter().find(|connection| connection.file == file)
     }
 
     /// Records a connection, and replaces an earlier one of the same file.
-    pub(crate) fn record(&mut self, connection: ClientFileConnection) {
+    pub fn record(&mut self, connection: ClientFileConnection) {
         self.remove(&connection.file);
         self.connections.push(connection);
     }
 
     /// Forgets the connection of a file.
-    pub(crate) fn remove(&mut self, file: &Path) {
+    pub fn remove(&mut self, file: &Path) {
         self.connections.retain(|there| there.file != file);
     }
 }

@@ -36,7 +36,7 @@ const MARKED_CHARS_MIN: usize = 16;
 const SCHEMES: [&str; 5] = ["Bearer", "Basic", "Token", "ApiKey", "Digest"];
 
 /// Whether the value of this name is likely a secret.
-pub(crate) fn is_secret(name: &str, value: &str) -> bool {
+pub fn is_secret(name: &str, value: &str) -> bool {
     let value = value.trim();
     if value.is_empty() || !references(value).is_empty() {
         return false;
@@ -51,12 +51,12 @@ pub(crate) fn is_secret(name: &str, value: &str) -> bool {
 }
 
 /// Whether a value is certainly a secret: by its form, or by a name that can only mean a secret.
-pub(crate) fn is_surely_secret(name: &str, value: &str) -> bool {
+pub fn is_surely_secret(name: &str, value: &str) -> bool {
     is_marked(value.trim()) || has_word(name, &SURELY_SECRET_WORDS)
 }
 
 /// A header's value without the scheme before the secret.
-pub(crate) fn without_scheme(value: &str) -> &str {
+pub fn without_scheme(value: &str) -> &str {
     match value.split_once(' ') {
         Some((scheme, secret)) if SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(scheme)) => secret,
         _ => value,
@@ -64,7 +64,7 @@ pub(crate) fn without_scheme(value: &str) -> &str {
 }
 
 /// Whether a name is the name of a secret.
-pub(crate) fn is_secret_name(name: &str) -> bool {
+pub fn is_secret_name(name: &str) -> bool {
     has_word(name, &SECRET_WORDS)
 }
 
@@ -74,7 +74,7 @@ fn has_word(name: &str, words: &[&str]) -> bool {
 }
 
 /// Whether a value has the form of an issuer's token.
-pub(crate) fn is_marked(value: &str) -> bool {
+pub fn is_marked(value: &str) -> bool {
     let long = value.chars().count() >= MARKED_CHARS_MIN;
     let marked = TOKEN_MARKS.iter().any(|mark| value.starts_with(mark));
     // A JSON Web Token: three parts, the first of them JSON.
@@ -83,7 +83,7 @@ pub(crate) fn is_marked(value: &str) -> bool {
 }
 
 /// Turns any text into the name of an environment variable.
-pub(crate) fn variable_name(text: &str) -> String {
+pub fn variable_name(text: &str) -> String {
     let mut name = String::new();
     for character in text.chars() {
         let character = if character.is_ascii_alphanumeric() { character.to_ascii_uppercase() } else { '_' };

@@ -177,7 +177,7 @@ fn toml_is_edited_without_touching_the_rest() {
         [("model = \n", "line 1, column 9"), ("mcp_servers = 7\n", "`mcp_servers` should be a table")]
     {
         let error = Notation::Toml.put(text, "a", &json!({})).unwrap_err();
-        assert!(error.contains(expected), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
     }
 }
 
@@ -190,7 +190,7 @@ fn toml_with_other_line_ends() {
     assert_eq!(Notation::Toml.take_out(&edited, "servanda", false).unwrap(), text);
     let mixed = CODEX.replacen('\n', "\r\n", 1);
     let error = Notation::Toml.put(&mixed, "servanda", &json!({})).unwrap_err();
-    assert!(error.contains("without changing other lines"), "{error}");
+    assert!(error.to_string().contains("without changing other lines"), "{error}");
 }
 
 #[test]

@@ -5,28 +5,51 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::{json, toml};
+use crate::{
+    json::{self, JsoncError},
+    toml::{self, TomlError},
+};
 
 /// Fields that hold a list of servers.
-pub(crate) const CONTAINERS: [&str; 4] = ["mcpServers", "servers", "context_servers", "mcp_servers"];
+pub const CONTAINERS: [&str; 4] = ["mcpServers", "servers", "context_servers", "mcp_servers"];
 
 /// The list of servers in a client's file, and the field it is in.
-pub(crate) fn servers_of(document: &Value) -> Option<(&'static str, &Map<String, Value>)> {
+pub fn servers_of(document: &Value) -> Option<(&'static str, &Map<String, Value>)> {
     CONTAINERS.into_iter().find_map(|field| Some((field, document.get(field)?.as_object()?)))
 }
 
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Notation {
+pub enum Notation {
     /// JSON with or without comments, the servers under this field.
     Json(&'static str),
     /// TOML, as Codex has it.
     Toml,
 }
 
+/// Why a file cannot be read or edited.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotationError {
+    /// It is not JSON.
+    #[error(transparent)]
+    Json(#[from] JsoncError),
+    /// It is not TOML, or not TOML that can be edited.
+    #[error(transparent)]
+    Toml(#[from] TomlError),
+    /// The field for servers holds something else.
+    #[error("`{0}` should be an object that lists servers")]
+    NotAList(&'static str),
+    /// The text from which a server is restored does not have it.
+    #[error("`{0}` is no longer there")]
+    Gone(String),
+    /// The edit would change something else.
+    #[error("it cannot be edited without changing other content")]
+    OtherContent,
+}
+
 impl Notation {
     /// The notation of a file that belongs to no known client.
-    pub(crate) fn detect(file: &Path, text: &str) -> Self {
+    pub fn detect(file: &Path, text: &str) -> Self {
         let found = json::parse(text).ok().and_then(|root| servers_of(&root.value()).map(|(field, _)| field));
         match found {
             Some(field) => Self::Json(field),
@@ -36,7 +59,7 @@ impl Notation {
     }
 
     /// The field that holds the servers.
-    pub(crate) fn container(self) -> &'static str {
+    pub fn container(self) -> &'static str {
         match self {
             Self::Json(field) => field,
             Self::Toml => toml::CONTAINER,
@@ -44,58 +67,56 @@ impl Notation {
     }
 
     /// The whole file as a value. An empty file is an empty object.
-    pub(crate) fn document(self, text: &str) -> Result<Value, String> {
+    pub fn document(self, text: &str) -> Result<Value, NotationError> {
         if text.trim().is_empty() {
             return Ok(Value::Object(Map::new()));
         }
         let document = match self {
-            Self::Json(_) => json::parse(text).map_err(|error| error.to_string())?.value(),
+            Self::Json(_) => json::parse(text)?.value(),
             Self::Toml => toml::read(text)?,
         };
         let servers = document.get(self.container());
         if !document.is_object() || servers.is_some_and(|servers| !servers.is_object()) {
-            return Err(format!("`{}` should be an object that lists servers", self.container()));
+            return Err(NotationError::NotAList(self.container()));
         }
         Ok(document)
     }
 
     /// The servers, in the file's order.
-    pub(crate) fn servers(self, text: &str) -> Result<Vec<(String, Value)>, String> {
+    pub fn servers(self, text: &str) -> Result<Vec<(String, Value)>, NotationError> {
         let document = self.document(text)?;
         let servers = document.get(self.container()).and_then(Value::as_object);
         Ok(servers.into_iter().flatten().map(|(name, server)| (name.clone(), server.clone())).collect())
     }
 
     /// Adds a server, or replaces the one of the same name.
-    pub(crate) fn put(self, text: &str, name: &str, server: &Value) -> Result<String, String> {
+    pub fn put(self, text: &str, name: &str, server: &Value) -> Result<String, NotationError> {
         let edited = match self {
-            Self::Json(field) => json::edit::put(text, field, name, server).map_err(|error| error.to_string())?,
+            Self::Json(field) => json::edit::put(text, field, name, server)?,
             Self::Toml => toml::put(text, name, server)?,
         };
         self.checked(text, &edited, name)
     }
 
     /// Removes a server. If the list is then empty and `list_too` is set, removes the list as well.
-    pub(crate) fn take_out(self, text: &str, name: &str, list_too: bool) -> Result<String, String> {
+    pub fn take_out(self, text: &str, name: &str, list_too: bool) -> Result<String, NotationError> {
         let edited = match self {
-            Self::Json(field) => {
-                json::edit::take_out(text, field, name, list_too).map_err(|error| error.to_string())?
-            }
+            Self::Json(field) => json::edit::take_out(text, field, name, list_too)?,
             Self::Toml => toml::take_out(text, name)?,
         };
         self.checked(text, &edited, name)
     }
 
     /// Restores a server as another text has it.
-    pub(crate) fn put_back(self, text: &str, name: &str, from: &str) -> Result<String, String> {
+    pub fn put_back(self, text: &str, name: &str, from: &str) -> Result<String, NotationError> {
         let edited = match self {
             Self::Json(field) => {
-                let root = json::parse(from).map_err(|error| error.to_string())?;
+                let root = json::parse(from)?;
                 let there = root.member(field).and_then(|servers| servers.value.member(name));
                 let Some(raw) = there.and_then(|there| from.get(there.value.span.clone())) else {
-                    return Err(format!("`{name}` is no longer there"));
+                    return Err(NotationError::Gone(name.to_owned()));
                 };
-                json::edit::put_raw(text, field, name, raw).map_err(|error| error.to_string())?
+                json::edit::put_raw(text, field, name, raw)?
             }
             Self::Toml => toml::put_back(text, name, from)?,
         };
@@ -103,7 +124,7 @@ impl Notation {
     }
 
     /// Returns the edited text if everything except that server still means the same.
-    fn checked(self, before: &str, after: &str, name: &str) -> Result<String, String> {
+    fn checked(self, before: &str, after: &str, name: &str) -> Result<String, NotationError> {
         let rest = |text: &str| {
             let mut document = self.document(text)?;
             if let Some(servers) = document.get_mut(self.container()).and_then(Value::as_object_mut) {
@@ -115,10 +136,10 @@ impl Notation {
             {
                 members.shift_remove(self.container());
             }
-            Ok::<_, String>(document)
+            Ok::<_, NotationError>(document)
         };
         if rest(before)? != rest(after)? {
-            return Err("it cannot be edited without changing other content".to_owned());
+            return Err(NotationError::OtherContent);
         }
         Ok(after.to_owned())
     }

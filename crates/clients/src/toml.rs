@@ -4,16 +4,39 @@
 use serde_json::{Map, Value};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike};
 
+use crate::json::line_and_column;
+
 /// The table that holds the servers.
-pub(crate) const CONTAINER: &str = "mcp_servers";
+pub const CONTAINER: &str = "mcp_servers";
+
+/// Why a file cannot be read or edited.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TomlError {
+    /// It is not TOML.
+    #[error("line {line}, column {column}: {reason}")]
+    Syntax {
+        /// Counted from one.
+        line: usize,
+        /// In characters, counted from one.
+        column: usize,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// Its layout would not stay.
+    #[error("it cannot be edited without changing other lines too")]
+    Layout,
+    /// The field for servers holds something else.
+    #[error("`{CONTAINER}` should be a table")]
+    NotATable,
+}
 
 /// A whole file as a value.
-pub(crate) fn read(text: &str) -> Result<Value, String> {
+pub fn read(text: &str) -> Result<Value, TomlError> {
     parse(text).map(|document| object(document.as_table()))
 }
 
 /// Sets a server.
-pub(crate) fn put(text: &str, name: &str, entry: &Value) -> Result<String, String> {
+pub fn put(text: &str, name: &str, entry: &Value) -> Result<String, TomlError> {
     edit(text, |document| {
         let mut table = Table::new();
         for (key, value) in entry.as_object().into_iter().flatten() {
@@ -28,7 +51,7 @@ pub(crate) fn put(text: &str, name: &str, entry: &Value) -> Result<String, Strin
 }
 
 /// Restores a server as another text has it.
-pub(crate) fn put_back(text: &str, name: &str, from: &str) -> Result<String, String> {
+pub fn put_back(text: &str, name: &str, from: &str) -> Result<String, TomlError> {
     let source = parse(from)?;
     let Some(there) = source.get(CONTAINER).and_then(|servers| servers.get(name)) else { return Ok(text.to_owned()) };
     edit(text, |document| {
@@ -43,7 +66,7 @@ pub(crate) fn put_back(text: &str, name: &str, from: &str) -> Result<String, Str
 }
 
 /// Removes a server.
-pub(crate) fn take_out(text: &str, name: &str) -> Result<String, String> {
+pub fn take_out(text: &str, name: &str) -> Result<String, TomlError> {
     edit(text, |document| {
         let Some(table) = document.get_mut(CONTAINER).and_then(Item::as_table_like_mut) else { return Ok(()) };
         table.remove(name);
@@ -54,34 +77,34 @@ pub(crate) fn take_out(text: &str, name: &str) -> Result<String, String> {
     })
 }
 
-fn edit(text: &str, change: impl FnOnce(&mut DocumentMut) -> Result<(), String>) -> Result<String, String> {
-    // The library writes only `
-    // ` line ends.
+fn edit(text: &str, change: impl FnOnce(&mut DocumentMut) -> Result<(), TomlError>) -> Result<String, TomlError> {
+    // The library writes only `\n` as a line end.
     let plain = text.replace("\r\n", "\n");
     let carriage = plain.len() != text.len();
     let again = |plain: String| if carriage { plain.replace('\n', "\r\n") } else { plain };
     let mut document = parse(&plain)?;
     // Everything that is not edited must come out unchanged.
     if again(document.to_string()) != text {
-        return Err("it cannot be edited without changing other lines too".to_owned());
+        return Err(TomlError::Layout);
     }
     change(&mut document)?;
     Ok(again(document.to_string()))
 }
 
-fn parse(text: &str) -> Result<DocumentMut, String> {
+fn parse(text: &str) -> Result<DocumentMut, TomlError> {
     text.parse::<DocumentMut>().map_err(|error| {
-        let (line, column) = error.span().map_or((1, 1), |span| super::json::line_and_column(text, span.start));
-        format!("line {line}, column {column}: {}", error.message().lines().next().unwrap_or_default())
+        let (line, column) = error.span().map_or((1, 1), |span| line_and_column(text, span.start));
+        let reason = error.message().lines().next().unwrap_or_default().to_owned();
+        TomlError::Syntax { line, column, reason }
     })
 }
 
-fn servers(document: &mut DocumentMut) -> Result<&mut dyn TableLike, String> {
+fn servers(document: &mut DocumentMut) -> Result<&mut dyn TableLike, TomlError> {
     let mut fresh = Table::new();
     // `[mcp_servers]` gets no heading of its own, because each server has one.
     fresh.set_implicit(true);
     let there = document.entry(CONTAINER).or_insert(Item::Table(fresh));
-    there.as_table_like_mut().ok_or_else(|| format!("`{CONTAINER}` should be a table"))
+    there.as_table_like_mut().ok_or(TomlError::NotATable)
 }
 
 fn item(value: &Value) -> Item {

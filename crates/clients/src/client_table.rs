@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
-use super::{notation::Notation, search_path::on_search_path};
+use crate::{notation::Notation, search_path::on_search_path};
 
 /// A client, by its name on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ClientName {
+pub enum ClientName {
     /// Claude Code: .mcp.json, or ~/.claude.json with --scope user.
     ClaudeCode,
     /// Claude Desktop; it starts the gateway as a command.
@@ -30,7 +30,7 @@ pub(crate) enum ClientName {
 
 /// Which of a client's files is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ClientFileScope {
+pub enum ClientFileScope {
     /// This folder.
     Project,
     /// This user.
@@ -39,7 +39,7 @@ pub(crate) enum ClientFileScope {
 
 /// How a client writes a server that is reached over HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HttpStyle {
+pub enum HttpStyle {
     /// The client cannot reach servers over HTTP.
     None,
     /// `"type": "http", "url": …`.
@@ -67,7 +67,7 @@ enum ClientFileLocation {
 
 /// What is known about a client.
 #[derive(Debug)]
-pub(crate) struct KnownClient {
+pub struct KnownClient {
     /// The name on the command line.
     pub name: ClientName,
     /// The name that people use.
@@ -89,7 +89,7 @@ pub(crate) struct KnownClient {
 
 /// The folders that locations of client files depend on.
 #[derive(Debug, Clone)]
-pub(crate) struct ClientFolders {
+pub struct ClientFolders {
     /// The user's home.
     pub home: PathBuf,
     /// The working folder.
@@ -210,20 +210,20 @@ const CLIENTS: [KnownClient; 8] = [
 
 impl ClientName {
     /// The client's row in the table.
-    pub(crate) fn client(self) -> &'static KnownClient {
+    pub fn client(self) -> &'static KnownClient {
         // The table has a row for every name; a test checks that.
         CLIENTS.iter().find(|client| client.name == self).unwrap_or(&CLIENTS[0])
     }
 
     /// The name on the command line.
-    pub(crate) fn word(self) -> String {
+    pub fn word(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 }
 
 impl ClientFileScope {
     /// The word on the command line.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Project => "project",
             Self::User => "user",
@@ -233,39 +233,35 @@ impl ClientFileScope {
 
 impl KnownClient {
     /// All of them.
-    pub(crate) fn all() -> &'static [Self] {
+    pub fn all() -> &'static [Self] {
         &CLIENTS
     }
 
     /// The client's file for a scope, or its usual file.
-    pub(crate) fn file(
-        &self,
-        scope: Option<ClientFileScope>,
-        around: &ClientFolders,
-    ) -> Option<(ClientFileScope, PathBuf)> {
+    pub fn file(&self, scope: Option<ClientFileScope>, around: &ClientFolders) -> Option<(ClientFileScope, PathBuf)> {
         let (scope, place) = self.places.iter().find(|(there, _)| scope.is_none_or(|wanted| wanted == *there))?;
         Some((*scope, around.path(*place)))
     }
 
     /// Whether the client's usual file has this scope.
-    pub(crate) fn is_usual(&self, scope: ClientFileScope) -> bool {
+    pub fn is_usual(&self, scope: ClientFileScope) -> bool {
         self.places.first().is_some_and(|(usual, _)| *usual == scope)
     }
 
     /// All its files.
-    pub(crate) fn files(&self, around: &ClientFolders) -> Vec<(ClientFileScope, PathBuf)> {
+    pub fn files(&self, around: &ClientFolders) -> Vec<(ClientFileScope, PathBuf)> {
         self.places.iter().map(|(scope, place)| (*scope, around.path(*place))).collect()
     }
 
     /// Whether it seems to be installed.
-    pub(crate) fn is_found(&self, around: &ClientFolders) -> bool {
+    pub fn is_found(&self, around: &ClientFolders) -> bool {
         on_search_path(self.program).is_some() || self.signs.iter().any(|sign| around.path(*sign).exists())
     }
 }
 
 impl Notation {
     /// The client that owns this notation, if only one client uses it.
-    pub(crate) fn client(self) -> Option<&'static KnownClient> {
+    pub fn client(self) -> Option<&'static KnownClient> {
         match self {
             Self::Json("servers") => Some(ClientName::VsCode.client()),
             Self::Json("context_servers") => Some(ClientName::Zed.client()),
@@ -276,7 +272,7 @@ impl Notation {
 }
 
 /// The client that reads a file, recognised by the file's path.
-pub(crate) fn client_of(file: &Path, around: &ClientFolders) -> Option<(&'static KnownClient, ClientFileScope)> {
+pub fn client_of(file: &Path, around: &ClientFolders) -> Option<(&'static KnownClient, ClientFileScope)> {
     let file = std::path::absolute(file).ok()?;
     CLIENTS.iter().find_map(|client| {
         let (scope, _) = client.files(around).into_iter().find(|(_, there)| *there == file)?;
@@ -286,7 +282,7 @@ pub(crate) fn client_of(file: &Path, around: &ClientFolders) -> Option<(&'static
 
 impl ClientFolders {
     /// The folders of this process; none if the user has no home.
-    pub(crate) fn from_environment() -> Option<Self> {
+    pub fn from_environment() -> Option<Self> {
         let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         Some(Self {
             home: variable("HOME")?,
@@ -298,7 +294,7 @@ impl ClientFolders {
     }
 
     /// A path as people write it in the working folder.
-    pub(crate) fn shown(&self, path: &Path) -> String {
+    pub fn shown(&self, path: &Path) -> String {
         if let Ok(near) = path.strip_prefix(&self.here) {
             return near.display().to_string();
         }

@@ -14,13 +14,13 @@ use std::{
 };
 
 use servanda_contract::Timestamp;
+use servanda_files as files;
 use sha2::{Digest as _, Sha256};
 
-use super::ClientFolders;
-use crate::{failure::CommandFailure, files};
+use crate::ClientFolders;
 
 /// How much is read. `~/.claude.json` keeps a history beside its servers.
-pub(crate) const FILE_BYTES_MAX: u64 = 64 << 20;
+pub const FILE_BYTES_MAX: u64 = 64 << 20;
 /// The part of a backup's name between the file's name and the time.
 const BACKUP_MARK: &str = ".servanda-backup-";
 /// The mode of a new file: readable by all users who can reach the folder, as an editor would create it.
@@ -28,7 +28,7 @@ const NEW_MODE: u32 = 0o644;
 
 /// A file, as it was read.
 #[derive(Debug)]
-pub(crate) struct ClientFile {
+pub struct ClientFile {
     /// Its full path, links not followed.
     pub path: PathBuf,
     /// The path as people write it in the working folder.
@@ -41,28 +41,80 @@ pub(crate) struct ClientFile {
     pub text: Option<String>,
 }
 
+/// Why a client's file cannot be read or written. Paths are as people write them in the working folder, unless they are full paths.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientFileError {
+    /// It is a link to a file that does not exist.
+    #[error("`{file}` is a link that leads nowhere: {source}")]
+    BrokenLink {
+        /// The file.
+        file: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A link leads out of the folder that it belongs to.
+    #[error("`{file}` leads out of `{}`, to `{}`", root.display(), target.display())]
+    LeadsOut {
+        /// The file.
+        file: String,
+        /// The folder that it belongs to.
+        root: PathBuf,
+        /// Where it leads.
+        target: PathBuf,
+    },
+    /// It cannot be read.
+    #[error("cannot read `{file}`: {source}")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// It was changed since it was read.
+    #[error("`{file}` was changed meanwhile; nothing was written")]
+    Changed {
+        /// The file.
+        file: String,
+    },
+    /// Its permissions forbid to write it.
+    #[error("`{file}` is read-only; nothing was written")]
+    ReadOnly {
+        /// The file.
+        file: String,
+    },
+    /// It, its folder or its backup cannot be written or removed.
+    #[error("cannot {action} `{}`: {source}", path.display())]
+    Failed {
+        /// What was to be done: keep, make, write or remove.
+        action: &'static str,
+        /// With which file or folder.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// Its full path or its folder cannot be found out.
+    #[error("{0}")]
+    Path(#[from] io::Error),
+}
+
 impl ClientFile {
     /// Reads a file; a missing file is not an error.
-    pub(crate) fn read(path: &Path) -> Result<Self, CommandFailure> {
+    pub fn read(path: &Path) -> Result<Self, ClientFileError> {
         let path = std::path::absolute(path)?;
         let shown = shown(&path);
-        let real = real(&path)
-            .map_err(|error| CommandFailure::bad_input(format!("`{shown}` is a link that leads nowhere: {error}")))?;
+        let real = real(&path).map_err(|source| ClientFileError::BrokenLink { file: shown.clone(), source })?;
         let root = root(&path);
         let canonical = root.canonicalize()?;
         if !real.starts_with(&canonical) {
-            let (root, real) = (root.display(), real.display());
-            return Err(CommandFailure::bad_input(format!("`{shown}` leads out of `{root}`, to `{real}`"))
-                .hint("nothing was changed; remove the link, or name the file it leads to with --file"));
+            return Err(ClientFileError::LeadsOut { file: shown, root, target: real });
         }
         let is_linked = path.strip_prefix(&root).is_ok_and(|below| canonical.join(below) != real);
-        let text =
-            read_text(&real).map_err(|why| CommandFailure::bad_input(format!("cannot read `{shown}`: {why}")))?;
+        let text = read_text(&real).map_err(|source| ClientFileError::Unreadable { file: shown.clone(), source })?;
         Ok(Self { path, shown, real, is_linked, text })
     }
 
     /// Copies the text that was read to a backup beside the file; returns the backup's path.
-    pub(crate) fn keep(&self, now: Timestamp) -> Result<Option<PathBuf>, CommandFailure> {
+    pub fn keep(&self, now: Timestamp) -> Result<Option<PathBuf>, ClientFileError> {
         let Some(text) = &self.text else { return Ok(None) };
         let time: String = now.to_string().chars().filter(|character| !"-:".contains(*character)).collect();
         let mut name = self.path.file_name().map_or_else(OsString::new, OsString::from);
@@ -74,15 +126,15 @@ impl ClientFile {
             .create_new(true)
             .mode(mode)
             .open(&backup)
-            .map_err(|error| cannot("keep", &backup, &error))?;
+            .map_err(|source| failed("keep", &backup, source))?;
         file.write_all(text.as_bytes())
             .and_then(|()| file.sync_all())
-            .map_err(|error| cannot("keep", &backup, &error))?;
+            .map_err(|source| failed("keep", &backup, source))?;
         Ok(Some(backup))
     }
 
     /// Whether a path has the form of a backup that [`Self::keep`] makes for this file.
-    pub(crate) fn has_backup(&self, path: &Path) -> bool {
+    pub fn has_backup(&self, path: &Path) -> bool {
         let own = self.path.file_name().map(OsStr::as_bytes).unwrap_or_default();
         let name = path.file_name().map(OsStr::as_bytes).unwrap_or_default();
         let time = name.strip_prefix(own).and_then(|rest| rest.strip_prefix(BACKUP_MARK.as_bytes()));
@@ -92,37 +144,36 @@ impl ClientFile {
     }
 
     /// Whether the file is in a folder, or in one below it.
-    pub(crate) fn is_in(&self, folder: &Path) -> bool {
+    pub fn is_in(&self, folder: &Path) -> bool {
         self.real.ancestors().skip(1).any(|above| above == folder)
     }
 
     /// Fails if the file changed since it was read: the change that the user saw would not be the change that is written.
-    pub(crate) fn check_unchanged(&self) -> Result<(), CommandFailure> {
+    pub fn check_unchanged(&self) -> Result<(), ClientFileError> {
         match read_text(&self.real) {
             Ok(now) if now == self.text => Ok(()),
-            _ => Err(CommandFailure::failed(format!("`{}` was changed meanwhile; nothing was written", self.shown))
-                .hint("run the command again to see what it would change now")),
+            _ => Err(ClientFileError::Changed { file: self.shown.clone() }),
         }
     }
 
     /// Replaces the text, whole or not at all. Returns the folders that had to be created.
-    pub(crate) fn write(&self, text: &str) -> Result<Vec<PathBuf>, CommandFailure> {
+    pub fn write(&self, text: &str) -> Result<Vec<PathBuf>, ClientFileError> {
         self.check_unchanged()?;
         let there = fs::metadata(&self.real).ok();
         if there.as_ref().is_some_and(|there| there.permissions().readonly()) {
-            return Err(CommandFailure::bad_input(format!("`{}` is read-only; nothing was written", self.shown)));
+            return Err(ClientFileError::ReadOnly { file: self.shown.clone() });
         }
         let folder = self.real.parent().unwrap_or(Path::new("/"));
-        let made = make_folders(folder).map_err(|error| cannot("make", folder, &error))?;
+        let made = make_folders(folder).map_err(|source| failed("make", folder, source))?;
         let mut name = OsString::from(".");
         name.push(self.real.file_name().unwrap_or_default());
         name.push(format!(".servanda-{}", std::process::id()));
         let fresh = folder.join(name);
         let written = write_fresh(&fresh, text, there.as_ref()).and_then(|()| fs::rename(&fresh, &self.real));
-        if let Err(error) = written {
+        if let Err(source) = written {
             // The new file is ours and has not replaced the client's yet.
             let _ = fs::remove_file(&fresh);
-            return Err(cannot("write", &self.path, &error));
+            return Err(failed("write", &self.path, source));
         }
         // Syncing the folder makes the new name durable. A failure here is ignored, because the text is already safe.
         let _ = fs::File::open(folder).and_then(|folder| folder.sync_all());
@@ -130,9 +181,9 @@ impl ClientFile {
     }
 
     /// Removes the file, and those of the given folders that are empty afterwards.
-    pub(crate) fn remove(&self, made: &[PathBuf]) -> Result<(), CommandFailure> {
+    pub fn remove(&self, made: &[PathBuf]) -> Result<(), ClientFileError> {
         self.check_unchanged()?;
-        fs::remove_file(&self.real).map_err(|error| cannot("remove", &self.path, &error))?;
+        fs::remove_file(&self.real).map_err(|source| failed("remove", &self.path, source))?;
         for folder in made.iter().rev() {
             // A folder that is not empty stays.
             let _ = fs::remove_dir(folder);
@@ -141,30 +192,30 @@ impl ClientFile {
     }
 
     /// The file that is written, for the question to the user. If there is a link, its target is named too.
-    pub(crate) fn target(&self) -> String {
+    pub fn target(&self) -> String {
         if self.is_linked { format!("{}, a link to {}", self.shown, shown(&self.real)) } else { self.shown.clone() }
     }
 
     /// The digest of the text that was read.
-    pub(crate) fn digest(&self) -> Option<String> {
+    pub fn digest(&self) -> Option<String> {
         self.text.as_deref().map(digest)
     }
 }
 
 /// A path as people write it in the working folder.
-pub(crate) fn shown(path: &Path) -> String {
+pub fn shown(path: &Path) -> String {
     ClientFolders::from_environment().map_or_else(|| path.display().to_string(), |around| around.shown(path))
 }
 
 /// A digest of a text.
-pub(crate) fn digest(text: &str) -> String {
+pub fn digest(text: &str) -> String {
     servanda_contract::digest::hex(&Sha256::digest(text.as_bytes()))
 }
 
-fn read_text(file: &Path) -> Result<Option<String>, String> {
+fn read_text(file: &Path) -> io::Result<Option<String>> {
     match files::read_text(file, FILE_BYTES_MAX) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        read => read.map(Some).map_err(|error| error.to_string()),
+        read => read.map(Some),
     }
 }
 
@@ -189,7 +240,7 @@ fn root(path: &Path) -> PathBuf {
 }
 
 /// A new file with the text, the permissions and the owner of the one it will replace.
-fn write_fresh(fresh: &Path, text: &str, there: Option<&fs::Metadata>) -> std::io::Result<()> {
+fn write_fresh(fresh: &Path, text: &str, there: Option<&fs::Metadata>) -> io::Result<()> {
     let mode = if there.is_some() { 0o600 } else { NEW_MODE };
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(fresh)?;
     file.write_all(text.as_bytes())?;
@@ -204,12 +255,12 @@ fn write_fresh(fresh: &Path, text: &str, there: Option<&fs::Metadata>) -> std::i
 }
 
 /// Creates a folder and its parents; returns those that were created, the outermost first.
-fn make_folders(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+fn make_folders(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let missing: Vec<_> = folder.ancestors().take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
     fs::create_dir_all(folder)?;
     Ok(missing.into_iter().rev().collect())
 }
 
-fn cannot(what: &str, file: &Path, error: &std::io::Error) -> CommandFailure {
-    CommandFailure::failed(format!("cannot {what} `{}`: {error}", file.display()))
+fn failed(action: &'static str, path: &Path, source: io::Error) -> ClientFileError {
+    ClientFileError::Failed { action, path: path.to_owned(), source }
 }

@@ -7,8 +7,10 @@
 use servanda_config::expansion::references;
 use toml_edit::visit_mut::{self, VisitMut};
 
-use super::json::{self, JsoncNode, JsoncShape};
-use crate::clients::likely_secrets::{is_marked, is_secret, without_scheme};
+use crate::{
+    json::{self, JsoncNode, JsoncShape},
+    likely_secrets::{is_marked, is_secret, without_scheme},
+};
 
 /// The text that replaces a secret.
 const MASK: &str = "***";
@@ -18,7 +20,7 @@ const SETTINGS: [&str; 4] = ["env", "headers", "http_headers", "env_http_headers
 const SEGMENT_CHARS_MIN: usize = 20;
 
 /// The text with every secret masked.
-pub(crate) fn masked(text: &str) -> String {
+pub fn masked(text: &str) -> String {
     let masked = if let Ok(root) = json::parse(text) {
         let mut places = Vec::new();
         in_node(&root, &MaskingContext::default(), &mut places);

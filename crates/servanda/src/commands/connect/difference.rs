@@ -1,4 +1,4 @@
-//! The difference between two texts, as a unified diff.
+//! The difference between two texts, as a unified diff for a terminal. What may be shown of them is decided by the caller.
 
 use similar::TextDiff;
 

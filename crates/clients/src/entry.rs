@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Map, Value, json};
 use servanda_config::parse_listen;
 
-use super::{
+use crate::{
     client_table::{HttpStyle, KnownClient},
     search_path::is_this_program,
 };
@@ -18,7 +18,7 @@ const ADDRESS_FIELDS: [&str; 3] = ["url", "httpUrl", "serverUrl"];
 
 /// How a client reaches the gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Door {
+pub enum Door {
     /// It starts the gateway as a command.
     Stdio,
     /// It connects to a gateway that is running.
@@ -27,7 +27,7 @@ pub(crate) enum Door {
 
 /// A gateway, as clients see it.
 #[derive(Debug, Clone)]
-pub(crate) struct GatewayLocation {
+pub struct GatewayLocation {
     /// This program.
     pub program: PathBuf,
     /// Its configuration, as a full path.
@@ -38,7 +38,7 @@ pub(crate) struct GatewayLocation {
 
 impl Door {
     /// The option on the command line that selects it, without its dashes.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Stdio => "stdio",
             Self::Http => "http",
@@ -48,17 +48,12 @@ impl Door {
 
 impl GatewayLocation {
     /// The URL of its MCP endpoint.
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("http://{}/mcp", self.listen)
     }
 
     /// The gateway's entry for a client; none if the client cannot reach it that way. Without a client, in the form that most clients use.
-    pub(crate) fn entry(
-        &self,
-        client: Option<&KnownClient>,
-        door: Door,
-        env: &BTreeMap<String, String>,
-    ) -> Option<Value> {
+    pub fn entry(&self, client: Option<&KnownClient>, door: Door, env: &BTreeMap<String, String>) -> Option<Value> {
         let (typed, http) = client.map_or((false, HttpStyle::TypeAndUrl), |client| (client.typed, client.http));
         match (door, http) {
             (Door::Http, HttpStyle::None) => None,
@@ -80,7 +75,7 @@ impl GatewayLocation {
     }
 
     /// How an entry reaches this gateway; none if it does not.
-    pub(crate) fn door_of(&self, entry: &Value) -> Option<Door> {
+    pub fn door_of(&self, entry: &Value) -> Option<Door> {
         let text = |field: &str| entry.get(field).and_then(Value::as_str);
         if ADDRESS_FIELDS.into_iter().filter_map(text).any(|url| is_listened_at(url, &self.listen)) {
             return Some(Door::Http);
@@ -91,7 +86,7 @@ impl GatewayLocation {
 
 /// Whether an entry is for a gateway of this configuration: it starts one, or has a URL of the form that [`GatewayLocation::url`] gives.
 /// The configuration itself is not read, because it may be broken.
-pub(crate) fn is_gateway_of(entry: &Value, config: &Path) -> bool {
+pub fn is_gateway_of(entry: &Value, config: &Path) -> bool {
     let url = |field: &str| entry.get(field).and_then(Value::as_str);
     let is_address = |url: &str| {
         let listen = url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp"));
@@ -118,7 +113,7 @@ fn same_file(one: &Path, other: &Path) -> bool {
 }
 
 /// The variable that our configuration refers to, with the value that the client's file has in its place.
-pub(crate) fn value_behind(ours: &str, theirs: &str) -> Option<(String, String)> {
+pub fn value_behind(ours: &str, theirs: &str) -> Option<(String, String)> {
     let [reference] = servanda_config::expansion::references(ours).try_into().ok()?;
     let (before, after) = ours.split_once(&format!("${{{}}}", reference.name))?;
     let value = theirs.strip_prefix(before)?.strip_suffix(after)?;
@@ -127,7 +122,7 @@ pub(crate) fn value_behind(ours: &str, theirs: &str) -> Option<(String, String)>
 }
 
 /// Whether a URL leads to our listening address.
-pub(crate) fn is_listened_at(url: &str, listen: &str) -> bool {
+pub fn is_listened_at(url: &str, listen: &str) -> bool {
     let authority = url.strip_prefix("http://").and_then(|rest| rest.split('/').next());
     let addresses = authority.map(|authority| (parse_listen(authority), parse_listen(listen)));
     matches!(addresses, Some((Ok(theirs), Ok(ours))) if theirs == ours)

@@ -1,7 +1,7 @@
 //! Reads JSON settings files, with comments and trailing commas. Every value keeps its position, so that an error can name the line and an
 //! edit can leave all other text alone. Edits are in `edit`. What a value means is decided by the callers.
 
-pub(crate) mod edit;
+pub mod edit;
 #[cfg(test)]
 mod tests;
 
@@ -16,7 +16,7 @@ const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// A value and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct JsoncNode {
+pub struct JsoncNode {
     /// From its first byte to the one after its last.
     pub span: Range<usize>,
     /// What it is.
@@ -25,7 +25,7 @@ pub(crate) struct JsoncNode {
 
 /// What a value is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum JsoncShape {
+pub enum JsoncShape {
     /// Members in the order they were written.
     Object(Vec<JsoncMember>),
     /// Items.
@@ -36,7 +36,7 @@ pub(crate) enum JsoncShape {
 
 /// A member of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct JsoncMember {
+pub struct JsoncMember {
     /// Its name.
     pub key: String,
     /// Where the name's quote opens.
@@ -50,7 +50,7 @@ pub(crate) struct JsoncMember {
 /// Why a text is not JSON, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {reason}")]
-pub(crate) struct JsoncError {
+pub struct JsoncError {
     /// Counted from one.
     pub line: usize,
     /// In characters, counted from one.
@@ -61,7 +61,7 @@ pub(crate) struct JsoncError {
 
 impl JsoncNode {
     /// The members, if it is an object.
-    pub(crate) fn members(&self) -> Option<&[JsoncMember]> {
+    pub fn members(&self) -> Option<&[JsoncMember]> {
         match &self.shape {
             JsoncShape::Object(members) => Some(members),
             _ => None,
@@ -69,12 +69,12 @@ impl JsoncNode {
     }
 
     /// The member of that name.
-    pub(crate) fn member(&self, key: &str) -> Option<&JsoncMember> {
+    pub fn member(&self, key: &str) -> Option<&JsoncMember> {
         self.members()?.iter().find(|member| member.key == key)
     }
 
     /// The value without positions.
-    pub(crate) fn value(&self) -> Value {
+    pub fn value(&self) -> Value {
         match &self.shape {
             JsoncShape::Object(members) => {
                 Value::Object(members.iter().map(|member| (member.key.clone(), member.value.value())).collect())
@@ -86,7 +86,7 @@ impl JsoncNode {
 }
 
 /// Reads a text that contains exactly one value.
-pub(crate) fn parse(text: &str) -> Result<JsoncNode, JsoncError> {
+pub fn parse(text: &str) -> Result<JsoncNode, JsoncError> {
     let mut reader = JsoncReader { text, position: 0 };
     if text.starts_with(BYTE_ORDER_MARK) {
         reader.position = BYTE_ORDER_MARK.len();
@@ -101,7 +101,7 @@ pub(crate) fn parse(text: &str) -> Result<JsoncNode, JsoncError> {
 }
 
 /// Line and column of a byte, both counted from one.
-pub(crate) fn line_and_column(text: &str, position: usize) -> (usize, usize) {
+pub fn line_and_column(text: &str, position: usize) -> (usize, usize) {
     let before = text.get(..position).unwrap_or(text);
     let line = before.rsplit('\n').next().unwrap_or_default();
     (before.matches('\n').count() + 1, line.chars().count() + 1)

@@ -11,17 +11,17 @@ use super::{JsoncError, JsoncMember, JsoncNode, line_and_column, parse};
 const INDENT: &str = "  ";
 
 /// Sets `key` in the top-level object `container`, which is created if it is missing.
-pub(crate) fn put(text: &str, container: &str, key: &str, value: &Value) -> Result<String, JsoncError> {
+pub fn put(text: &str, container: &str, key: &str, value: &Value) -> Result<String, JsoncError> {
     put_in(text, container, key, |style| style.render(value, 2))
 }
 
 /// The same with a value given as JSON text.
-pub(crate) fn put_raw(text: &str, container: &str, key: &str, raw: &str) -> Result<String, JsoncError> {
+pub fn put_raw(text: &str, container: &str, key: &str, raw: &str) -> Result<String, JsoncError> {
     put_in(text, container, key, |_| raw.to_owned())
 }
 
 /// Removes `key` from the object `container`. If the object is then empty and `container_too` is set, removes the object as well.
-pub(crate) fn take_out(text: &str, container: &str, key: &str, container_too: bool) -> Result<String, JsoncError> {
+pub fn take_out(text: &str, container: &str, key: &str, container_too: bool) -> Result<String, JsoncError> {
     let edited = remove(text, &[container], key)?;
     let empty = object(&edited, &[container])?.is_some_and(|node| node.members().is_some_and(<[_]>::is_empty));
     if empty && container_too { remove(&edited, &[], container) } else { Ok(edited) }
