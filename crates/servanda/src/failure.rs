@@ -3,6 +3,7 @@
 
 mod clients;
 mod config;
+mod import;
 
 use std::{fmt, process::ExitCode};
 

@@ -6,7 +6,6 @@ mod configuration;
 mod contracts;
 mod credentials;
 mod failure;
-mod import;
 mod policies;
 mod screen;
 mod stopping;

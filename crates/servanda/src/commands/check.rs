@@ -15,18 +15,18 @@ use servanda_contract::{
 use servanda_engine::Authorities;
 use servanda_gates::CompiledContract;
 use servanda_identity::classifier::Objection;
+use servanda_import::ImportedSecrets;
 
 use crate::{
     cli::CheckArgs,
-    commands::objections,
+    commands::{
+        objections,
+        server_page::{self, ShownValues},
+    },
     configuration,
     contracts::{self, lock},
     credentials,
     failure::CommandFailure,
-    import::{
-        ImportedSecrets,
-        server_page::{self, ShownValues},
-    },
     policies,
     screen::{Screen, count, plural},
     wiring::preflight::Preflight,

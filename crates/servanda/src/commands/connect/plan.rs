@@ -12,8 +12,9 @@ use servanda_clients::{
     notation::{Notation, NotationError},
 };
 use servanda_config::{AuthMode, LoadedConfig, UpstreamConfig};
+use servanda_import as import;
 
-use crate::{commands::running_gateway::ListeningGateway, failure::CommandFailure, import};
+use crate::{commands::running_gateway::ListeningGateway, failure::CommandFailure};
 
 /// The gateway's name if none is given.
 const NAME: &str = "servanda";

@@ -22,13 +22,13 @@ use servanda_clients::{ClientFolders, KnownClient};
 use servanda_config::{Config, LOCK_FILE, LoadedConfig, UpstreamConfig, expansion::expand_or_keep};
 use servanda_contract::legibility::reveal;
 use servanda_gates::{RegisteredContracts, admit};
+use servanda_import::{self as import, ImportResult, ImportSource, ImportedSecrets, UnpackedBundle};
 
 use self::{consent::InitConsentRequest, report::InitReport, writing::InitWriter};
 use crate::{
     cli::InitArgs,
     configuration, contracts,
     failure::CommandFailure,
-    import::{self, ImportResult, ImportSource, ImportedSecrets, UnpackedBundle},
     screen::Screen,
     wiring::survey::{self, UpstreamSurvey},
 };

@@ -11,12 +11,12 @@ use servanda_clients::likely_secrets::variable_name;
 use servanda_config::{CredentialConfig, LoadedConfig, SecretPlace, UpstreamConfig, expansion::references};
 use servanda_contract::{Timestamp, time::Clock as _};
 use servanda_engine::SystemClock;
+use servanda_import::ImportedSecrets;
 use servanda_vault::{LocalStore, SECRET_BYTES_MAX, SecretName};
 
 use crate::{
     credentials,
     failure::CommandFailure,
-    import::ImportedSecrets,
     screen::{
         Screen,
         consent::{self, ConsentQuestion},

@@ -9,7 +9,7 @@ use std::{
 use serde_json::Value;
 use servanda_clients::likely_secrets::variable_name;
 use servanda_config::expansion::{ExpansionError, VariableReference, replace};
-pub(crate) use servanda_vault::is_variable;
+use servanda_vault::is_variable;
 
 /// Folders for an editor's files about the folder around them.
 const FOLDERS: [&str; 7] = [".vscode", ".cursor", ".gemini", ".codex", ".zed", ".windsurf", ".claude"];

@@ -9,10 +9,9 @@ use std::{
 use serde_json::{Map, Value};
 use servanda_config::{UpstreamConfig, expansion::expand_or_keep};
 
-use super::{
-    env_file,
-    variables::{EditorContext, is_variable},
-};
+use servanda_vault::is_variable;
+
+use crate::{env_file, variables::EditorContext};
 
 /// Fields that can be ignored.
 const QUIET: [&str; 10] =
@@ -58,19 +57,14 @@ pub(crate) struct ImportedEntry {
 }
 
 /// Why a server cannot be an upstream.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ImportEntryError {
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ImportEntryError {
     /// It is malformed.
+    #[error("{0}")]
     Malformed(String),
     /// It is well-formed, but has a meaning that is not supported here.
+    #[error("{0}")]
     Foreign(String),
-}
-
-impl std::fmt::Display for ImportEntryError {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (Self::Malformed(why) | Self::Foreign(why)) = self;
-        formatter.write_str(why)
-    }
 }
 
 /// How a server is reached.

@@ -14,7 +14,7 @@ use servanda_clients::{
 };
 use servanda_config::UpstreamConfig;
 
-use super::{
+use crate::{
     ImportResult, ImportSource,
     entry::{self, ImportEntryError, ImportedEntry},
     is_this_gateway,
@@ -22,15 +22,15 @@ use super::{
 };
 
 /// Every server of a client's file as it would be imported, with its secrets, or why it cannot be.
-pub(crate) fn listed(file: &Path, document: &Value) -> Vec<(String, Result<UpstreamConfig, String>)> {
+pub fn listed(file: &Path, document: &Value) -> Vec<(String, Result<UpstreamConfig, ImportEntryError>)> {
     let editor = EditorContext::for_file(file, document.get("inputs"));
     let servers = servers_of(document).map(|(_, servers)| servers);
-    let read = |server: &Value| entry::read(server, &editor).map(|entry| entry.upstream).map_err(|why| why.to_string());
+    let read = |server: &Value| entry::read(server, &editor).map(|entry| entry.upstream);
     servers.into_iter().flatten().map(|(name, server)| (name.clone(), read(server))).collect()
 }
 
 /// What the client asks its user for on behalf of a server, by the variable that replaces it in our file.
-pub(crate) fn inputs_of(server: &Value) -> BTreeMap<String, String> {
+pub fn inputs_of(server: &Value) -> BTreeMap<String, String> {
     match server {
         Value::String(text) => {
             let ids = text.split("${input:").skip(1).filter_map(|rest| rest.split_once('}'));

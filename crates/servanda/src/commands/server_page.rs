@@ -9,8 +9,8 @@ use servanda_config::{
     UpstreamConfig,
     expansion::{ExpansionError, VariableReference, references, replace},
 };
+use servanda_import::ImportedSecrets;
 
-use super::ImportedSecrets;
 use crate::screen::{count, shell_word::quoted, spelled_out};
 
 /// Variables that can make a program run other code, by the beginnings of their names.
@@ -174,11 +174,9 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::{ShownValues, lines};
-    use crate::{
-        import::{ImportedSecrets, secrets::extract_secrets},
-        screen::shell_word::quoted,
-    };
+    use crate::screen::shell_word::quoted;
     use servanda_config::UpstreamConfig;
+    use servanda_import::{ImportedSecrets, extract_secrets};
 
     fn shown(config: UpstreamConfig) -> Vec<String> {
         shown_with(config, ShownValues::ButSecrets)

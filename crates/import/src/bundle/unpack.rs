@@ -44,7 +44,7 @@ impl Default for UnpackLimits {
 
 /// Why a zip is not unpacked.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum UnpackError {
+pub enum UnpackError {
     /// It is not a zip, or a broken one.
     #[error("{0}")]
     Zip(#[from] ZipError),
@@ -81,7 +81,7 @@ pub(crate) enum UnpackError {
 
 /// Why an entry of a zip is not unpacked.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum EntryFault {
+pub enum EntryFault {
     /// Its name leads elsewhere.
     #[error(transparent)]
     Name(#[from] EntryNameError),
@@ -95,7 +95,7 @@ pub(crate) enum EntryFault {
 
 /// Why a name leads to no place inside a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum EntryNameError {
+pub enum EntryNameError {
     /// It has a control character or a backslash.
     #[error("has a character that no name should have")]
     Character,

@@ -16,7 +16,7 @@ use servanda_clients::{likely_secrets::variable_name, search_path::on_search_pat
 use servanda_config::UpstreamConfig;
 
 use self::package::RegistryPackage;
-use super::ImportResult;
+use crate::ImportResult;
 
 /// An author's description of a server.
 #[derive(Debug, Deserialize)]

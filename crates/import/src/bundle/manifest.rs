@@ -75,10 +75,15 @@ struct ManifestCompatibility {
 
 /// Why a manifest cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ManifestError {
+pub enum ManifestError {
     /// A field is malformed.
     #[error("`{field}`: {reason}")]
-    Field { field: String, reason: String },
+    Field {
+        /// Its path.
+        field: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// Its version is not known.
     #[error("version {0} of the format is not known here; {known} are", known = VERSIONS.join(", "))]
     Version(String),
@@ -90,7 +95,12 @@ pub(crate) enum ManifestError {
     Kind(String),
     /// Its server is nowhere in the bundle.
     #[error("`server.entry_point` of a {kind} bundle {reason}")]
-    EntryPoint { kind: &'static str, reason: EntryNameError },
+    EntryPoint {
+        /// The kind of bundle.
+        kind: &'static str,
+        /// Why its path leads nowhere.
+        reason: EntryNameError,
+    },
     /// A variable is not one of the format.
     #[error("`${{{0}}}` is not a variable of the format, and would be filled in from your environment")]
     Variable(String),

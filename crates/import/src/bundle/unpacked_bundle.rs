@@ -6,15 +6,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use servanda_files as files;
+
 use super::{FOLDER, MARK_MODE};
-use crate::files;
 
 /// A folder that was moved aside, and the text of its mark.
 type DisplacedFolder = (PathBuf, Option<String>);
 
 /// An unpacked bundle.
 #[derive(Debug)]
-pub(crate) struct UnpackedBundle {
+pub struct UnpackedBundle {
     root: PathBuf,
     target: PathBuf,
     mark: PathBuf,
@@ -30,7 +31,7 @@ impl UnpackedBundle {
     }
 
     /// Keeps the bundle, because a person agreed to it.
-    pub(crate) fn keep(mut self) {
+    pub fn keep(mut self) {
         self.is_kept = true;
     }
 }

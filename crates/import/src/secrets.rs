@@ -1,7 +1,7 @@
 //! Keeps secrets out of our file: a value that looks like one becomes a reference to an environment variable, and its value is only held in
 //! memory while the servers are asked for their tools.
 //!
-//! `clients::likely_secrets` decides what looks like a secret.
+//! `servanda_clients::likely_secrets` decides what looks like a secret.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -10,7 +10,7 @@ use servanda_config::{UpstreamConfig, expansion::references};
 
 /// Values from the client's file that are not written into ours, by variable.
 #[derive(Default, Clone, PartialEq, Eq)]
-pub(crate) struct ImportedSecrets(BTreeMap<String, String>);
+pub struct ImportedSecrets(BTreeMap<String, String>);
 
 impl fmt::Debug for ImportedSecrets {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -20,22 +20,22 @@ impl fmt::Debug for ImportedSecrets {
 
 impl ImportedSecrets {
     /// The value of a variable: the held one, or the environment's.
-    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+    pub fn variable(&self, name: &str) -> Option<String> {
         self.0.get(name).cloned().or_else(|| std::env::var(name).ok())
     }
 
     /// The value in the file that this variable replaced, if there is one.
-    pub(crate) fn value(&self, name: &str) -> Option<&str> {
+    pub fn value(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
     /// Whether no value is held.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Holds a value and returns its name: the wanted one, unless that already stands for another value.
-    pub(crate) fn insert(&mut self, upstream: &str, wanted: &str, value: &str) -> String {
+    pub fn insert(&mut self, upstream: &str, wanted: &str, value: &str) -> String {
         let wanted = variable_name(wanted);
         let longer = variable_name(&format!("{upstream}_{wanted}"));
         let numbered = (2..).map(|number| format!("{longer}_{number}"));
@@ -51,11 +51,7 @@ impl ImportedSecrets {
 }
 
 /// Replaces every secret of an upstream by a reference. Returns the fields and the variables that replace them.
-pub(crate) fn extract_secrets(
-    id: &str,
-    upstream: &mut UpstreamConfig,
-    held: &mut ImportedSecrets,
-) -> Vec<(String, String)> {
+pub fn extract_secrets(id: &str, upstream: &mut UpstreamConfig, held: &mut ImportedSecrets) -> Vec<(String, String)> {
     let mut extractor = SecretExtractor { id, held, field: String::new(), replaced: Vec::new() };
     for (name, value) in &mut upstream.env {
         extractor.field = format!("env.{name}");
@@ -180,7 +176,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::{ImportedSecrets, extract_secrets};
-    use crate::import::tests::{http, stdio};
+    use crate::tests::{http, stdio};
 
     #[test]
     fn a_secret_becomes_a_reference_wherever_it_stands() {

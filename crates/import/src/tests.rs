@@ -9,8 +9,7 @@ use std::{
 
 use servanda_config::UpstreamConfig;
 
-use super::{ImportResult, ImportSource, read};
-use crate::failure::CommandFailure;
+use super::{ImportError, ImportResult, ImportSource, read};
 
 /// A command.
 pub(super) fn stdio(command: &str, args: &[&str]) -> UpstreamConfig {
@@ -26,7 +25,7 @@ pub(super) fn http(url: &str, headers: &[(&str, &str)]) -> UpstreamConfig {
 }
 
 /// Imports a file from a folder of its own.
-fn import_in(folder: &Path, name: &str, text: &str) -> Result<ImportResult, CommandFailure> {
+fn import_in(folder: &Path, name: &str, text: &str) -> Result<ImportResult, ImportError> {
     let file = folder.join(name);
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(&file, text).unwrap();

@@ -14,7 +14,7 @@ use super::{
     Manifest, ManifestSettings,
     unpack::{UnpackLimits, inside, within},
 };
-use crate::import::{ImportSource, read, tests::lines};
+use crate::{ImportSource, read, tests::lines};
 
 type Writer = ZipWriter<Cursor<Vec<u8>>>;
 
@@ -47,7 +47,7 @@ fn import(folder: &Path, bytes: &[u8], sha256: Option<&str>, anew: bool) -> Resu
     let source = ImportSource { file: &file, folder, listen: "127.0.0.1:7332", sha256, anew };
     let imported = read(&source).map_err(|failure| failure.to_string());
     imported.map(|mut imported| {
-        imported.unpacked.take().into_iter().for_each(crate::import::UnpackedBundle::keep);
+        imported.unpacked.take().into_iter().for_each(crate::UnpackedBundle::keep);
         lines(&mut imported, folder)
     })
 }
@@ -155,8 +155,7 @@ fn started(server: Value, user_config: Value) -> Result<Vec<String>, String> {
     let manifest = Manifest::read(&document).map_err(|error| error.to_string())?;
     let mut settings = ManifestSettings::new(&manifest, Path::new("/b"));
     let upstream = manifest.upstream(&mut settings).map_err(|error| error.to_string())?;
-    let mut imported =
-        crate::import::ImportResult { notes: settings.notes, asked: settings.asked, ..Default::default() };
+    let mut imported = crate::ImportResult { notes: settings.notes, asked: settings.asked, ..Default::default() };
     imported.take("hello", upstream);
     Ok(lines(&mut imported, Path::new("/")))
 }

@@ -1,6 +1,7 @@
 //! A package of a registry, and the command line that starts it.
 
 use serde::Deserialize;
+use servanda_vault::is_variable;
 
 use super::{RegistryInput, RegistryInputValue, RegistryOffer, own, variable_name};
 
@@ -67,7 +68,7 @@ impl RegistryPackage {
         let mut passed = Vec::new();
         for input in &self.environment_variables {
             let name = &input.name;
-            if !super::super::variables::is_variable(name) {
+            if !is_variable(name) {
                 return Err(format!("`{name}` cannot be the name of a variable"));
             }
             let value = match input.resolved()? {

@@ -18,14 +18,15 @@ use servanda_clients::{
     file::shown,
     json::{self, JsoncError},
 };
+use servanda_files as files;
 
-pub(crate) use self::unpacked_bundle::UnpackedBundle;
-use self::{
-    manifest::{Manifest, ManifestError, ManifestSettings},
-    unpack::UnpackError,
+use self::manifest::{Manifest, ManifestSettings};
+pub use self::{
+    manifest::ManifestError,
+    unpack::{EntryFault, EntryNameError, UnpackError},
+    unpacked_bundle::UnpackedBundle,
 };
-use super::{ImportResult, ImportSource};
-use crate::{failure::CommandFailure, files};
+use crate::{ImportError, ImportResult, ImportSource};
 
 /// How large a bundle may be.
 pub(super) const ARCHIVE_BYTES_MAX: u64 = 256 << 20;
@@ -40,7 +41,7 @@ const SIGNATURE: (&[u8], &[u8]) = (b"MCPB_SIG_V1", b"MCPB_SIG_END");
 
 /// Why a bundle cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum BundleError {
+pub enum BundleError {
     /// It cannot be unpacked.
     #[error(transparent)]
     Unpack(#[from] UnpackError),
@@ -60,7 +61,7 @@ pub(crate) enum BundleError {
 
 /// Why the server of a bundle cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum BundleServerError {
+pub enum BundleServerError {
     /// The manifest does not describe one.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
@@ -75,15 +76,8 @@ pub(crate) enum BundleServerError {
 }
 
 /// Unpacks a bundle and imports its server.
-pub(super) fn import(source: &ImportSource<'_>, bytes: &[u8], digest: &str) -> Result<ImportResult, CommandFailure> {
-    let bad = |error: BundleError| {
-        CommandFailure::bad_input(format!(
-            "`{}` cannot be used: {}",
-            source.file.display(),
-            crate::screen::one_line(&error.to_string())
-        ))
-        .hint("nothing of it was kept")
-    };
+pub(super) fn import(source: &ImportSource<'_>, bytes: &[u8], digest: &str) -> Result<ImportResult, ImportError> {
+    let bad = |error: BundleError| ImportError::Bundle { file: source.file.to_owned(), source: error };
     let (zip, signed) = without_signature(bytes);
     let text = unpack::manifest(zip).map_err(|error| bad(error.into()))?;
     let document = json::parse(&text).map_err(|error| bad(BundleError::ManifestText(error)))?;
@@ -103,11 +97,7 @@ pub(super) fn import(source: &ImportSource<'_>, bytes: &[u8], digest: &str) -> R
         let mut before = None;
         if target.exists() {
             if !source.anew {
-                return Err(CommandFailure::bad_input(format!(
-                    "`{}` exists and belongs to another bundle",
-                    target.display()
-                ))
-                .hint("remove it, or unpack this one in its place with `servanda init --force`, which keeps it"));
+                return Err(ImportError::Occupied { folder: target });
             }
             before = Some((keep(&target)?, marked));
         }
@@ -129,8 +119,8 @@ pub(super) fn import(source: &ImportSource<'_>, bytes: &[u8], digest: &str) -> R
 }
 
 /// Imports the server of a bundle that is already unpacked, from where it is.
-pub(super) fn import_unpacked(source: &ImportSource<'_>, document: &Value) -> Result<ImportResult, CommandFailure> {
-    let bad = |error: BundleServerError| CommandFailure::bad_input(format!("{}: {error}", source.file.display()));
+pub(super) fn import_unpacked(source: &ImportSource<'_>, document: &Value) -> Result<ImportResult, ImportError> {
+    let bad = |error: BundleServerError| ImportError::BundleServer { file: source.file.to_owned(), source: error };
     let manifest = Manifest::read(document).map_err(|error| bad(error.into()))?;
     let file = std::path::absolute(source.file)?;
     let folder = file.parent().unwrap_or(Path::new("/"));
@@ -179,13 +169,14 @@ fn plain(text: &str) -> String {
 }
 
 /// Moves the existing folder aside, and returns where it is now.
-fn keep(target: &Path) -> Result<PathBuf, CommandFailure> {
+fn keep(target: &Path) -> Result<PathBuf, ImportError> {
     for number in 1..=KEPT_MAX {
         let again = if number == 1 { String::new() } else { format!(".{number}") };
         let kept = PathBuf::from(format!("{}{again}.bak", target.display()));
         if !kept.exists() {
-            return fs::rename(target, &kept).map(|()| kept).map_err(CommandFailure::from);
+            fs::rename(target, &kept)?;
+            return Ok(kept);
         }
     }
-    Err(CommandFailure::failed(format!("`{}` was kept too often; remove some of the *.bak folders", target.display())))
+    Err(ImportError::KeptTooOften { folder: target.to_owned() })
 }

@@ -1,40 +1,48 @@
 //! Imports MCP servers as upstreams of ours: from the files in which clients list their servers, the registry's `server.json`, and MCPB
 //! bundles. The format is recognised by the content, never by the file's name. What cannot be imported is reported, never dropped silently;
 //! no secret is written into our file.
+//!
+//! Deliberately absent: starting a server, writing our configuration, and asking a person. Notes are values that the caller shows.
 
 mod bundle;
 mod client_file;
 mod entry;
 mod env_file;
 mod registry;
-pub(crate) mod secrets;
-pub(crate) mod server_page;
+mod secrets;
 #[cfg(test)]
 mod tests;
 mod variables;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io::Read as _,
-    path::Path,
+    io::{self, Read as _},
+    path::{Path, PathBuf},
 };
 
 use serde_json::Value;
 use servanda_catalog::names;
-use servanda_clients::{entry::is_listened_at, json, search_path::is_this_program, toml};
+use servanda_clients::{
+    entry::is_listened_at,
+    json::{self, JsoncError},
+    search_path::is_this_program,
+    toml,
+};
 use servanda_config::{
     UpstreamConfig,
     expansion::{expand, references},
 };
+use servanda_contract::legibility::one_line;
+use servanda_files as files;
 use sha2::{Digest as _, Sha256};
 
 use self::client_file::ServerLines;
-pub(crate) use self::{
-    bundle::UnpackedBundle,
+pub use self::{
+    bundle::{BundleError, BundleServerError, EntryFault, EntryNameError, ManifestError, UnpackError, UnpackedBundle},
     client_file::{inputs_of, listed},
-    secrets::ImportedSecrets,
+    entry::ImportEntryError,
+    secrets::{ImportedSecrets, extract_secrets},
 };
-use crate::{failure::CommandFailure, files};
 
 /// How much of a file that lists servers is read. `~/.claude.json` keeps a history beside them.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
@@ -45,7 +53,7 @@ const ZIP_MARK: &[u8] = b"PK\x03\x04";
 
 /// What to import, and for which configuration.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ImportSource<'a> {
+pub struct ImportSource<'a> {
     /// The file.
     pub file: &'a Path,
     /// The folder of our configuration.
@@ -60,7 +68,7 @@ pub(crate) struct ImportSource<'a> {
 
 /// The servers of a file.
 #[derive(Debug, Default)]
-pub(crate) struct ImportResult {
+pub struct ImportResult {
     /// The servers, by our id for them.
     pub upstreams: BTreeMap<String, UpstreamConfig>,
     /// What was not imported and why, and what is to be done.
@@ -77,19 +85,111 @@ pub(crate) struct ImportResult {
     kept_out: BTreeMap<String, Vec<(String, String)>>,
 }
 
+/// Why a file cannot be imported.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// It does not exist.
+    #[error("there is no `{}`", file.display())]
+    Missing {
+        /// The file.
+        file: PathBuf,
+    },
+    /// It cannot be read.
+    #[error("cannot read `{}`: {source}", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// It is too large.
+    #[error("`{}` is larger than {bytes_max} bytes", file.display())]
+    TooLarge {
+        /// The file.
+        file: PathBuf,
+        /// The most bytes that are read.
+        bytes_max: u64,
+    },
+    /// It is not the file that the user means.
+    #[error("`{}` is not the expected file: its SHA-256 is {found}, not {expected}", file.display())]
+    OtherDigest {
+        /// The file.
+        file: PathBuf,
+        /// Its digest.
+        found: String,
+        /// The required digest.
+        expected: String,
+    },
+    /// It is neither text nor a zip.
+    #[error("`{}` is neither text nor a bundle", file.display())]
+    NotText {
+        /// The file.
+        file: PathBuf,
+    },
+    /// It is neither JSON nor TOML.
+    #[error("{}:{}:{}: {}", file.display(), source.line, source.column, source.reason)]
+    Syntax {
+        /// The file.
+        file: PathBuf,
+        /// Why it is not JSON.
+        source: JsoncError,
+    },
+    /// It is none of the known files.
+    #[error("`{}` is in no known format", file.display())]
+    UnknownFormat {
+        /// The file.
+        file: PathBuf,
+    },
+    /// None of its servers can be used.
+    #[error("`{}` lists no server that can be used{}", file.display(), reasons(notes))]
+    NoServer {
+        /// The file.
+        file: PathBuf,
+        /// What was left out, and why.
+        notes: Vec<String>,
+        /// Whether a client reads the file.
+        bypass: bool,
+    },
+    /// It is a bundle that cannot be used.
+    #[error("`{}` cannot be used: {}", file.display(), one_line(&source.to_string()))]
+    Bundle {
+        /// The file.
+        file: PathBuf,
+        /// The cause.
+        source: BundleError,
+    },
+    /// It is the manifest of an unpacked bundle that cannot be used.
+    #[error("{}: {source}", file.display())]
+    BundleServer {
+        /// The file.
+        file: PathBuf,
+        /// The cause.
+        source: BundleServerError,
+    },
+    /// Another bundle is where it would be unpacked.
+    #[error("`{}` exists and belongs to another bundle", folder.display())]
+    Occupied {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// Too many earlier folders of the bundle are kept.
+    #[error("`{}` was kept too often; remove some of the *.bak folders", folder.display())]
+    KeptTooOften {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A file or folder of ours cannot be written or moved.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
 impl ImportResult {
     /// Fails if no server was imported.
-    pub(crate) fn usable(self, file: &Path) -> Result<Self, CommandFailure> {
+    pub fn usable(self, file: &Path) -> Result<Self, ImportError> {
         if !self.upstreams.is_empty() {
             return Ok(self);
         }
-        let why = if self.notes.is_empty() { String::new() } else { format!(": {}", self.notes.join("; ")) };
-        let hint = if self.bypass {
-            "list servers under \"mcpServers\", each with a \"command\" or a \"url\""
-        } else {
-            "nothing was written; `servanda init --help` says what can be imported"
-        };
-        Err(CommandFailure::bad_input(format!("`{}` lists no server that can be used{why}", file.display())).hint(hint))
+        Err(ImportError::NoServer { file: file.to_owned(), notes: self.notes, bypass: self.bypass })
     }
 
     /// Adds an upstream under the file's name for it.
@@ -101,7 +201,7 @@ impl ImportResult {
         if id != name {
             self.notes.push(format!("`{name}` is called `{id}` here"));
         }
-        let kept_out = secrets::extract_secrets(&id, &mut upstream, &mut self.held);
+        let kept_out = extract_secrets(&id, &mut upstream, &mut self.held);
         self.kept_out.insert(id.clone(), kept_out);
         self.upstreams.insert(id, upstream);
     }
@@ -112,7 +212,7 @@ impl ImportResult {
 
     /// Adds the notes that depend on how upstreams were written into our file: which secrets were left out, which are in the store, and
     /// which variables to set before the gateway can serve. `stored` has the variables whose secrets are in the store, by upstream.
-    pub(crate) fn settle(
+    pub fn settle(
         &mut self,
         into: &Path,
         added: &BTreeMap<String, UpstreamConfig>,
@@ -139,21 +239,14 @@ impl ImportResult {
             let need = if ids.len() == 1 { "needs" } else { "need" };
             let ids = ids.into_iter().collect::<Vec<_>>().join("` and `");
             let words = self.asked.get(&name).filter(|words| !words.trim().is_empty() && **words != name);
-            let words = words.map(|words| format!(" ({})", one_line(words))).unwrap_or_default();
+            let words = words.map(|words| format!(" ({})", shortened(words))).unwrap_or_default();
             self.notes.push(format!("set {name}{words} before `servanda serve`: `{ids}` {need} it"));
         }
     }
 }
 
-/// Foreign text on one line, shortened.
-fn one_line(words: &str) -> String {
-    let words = crate::screen::one_line(words);
-    let short: String = words.trim().chars().take(WORDS_CHARS_MAX).collect();
-    if short.len() < words.trim().len() { format!("{short}…") } else { short }
-}
-
 /// The variables that must be set before an upstream can be started.
-pub(crate) fn needed(upstream: &UpstreamConfig) -> BTreeSet<String> {
+pub fn needed(upstream: &UpstreamConfig) -> BTreeSet<String> {
     let texts = upstream.command.iter().chain(&upstream.args).chain(upstream.env.values());
     let texts = texts.chain(&upstream.url).chain(upstream.headers.values());
     let found = texts.flat_map(|text| references(text)).filter(|reference| reference.default.is_none());
@@ -161,43 +254,46 @@ pub(crate) fn needed(upstream: &UpstreamConfig) -> BTreeSet<String> {
 }
 
 /// Reads a file of any known format.
-pub(crate) fn read(source: &ImportSource<'_>) -> Result<ImportResult, CommandFailure> {
+pub fn read(source: &ImportSource<'_>) -> Result<ImportResult, ImportError> {
     let mut imported = read_any(source)?;
     // A note may quote foreign text, which must not control a terminal.
     for note in &mut imported.notes {
-        *note = crate::screen::one_line(note);
+        *note = one_line(note);
     }
     Ok(imported)
 }
 
-fn read_any(source: &ImportSource<'_>) -> Result<ImportResult, CommandFailure> {
+/// Foreign text on one line, shortened.
+fn shortened(words: &str) -> String {
+    let words = one_line(words);
+    let short: String = words.trim().chars().take(WORDS_CHARS_MAX).collect();
+    if short.len() < words.trim().len() { format!("{short}…") } else { short }
+}
+
+fn read_any(source: &ImportSource<'_>) -> Result<ImportResult, ImportError> {
     let (mut file, mark) = open(source.file)?;
     let zip = mark.starts_with(ZIP_MARK);
     let bytes_max = if zip { bundle::ARCHIVE_BYTES_MAX } else { TEXT_BYTES_MAX };
     let mut bytes = mark;
-    file.by_ref().take(bytes_max).read_to_end(&mut bytes).map_err(|error| unreadable(source.file, &error))?;
+    file.by_ref().take(bytes_max).read_to_end(&mut bytes).map_err(|error| unreadable(source.file, error))?;
     if bytes.len() as u64 > bytes_max {
-        return Err(CommandFailure::bad_input(format!("`{}` is larger than {bytes_max} bytes", source.file.display())));
+        return Err(ImportError::TooLarge { file: source.file.to_owned(), bytes_max });
     }
     let digest = servanda_contract::digest::hex(&Sha256::digest(&bytes));
     if let Some(expected) = source.sha256.filter(|expected| !expected.trim().eq_ignore_ascii_case(&digest)) {
-        return Err(CommandFailure::bad_input(format!(
-            "`{}` is not the expected file: its SHA-256 is {digest}, not {expected}",
-            source.file.display()
-        ))
-        .hint("nothing was unpacked or written; download it again from a place you trust"));
+        let (file, expected) = (source.file.to_owned(), expected.to_owned());
+        return Err(ImportError::OtherDigest { file, found: digest, expected });
     }
     if zip {
         return bundle::import(source, &bytes, &digest);
     }
-    let text = String::from_utf8(bytes)
-        .map_err(|_| CommandFailure::bad_input(format!("`{}` is neither text nor a bundle", source.file.display())))?;
+    let text = String::from_utf8(bytes).map_err(|_| ImportError::NotText { file: source.file.to_owned() })?;
     let (document, places) = document(source.file, &text)?;
     recognise(source, &document, &places)
 }
 
 /// A text in a format of a client, as a value, and the lines of its servers.
-fn document(file: &Path, text: &str) -> Result<(Value, ServerLines), CommandFailure> {
+fn document(file: &Path, text: &str) -> Result<(Value, ServerLines), ImportError> {
     let error = match json::parse(text) {
         Ok(root) => return Ok((root.value(), client_file::server_lines(&root, text))),
         Err(error) => error,
@@ -208,15 +304,10 @@ fn document(file: &Path, text: &str) -> Result<(Value, ServerLines), CommandFail
     {
         return Ok((value, ServerLines::new()));
     }
-    Err(CommandFailure::bad_input(format!("{}:{}:{}: {}", file.display(), error.line, error.column, error.reason))
-        .hint("it should look like {\"mcpServers\": {\"files\": {\"command\": \"npx\", \"args\": []}}}"))
+    Err(ImportError::Syntax { file: file.to_owned(), source: error })
 }
 
-fn recognise(
-    source: &ImportSource<'_>,
-    document: &Value,
-    places: &ServerLines,
-) -> Result<ImportResult, CommandFailure> {
+fn recognise(source: &ImportSource<'_>, document: &Value, places: &ServerLines) -> Result<ImportResult, ImportError> {
     let has = |field: &str| document.get(field).is_some();
     let described = |value: &Value| value.get("packages").is_some() || value.get("remotes").is_some();
     if (has("manifest_version") || has("dxt_version")) && has("server") {
@@ -227,27 +318,26 @@ fn recognise(
     if described(server) {
         return Ok(registry::import(server, &registry::is_installed));
     }
-    client_file::import(source, document, places).ok_or_else(|| {
-        CommandFailure::bad_input(format!("`{}` is in no known format", source.file.display())).hint(
-            "known are \"mcpServers\" (Claude, Cursor and others), VS Code's mcp.json, Codex's config.toml, the registry's \
-             server.json and .mcpb bundles",
-        )
-    })
+    let imported = client_file::import(source, document, places);
+    imported.ok_or_else(|| ImportError::UnknownFormat { file: source.file.to_owned() })
 }
 
-fn open(file: &Path) -> Result<(std::fs::File, Vec<u8>), CommandFailure> {
+fn open(file: &Path) -> Result<(std::fs::File, Vec<u8>), ImportError> {
     let mut opened = files::open(file).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => CommandFailure::bad_input(format!("there is no `{}`", file.display()))
-            .hint("name your client's file with `servanda init --from FILE`, or see it work with `servanda demo`"),
-        _ => unreadable(file, &error),
+        io::ErrorKind::NotFound => ImportError::Missing { file: file.to_owned() },
+        _ => unreadable(file, error),
     })?;
     let mut mark = Vec::new();
-    opened.by_ref().take(ZIP_MARK.len() as u64).read_to_end(&mut mark).map_err(|error| unreadable(file, &error))?;
+    opened.by_ref().take(ZIP_MARK.len() as u64).read_to_end(&mut mark).map_err(|error| unreadable(file, error))?;
     Ok((opened, mark))
 }
 
-fn unreadable(file: &Path, error: &std::io::Error) -> CommandFailure {
-    CommandFailure::bad_input(format!("cannot read `{}`: {error}", file.display()))
+fn unreadable(file: &Path, source: io::Error) -> ImportError {
+    ImportError::Unreadable { file: file.to_owned(), source }
+}
+
+fn reasons(notes: &[String]) -> String {
+    if notes.is_empty() { String::new() } else { format!(": {}", notes.join("; ")) }
 }
 
 /// Whether an upstream would be the gateway that listens at `listen`: it would call itself without end.

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use crate::files;
+use servanda_files as files;
 
 /// How much is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;

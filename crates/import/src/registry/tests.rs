@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::import::tests::lines;
+use crate::tests::lines;
 
 fn import_with(document: &Value, installed: &[&str]) -> Vec<String> {
     let mut imported = super::import(document, &|program| installed.contains(&program));
@@ -236,14 +236,9 @@ fn authors_words_are_only_words() {
     let file = folder.path().join("server.json");
     let package = json!({ "registryType": "npm\u{1b}[2J", "identifier": "b\u{7}" });
     std::fs::write(&file, one(&package).to_string()).unwrap();
-    let source = crate::import::ImportSource {
-        file: &file,
-        folder: folder.path(),
-        listen: "127.0.0.1:1",
-        sha256: None,
-        anew: false,
-    };
-    let imported = crate::import::read(&source).unwrap();
+    let source =
+        crate::ImportSource { file: &file, folder: folder.path(), listen: "127.0.0.1:1", sha256: None, anew: false };
+    let imported = crate::read(&source).unwrap();
     assert!(imported.notes[0].contains("was left out"), "{:?}", imported.notes);
     assert!(!imported.notes[0].contains(char::is_control), "{:?}", imported.notes);
     let asked = json!({ "registryType": "npm", "identifier": "b", "environmentVariables": [{ "name": "A_KEY", "isRequired": true, "description": format!("x\u{1b}]0;y\n{}", "z".repeat(300)) }] });
