@@ -146,7 +146,7 @@ impl ClientFileConnection {
 
 impl ClientFileConnections {
     /// The path of the record for the configuration in a folder.
-    pub fn record_path(folder: &Path) -> PathBuf {
+    pub(crate) fn record_path(folder: &Path) -> PathBuf {
         if folder == Path::new(".") { PathBuf::from(FILE) } else { folder.join(FILE) }
     }
 

@@ -86,7 +86,7 @@ impl GatewayLocation {
 
 /// Whether an entry is for a gateway of this configuration: it starts one, or has a URL of the form that [`GatewayLocation::url`] gives.
 /// The configuration itself is not read, because it may be broken.
-pub fn is_gateway_of(entry: &Value, config: &Path) -> bool {
+pub(crate) fn is_gateway_of(entry: &Value, config: &Path) -> bool {
     let url = |field: &str| entry.get(field).and_then(Value::as_str);
     let is_address = |url: &str| {
         let listen = url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp"));

@@ -134,7 +134,7 @@ impl ClientFile {
     }
 
     /// Whether a path has the form of a backup that [`Self::keep`] makes for this file.
-    pub fn has_backup(&self, path: &Path) -> bool {
+    pub(crate) fn has_backup(&self, path: &Path) -> bool {
         let own = self.path.file_name().map(OsStr::as_bytes).unwrap_or_default();
         let name = path.file_name().map(OsStr::as_bytes).unwrap_or_default();
         let time = name.strip_prefix(own).and_then(|rest| rest.strip_prefix(BACKUP_MARK.as_bytes()));
@@ -144,7 +144,7 @@ impl ClientFile {
     }
 
     /// Whether the file is in a folder, or in one below it.
-    pub fn is_in(&self, folder: &Path) -> bool {
+    pub(crate) fn is_in(&self, folder: &Path) -> bool {
         self.real.ancestors().skip(1).any(|above| above == folder)
     }
 

@@ -7,7 +7,7 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike};
 use crate::json::line_and_column;
 
 /// The table that holds the servers.
-pub const CONTAINER: &str = "mcp_servers";
+pub(crate) const CONTAINER: &str = "mcp_servers";
 
 /// Why a file cannot be read or edited.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,7 +36,7 @@ pub fn read(text: &str) -> Result<Value, TomlError> {
 }
 
 /// Sets a server.
-pub fn put(text: &str, name: &str, entry: &Value) -> Result<String, TomlError> {
+pub(crate) fn put(text: &str, name: &str, entry: &Value) -> Result<String, TomlError> {
     edit(text, |document| {
         let mut table = Table::new();
         for (key, value) in entry.as_object().into_iter().flatten() {
@@ -51,7 +51,7 @@ pub fn put(text: &str, name: &str, entry: &Value) -> Result<String, TomlError> {
 }
 
 /// Restores a server as another text has it.
-pub fn put_back(text: &str, name: &str, from: &str) -> Result<String, TomlError> {
+pub(crate) fn put_back(text: &str, name: &str, from: &str) -> Result<String, TomlError> {
     let source = parse(from)?;
     let Some(there) = source.get(CONTAINER).and_then(|servers| servers.get(name)) else { return Ok(text.to_owned()) };
     edit(text, |document| {
@@ -66,7 +66,7 @@ pub fn put_back(text: &str, name: &str, from: &str) -> Result<String, TomlError>
 }
 
 /// Removes a server.
-pub fn take_out(text: &str, name: &str) -> Result<String, TomlError> {
+pub(crate) fn take_out(text: &str, name: &str) -> Result<String, TomlError> {
     edit(text, |document| {
         let Some(table) = document.get_mut(CONTAINER).and_then(Item::as_table_like_mut) else { return Ok(()) };
         table.remove(name);

@@ -110,7 +110,7 @@ impl BudgetConfig {
     }
 
     /// The budget for critical changes in a new configuration.
-    pub fn defaults_for_new_users() -> Vec<Self> {
+    pub(crate) fn defaults_for_new_users() -> Vec<Self> {
         let (per, period) = (PerWhom::Caller, InPeriod::Day);
         Self::limit_on_calls(CountedDimension::Critical, CRITICAL_A_DAY, per, period).into_iter().collect()
     }

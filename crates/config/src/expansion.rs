@@ -47,7 +47,7 @@ pub fn references(text: &str) -> Vec<VariableReference<'_>> {
 }
 
 /// The first variable that a text needs and that is not set.
-pub fn unset(text: &str) -> Option<&str> {
+pub(crate) fn unset(text: &str) -> Option<&str> {
     let needed = references(text).into_iter().filter(|reference| reference.default.is_none());
     needed.map(|reference| reference.name).find(|name| std::env::var_os(name).is_none())
 }

@@ -30,7 +30,7 @@ enum StorePlace {
 
 impl LedgerPlace {
     /// Reads the configuration's value; `beside` resolves paths.
-    pub fn parse(
+    pub(crate) fn parse(
         text: &str,
         position_file: PathBuf,
         beside: impl FnOnce(&str) -> PathBuf,
@@ -56,7 +56,7 @@ impl LedgerPlace {
     }
 
     /// Takes all permissions of others from its files; returns what was repaired.
-    pub fn make_private(&self) -> Result<Vec<ModeRepair>, LedgerError> {
+    pub(crate) fn make_private(&self) -> Result<Vec<ModeRepair>, LedgerError> {
         match &self.store {
             StorePlace::File(file) => servanda_ledger::make_private(file),
             StorePlace::Postgres(_) => Ok(Vec::new()),

@@ -51,7 +51,7 @@ pub use policy::{BuiltIn, PolicyConfig, PolicyMode};
 pub use retention::{KeptFor, LedgerLimitsConfig, RetentionConfig};
 
 /// The version of the file's format.
-pub const CONFIG_VERSION: u32 = 1;
+pub(crate) const CONFIG_VERSION: u32 = 1;
 /// The configuration's default path.
 pub const CONFIG_FILE: &str = "servanda.yaml";
 /// The pins of tools, beside the configuration.

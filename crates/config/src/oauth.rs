@@ -118,12 +118,12 @@ pub struct ExchangeConfig {
 
 impl OauthConfig {
     /// What the format alone cannot check: the field, and what is wrong with it.
-    pub fn fault(&self) -> Option<(&'static str, String)> {
+    pub(crate) fn fault(&self) -> Option<(&'static str, String)> {
         self.bad_reference().or_else(|| self.bad_address()).or_else(|| self.bad_combination())
     }
 
     /// The secrets that it refers to, by field.
-    pub fn secrets(&self) -> Vec<(&'static str, &String)> {
+    pub(crate) fn secrets(&self) -> Vec<(&'static str, &String)> {
         let exchange = self.exchange_at.as_ref().and_then(|exchange| exchange.client_secret.as_ref());
         let named = [
             ("client_secret", self.client_secret.as_ref()),
@@ -137,7 +137,7 @@ impl OauthConfig {
 
     /// The field of a secret that would be sent to whichever authorization server the upstream at that address names. A private key is
     /// never sent, and a server on this machine names no other.
-    pub fn secret_for_anybody(&self, url: &str) -> Option<&'static str> {
+    pub(crate) fn secret_for_anybody(&self, url: &str) -> Option<&'static str> {
         let local = Url::parse(url).is_ok_and(|url| is_local(&url));
         let relayed = self.exchange_at.is_some();
         let shown =

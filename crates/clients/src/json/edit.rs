@@ -16,7 +16,7 @@ pub fn put(text: &str, container: &str, key: &str, value: &Value) -> Result<Stri
 }
 
 /// The same with a value given as JSON text.
-pub fn put_raw(text: &str, container: &str, key: &str, raw: &str) -> Result<String, JsoncError> {
+pub(crate) fn put_raw(text: &str, container: &str, key: &str, raw: &str) -> Result<String, JsoncError> {
     put_in(text, container, key, |_| raw.to_owned())
 }
 
