@@ -8,6 +8,7 @@ mod credentials;
 mod failure;
 mod policies;
 mod screen;
+mod shell_word;
 mod stopping;
 mod wiring;
 

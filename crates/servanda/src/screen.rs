@@ -8,7 +8,6 @@
 mod colour;
 pub(crate) mod consent;
 pub(crate) mod log;
-pub(crate) mod shell_word;
 mod table;
 mod usage;
 mod wrap;

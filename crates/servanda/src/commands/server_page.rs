@@ -11,7 +11,10 @@ use servanda_config::{
 };
 use servanda_import::ImportedSecrets;
 
-use crate::screen::{count, shell_word::quoted, spelled_out};
+use crate::{
+    screen::{count, spelled_out},
+    shell_word::quoted,
+};
 
 /// Variables that can make a program run other code, by the beginnings of their names.
 const RUN_OTHER_CODE: [&str; 34] = [
@@ -174,7 +177,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::{ShownValues, lines};
-    use crate::screen::shell_word::quoted;
+    use crate::shell_word::quoted;
     use servanda_config::UpstreamConfig;
     use servanda_import::{ImportedSecrets, extract_secrets};
 

@@ -9,7 +9,7 @@ use servanda_clients::{
 };
 
 use super::CommandFailure;
-use crate::screen::shell_word::quoted;
+use crate::shell_word::quoted;
 
 impl From<ClientFileError> for CommandFailure {
     fn from(error: ClientFileError) -> Self {
