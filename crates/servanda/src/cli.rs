@@ -15,6 +15,8 @@ mod secret;
 use std::{io::IsTerminal as _, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use servanda_clients::{ClientFileScope, ClientName};
+use servanda_config::{CONFIG_FILE, DRAIN_MS_MIN};
 
 pub(crate) use access::{DelegateArgs, KeyCreateArgs, KeysArgs, KeysCommand, RevokeArgs, RightsArgs};
 pub(crate) use budgets::BudgetsArgs;
@@ -27,11 +29,6 @@ pub(crate) use policy::{PolicyArgs, PolicyCommand};
 pub(crate) use quarantine::{QuarantineArgs, QuarantineCommand};
 pub(crate) use remove::RemoveArgs;
 pub(crate) use secret::{SecretArgs, SecretCommand};
-
-use crate::{
-    clients::{ClientFileScope, ClientName},
-    config::{CONFIG_FILE, DRAIN_MS_MIN},
-};
 
 const AFTER_HELP: &str = "\
 Start here:

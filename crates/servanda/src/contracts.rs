@@ -13,6 +13,7 @@ use std::{
 };
 
 use servanda_catalog::pins::LockFile;
+use servanda_config::LoadedConfig;
 use servanda_contract::{
     ToolContract,
     admission::already_registered,
@@ -26,7 +27,7 @@ use servanda_gates::{CompiledContract, CompiledProbe, ProbeSubject, RegisteredCo
 
 use self::reading::{ContractFolder, LocatedContract, UnreadableContract, read_each};
 pub(crate) use self::server_files::{ServerFiles, files_of_server, readable};
-use crate::{config::LoadedConfig, failure::CommandFailure};
+use crate::failure::CommandFailure;
 
 /// The problems of one file.
 #[derive(Debug, Clone, serde::Serialize)]

@@ -1,4 +1,9 @@
-//! How a command fails: one message, one hint that names the next command, one exit code.
+//! How a command fails: one message, one hint that names the next command, one exit code. The libraries say
+//! what is wrong; the modules below say what to do about it.
+
+mod clients;
+mod config;
+mod import;
 
 use std::{fmt, process::ExitCode};
 

@@ -1,15 +1,14 @@
 //! The binary: reads the command line, runs the command, ends with its exit code.
 
 mod cli;
-mod clients;
 mod commands;
-mod config;
+mod configuration;
 mod contracts;
 mod credentials;
 mod failure;
-mod import;
 mod policies;
 mod screen;
+mod shell_word;
 mod stopping;
 mod wiring;
 
@@ -17,13 +16,14 @@ use std::{process::ExitCode, time::Duration};
 
 use clap::Parser as _;
 use rustix::process::{Resource, Rlimit, setrlimit};
+use servanda_config::DRAIN_MS_MAX;
 use servanda_files as files;
 
 use crate::{
     cli::{Cli, Command},
     failure::CommandFailure,
     screen::Screen,
-    stopping::{DRAIN_MS_MAX, Stop},
+    stopping::Stop,
 };
 
 /// A call asks for memory about 170 times, some of it in pieces above a kilobyte, for which the system's allocator has no fast path.

@@ -5,6 +5,7 @@ mod files;
 
 use std::{path::Path, sync::Arc};
 
+use servanda_config::{LoadedConfig, PolicyMode};
 use servanda_engine::{Authorities, UpstreamTenants};
 use servanda_gates::CompiledContract;
 use servanda_policy::{
@@ -13,11 +14,7 @@ use servanda_policy::{
 
 pub(crate) use files::{has_folder, watched};
 
-use crate::{
-    config::{LoadedConfig, PolicyMode},
-    failure::CommandFailure,
-    screen::plural,
-};
+use crate::{failure::CommandFailure, screen::plural};
 
 /// Texts of policies and the names of their files.
 #[derive(Debug, Default)]

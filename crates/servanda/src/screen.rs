@@ -8,7 +8,6 @@
 mod colour;
 pub(crate) mod consent;
 pub(crate) mod log;
-pub(crate) mod shell_word;
 mod table;
 mod usage;
 mod wrap;
@@ -25,6 +24,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use owo_colors::{OwoColorize as _, Stream};
 use serde::Serialize;
 use servanda_contract::legibility::{hidden_characters, reveal};
+
+pub(crate) use servanda_contract::legibility::one_line;
 
 use self::table::TextTable;
 pub(crate) use self::{
@@ -191,12 +192,7 @@ fn shown(text: &str, colour: bool) -> String {
     seen
 }
 
-/// The same on one line.
-pub(crate) fn one_line(text: &str) -> String {
-    reveal(&text.replace(['\n', '\t'], " ")).into_owned()
-}
-
-/// The same on one line, with line ends and tabs spelled out too, so that the reader sees them.
+/// A text on one line, with line ends and tabs spelled out too, so that the reader sees them.
 pub(crate) fn spelled_out(text: &str) -> String {
     reveal(&text.replace("\r\n", "\n").replace('\n', "\\n").replace('\t', "\\t")).into_owned()
 }
@@ -287,7 +283,7 @@ fn paint_for(stream: Stream, word: &str, style: TextStyle) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{colour, escaped_json, lines, one_line, shown, spelled_out, table};
+    use super::{colour, escaped_json, lines, shown, spelled_out, table};
 
     #[test]
     fn nothing_that_does_not_show_is_written() {
@@ -300,7 +296,6 @@ mod tests {
                 "{seen}"
             );
         }
-        assert_eq!(one_line("a\nb\u{1b}c"), "a b<U+001B>c");
         assert_eq!(spelled_out("a\n\tb\r\n\rc"), "a\\n\\tb\\n<U+000D>c");
     }
 

@@ -19,8 +19,6 @@ use crate::{
     screen::{Screen, count},
 };
 
-/// How long a gateway takes to stop in total by default: less than the ten seconds after which most supervisors kill it.
-pub(crate) const DRAIN_MS_MAX: u64 = 8_000;
 /// The time to stop is divided into this many parts; each phase must be over after a number of them.
 const PARTS: u32 = 16;
 const CALL_PARTS: u32 = 10;

@@ -20,6 +20,7 @@ use std::{
 
 use servanda_authn::{AuthnSettings, CredentialAuthenticator};
 use servanda_catalog::Catalog;
+use servanda_config::{CredentialConfig, LoadedConfig};
 use servanda_effects::Notebook;
 use servanda_engine::{
     Authorities, Engine, EngineLimits, EngineParts, RefusedCallLimits, SystemClock, World,
@@ -46,7 +47,6 @@ pub(crate) use self::{
     upstream_set::{notebook_for_command, upstreams},
 };
 use crate::{
-    config::{CredentialConfig, LoadedConfig},
     contracts::{
         self,
         lock::{self, LockFileWatcher},
@@ -133,7 +133,7 @@ impl AssembledGateway {
         let authenticator = match CredentialAuthenticator::new(
             ledger.clone(),
             Arc::new(SystemClock),
-            loaded.sealing_keys(),
+            credentials::sealing_keys(loaded),
             AuthnSettings::Local,
         ) {
             Ok(authenticator) => Arc::new(authenticator),

@@ -53,6 +53,11 @@ pub fn reveal(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// The same on one line: line ends and tabs become blanks.
+pub fn one_line(text: &str) -> String {
+    reveal(&text.replace(['\n', '\t'], " ")).into_owned()
+}
+
 /// Everything in a JSON document that does not read as what it is: texts and member names with hidden characters, and property
 /// names of a schema that mix scripts. Reports at most twenty faults.
 pub fn faults(document: &Value) -> Vec<LegibilityFault> {

@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, fs};
 use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::{Value, json};
 
-use super::{NameFault, faults, hidden_characters, name_fault, reveal, skeleton};
+use super::{NameFault, faults, hidden_characters, name_fault, one_line, reveal, skeleton};
 use crate::testing::shared;
 
 #[test]
@@ -41,6 +41,7 @@ fn what_does_not_show_is_found_and_revealed() {
         assert!(!hidden_characters(text).is_empty(), "{shown}");
         assert_eq!(reveal(text), shown);
     }
+    assert_eq!(one_line("a\nb\u{1b}\tc"), "a b<U+001B> c");
 }
 
 #[test]

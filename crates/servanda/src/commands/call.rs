@@ -18,8 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{ended_word, keys::key_lookup, operator};
 use crate::{
-    cli::CallArgs, config::LoadedConfig, failure::CommandFailure, screen::Screen, stopping::Stop,
-    wiring::AssembledGateway,
+    cli::CallArgs, configuration, failure::CommandFailure, screen::Screen, stopping::Stop, wiring::AssembledGateway,
 };
 
 /// The members of a tool result that a person looks at.
@@ -34,7 +33,7 @@ struct PrintedToolResult<'a> {
 }
 
 pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Result<(), CommandFailure> {
-    let mut loaded = LoadedConfig::read(config)?;
+    let mut loaded = configuration::read(config)?;
     // Long work would end with this process, so the caller waits for it.
     loaded.config.long_work.wait_ms_max = None;
     let stop = Stop::on_signals(loaded.config.limits.drain_ms_max)?;

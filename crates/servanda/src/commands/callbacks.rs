@@ -4,6 +4,7 @@
 use std::{path::Path, time::Instant};
 
 use serde_json::json;
+use servanda_config::LoadedConfig;
 use servanda_contract::time::Clock as _;
 use servanda_effects::effect::EffectEnding;
 use servanda_engine::{
@@ -14,13 +15,13 @@ use servanda_upstream::{WebhookClient, WebhookResponse, WebhookSendError};
 
 use crate::{
     cli::{CallbacksArgs, CallbacksCommand},
-    config::LoadedConfig,
+    configuration,
     failure::CommandFailure,
     screen::{Screen, TextStyle, lines, paint, table},
 };
 
 pub(crate) async fn run(config: &Path, args: &CallbacksArgs, screen: Screen) -> Result<(), CommandFailure> {
-    let loaded = LoadedConfig::read(config)?;
+    let loaded = configuration::read(config)?;
     match &args.command {
         // Listing works without the callbacks' secrets.
         None => list(&loaded, screen).await,
@@ -48,7 +49,7 @@ fn configured(loaded: &LoadedConfig) -> Result<Vec<ShownCallback>, CommandFailur
 
 async fn list(loaded: &LoadedConfig, screen: Screen) -> Result<(), CommandFailure> {
     let callbacks = configured(loaded)?;
-    let place = loaded.ledger_place()?;
+    let place = configuration::ledger_place(loaded)?;
     let kept = if place.is_missing() {
         Vec::new()
     } else {

@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, path::Path};
 use serde::Serialize;
 use serde_json::json;
 use servanda_catalog::pins::LockFile;
+use servanda_config::{LoadedConfig, UpstreamConfig};
 use servanda_contract::{
     ToolContract,
     tool::{Mutability, SideEffectClass},
@@ -14,18 +15,18 @@ use servanda_contract::{
 use servanda_engine::Authorities;
 use servanda_gates::CompiledContract;
 use servanda_identity::classifier::Objection;
+use servanda_import::ImportedSecrets;
 
 use crate::{
     cli::CheckArgs,
-    commands::objections,
-    config::{LoadedConfig, UpstreamConfig},
+    commands::{
+        objections,
+        server_page::{self, ShownValues},
+    },
+    configuration,
     contracts::{self, lock},
     credentials,
     failure::CommandFailure,
-    import::{
-        ImportedSecrets,
-        server_page::{self, ShownValues},
-    },
     policies,
     screen::{Screen, count, plural},
     wiring::preflight::Preflight,
@@ -35,7 +36,7 @@ use crate::{
 const SHOWN_MAX: usize = 5;
 
 pub(crate) async fn run(config: &Path, args: &CheckArgs, screen: Screen) -> Result<(), CommandFailure> {
-    let loaded = LoadedConfig::read(config)?;
+    let loaded = configuration::read(config)?;
     if args.commands {
         return show_commands(&loaded, screen);
     }

@@ -28,7 +28,7 @@ use crate::{
         rights_review,
         rights_text::{self, span_ms},
     },
-    config::LoadedConfig,
+    configuration, credentials,
     failure::CommandFailure,
     screen::Screen,
 };
@@ -43,13 +43,13 @@ pub(crate) async fn run(config: &Path, args: &DelegateArgs, screen: Screen) -> R
     if args.offline {
         return narrow(args, now, screen);
     }
-    let loaded = LoadedConfig::read(config)?;
+    let loaded = configuration::read(config)?;
     // Read before the ledger is opened, because a person who types it may take long.
     let own = if args.tenant.is_some() { None } else { Some(credential()?) };
-    let ledger = loaded.ledger_place()?.open().await?;
+    let ledger = configuration::ledger_place(&loaded)?.open().await?;
     let made = match own {
-        None => grant(args, &loaded.root_book(ledger.clone()), now).await,
-        Some(own) => delegate(args, own, ledger.as_ref(), &loaded.root_book(ledger.clone()), now).await,
+        None => grant(args, &credentials::root_keys(&loaded, ledger.clone()), now).await,
+        Some(own) => delegate(args, own, ledger.as_ref(), &credentials::root_keys(&loaded, ledger.clone()), now).await,
     };
     ledger.close().await;
     let made = made?;

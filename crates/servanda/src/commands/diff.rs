@@ -11,7 +11,7 @@ use crate::{
         next_step,
         pin_review::{PinReview, PinReviewState, ReviewedTool},
     },
-    config::LoadedConfig,
+    configuration,
     failure::CommandFailure,
     screen::{Screen, TextStyle, count, paint},
 };
@@ -20,7 +20,7 @@ use crate::{
 const DESCRIPTION_CHARS_MAX: usize = 1_000;
 
 pub(crate) async fn run(config: &Path, args: &DiffArgs, screen: Screen) -> Result<(), CommandFailure> {
-    let loaded = LoadedConfig::read(config)?;
+    let loaded = configuration::read(config)?;
     let review = PinReview::open(&loaded).await?;
     let mut reviewed = review.live(&loaded, &args.names, screen).await?;
     reviewed.retain(|reviewed| !reviewed.came_later());

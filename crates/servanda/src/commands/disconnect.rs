@@ -4,21 +4,18 @@
 use std::path::Path;
 
 use serde_json::json;
+use servanda_clients::{
+    ClientName,
+    connections::{ClientFileConnection, ClientFileConnections, PriorFileState, PriorFileText},
+    file::{ClientFile, FILE_BYTES_MAX, shown},
+    notation::NotationError,
+    record_check::{RecordCheck, notation_of},
+};
 use servanda_contract::time::Clock as _;
 use servanda_engine::SystemClock;
 
 use super::connect::{FileChangeDecision, ProposedFileChange, ask, client_folders};
-use crate::{
-    cli::DisconnectArgs,
-    clients::{
-        ClientName,
-        connections::{ClientFileConnection, ClientFileConnections, PriorFileState, PriorFileText},
-        file::{ClientFile, shown},
-        record_check::{RecordCheck, notation_of},
-    },
-    failure::CommandFailure,
-    screen::Screen,
-};
+use crate::{cli::DisconnectArgs, failure::CommandFailure, screen::Screen};
 
 pub(crate) fn run(config: &Path, args: &DisconnectArgs, screen: Screen) -> Result<(), CommandFailure> {
     // The configuration is not read, so that a broken gateway can still be disconnected.
@@ -149,16 +146,16 @@ fn undo(connection: &ClientFileConnection, file: &ClientFile) -> Result<Disconne
         ));
     }
     let notation = notation_of(connection, text);
-    let unusable = |why: String| {
+    let unusable = |why: NotationError| {
         CommandFailure::bad_input(format!("`{}`: {why}; nothing was changed", shown(&connection.file)))
             .hint(format!("take `{}` out by hand, or correct the file", connection.name))
     };
     let mut after = notation.take_out(text, &connection.name, connection.made_list).map_err(unusable)?;
     let there = notation.servers(&after).map_err(unusable)?;
     for taken in connection.taken_out.iter().filter(|taken| !there.iter().any(|(name, _)| *name == taken.name)) {
-        let from = crate::files::read_text(&taken.backup, crate::clients::file::FILE_BYTES_MAX)
-            .map_err(|error| error.to_string());
-        match from.and_then(|from| notation.put_back(&after, &taken.name, &from)) {
+        let from = crate::files::read_text(&taken.backup, FILE_BYTES_MAX).map_err(|error| error.to_string());
+        let put_back = |from: String| notation.put_back(&after, &taken.name, &from).map_err(|error| error.to_string());
+        match from.and_then(put_back) {
             Ok(with) => after = with,
             Err(why) => {
                 let (name, backup) = (&taken.name, shown(&taken.backup));

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use servanda_catalog::{Catalog, Inventory, ToolHold, ToolStanding, pins::Pins};
+use servanda_config::{AuthMode, LOCK_FILE, LoadedConfig, OauthConfig};
 use servanda_contract::legibility::reveal;
 use servanda_effects::JournalError;
 use servanda_engine::{discover, quarantine::QuarantineHistory};
@@ -22,7 +23,7 @@ use crate::{
         objections,
         running_gateway::{self, ListeningGateway},
     },
-    config::{AuthMode, LOCK_FILE, LoadedConfig, OauthConfig},
+    configuration,
     contracts::{self, lock},
     credentials,
     failure::CommandFailure,
@@ -82,7 +83,7 @@ pub(crate) async fn run(config: &Path, args: &DoctorArgs, screen: Screen) -> Res
     let mut findings = DoctorFindings::default();
     // Before the configuration is read, because reading it repairs the permissions of files in its folder.
     privacy::tell(&privacy::exposed(config), &mut findings);
-    match LoadedConfig::read(config) {
+    match configuration::read(config) {
         Err(failure) => {
             let hint = failure.hint_text().unwrap_or("correct the file").to_owned();
             findings.bad("configuration", failure.to_string(), hint);
@@ -235,7 +236,7 @@ fn look_at_quarantine(
 }
 
 async fn look_at_address(loaded: &LoadedConfig, findings: &mut DoctorFindings) {
-    match loaded.listen() {
+    match loaded.listen().map_err(CommandFailure::from) {
         Err(failure) => findings.bad("address", failure.to_string(), failure.hint_text().unwrap_or_default()),
         Ok(address) => match TcpListener::bind(address).await {
             Ok(_) => findings.good("address", format!("{address} is free")),

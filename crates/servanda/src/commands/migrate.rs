@@ -5,10 +5,10 @@ use std::path::Path;
 
 use servanda_ledger::{Migration, MigrationPlan};
 
-use crate::{cli::MigrateArgs, config::LoadedConfig, failure::CommandFailure, screen::Screen};
+use crate::{cli::MigrateArgs, configuration, failure::CommandFailure, screen::Screen};
 
 pub(crate) async fn run(config: &Path, args: &MigrateArgs, screen: Screen) -> Result<(), CommandFailure> {
-    let place = LoadedConfig::read(config)?.ledger_place()?;
+    let place = configuration::ledger_place(&configuration::read(config)?)?;
     let upkeep = place.upkeep();
     let plan = upkeep.plan().await?;
     if args.dry_run {

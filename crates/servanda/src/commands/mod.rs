@@ -39,6 +39,7 @@ pub(crate) mod sample;
 pub(crate) mod schema;
 pub(crate) mod secret;
 pub(crate) mod serve;
+mod server_page;
 pub(crate) mod stdio;
 pub(crate) mod tools;
 mod version_control;

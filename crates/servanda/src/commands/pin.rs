@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde_json::json;
+use servanda_config::LoadedConfig;
 use servanda_contract::time::Clock as _;
 use servanda_engine::SystemClock;
 
@@ -13,14 +14,14 @@ use crate::{
         next_step,
         pin_review::{PinReview, PinReviewState, ReviewedTool},
     },
-    config::LoadedConfig,
+    configuration,
     contracts::lock,
     failure::CommandFailure,
     screen::{Screen, count},
 };
 
 pub(crate) async fn run(config: &Path, args: &PinArgs, screen: Screen) -> Result<(), CommandFailure> {
-    let loaded = LoadedConfig::read(config)?;
+    let loaded = configuration::read(config)?;
     let review = PinReview::open(&loaded).await?;
     let reviewed = review.live(&loaded, &args.names, screen).await?;
     let to_pin: Vec<&ReviewedTool> = reviewed.iter().filter(|reviewed| reviewed.can_be_pinned()).collect();

@@ -10,11 +10,11 @@ use servanda_catalog::{
     negotiation::{SchemaGap, SchemaMatch, fits},
     pins::{Definition, Difference, DifferenceSeverity, ListedKind, LockFile, compare},
 };
+use servanda_config::LoadedConfig;
 use servanda_contract::legibility::reveal;
 
 use crate::{
     commands::next_step::{self, ToolTrouble},
-    config::LoadedConfig,
     contracts::{self, lock},
     failure::CommandFailure,
     screen::{Screen, TextStyle},

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde::Serialize;
+use servanda_config::LoadedConfig;
 
 use crate::{
     cli::PinsArgs,
@@ -10,7 +11,7 @@ use crate::{
         next_step,
         pin_review::{PinReview, PinReviewState, ReviewedTool},
     },
-    config::LoadedConfig,
+    configuration,
     failure::CommandFailure,
     screen::{Screen, TextStyle, lines, paint, table},
     wiring::survey,
@@ -30,7 +31,7 @@ struct Row {
 }
 
 pub(crate) async fn run(config: &Path, args: &PinsArgs, screen: Screen) -> Result<(), CommandFailure> {
-    let loaded = LoadedConfig::read(config)?;
+    let loaded = configuration::read(config)?;
     let review = PinReview::open(&loaded).await?;
     let survey = if args.offline { None } else { Some(survey::ask(&loaded, None, screen).await?) };
     let mut rows: Vec<(Row, TextStyle)> = Vec::new();

@@ -9,12 +9,12 @@ use servanda_contract::time::Clock as _;
 use servanda_engine::SystemClock;
 
 use super::keys;
-use crate::{cli::RevokeArgs, commands::operator, config::LoadedConfig, failure::CommandFailure, screen::Screen};
+use crate::{cli::RevokeArgs, commands::operator, configuration, failure::CommandFailure, screen::Screen};
 
 pub(crate) async fn run(config: &Path, args: &RevokeArgs, screen: Screen) -> Result<(), CommandFailure> {
-    let loaded = LoadedConfig::read(config)?;
+    let loaded = configuration::read(config)?;
     let credential = credential(args)?;
-    let ledger = loaded.ledger_place()?.open().await?;
+    let ledger = configuration::ledger_place(&loaded)?.open().await?;
     if credential.as_str().starts_with("key:") {
         let revoked = keys::revoke(&ledger, credential.as_str()).await;
         ledger.close().await;

@@ -7,8 +7,9 @@ use servanda_authority::{
     Rights,
     rights::{Scopes, ToolPatterns},
 };
+use servanda_config::LoadedConfig;
 
-use crate::{config::LoadedConfig, contracts, screen::Screen};
+use crate::{contracts, screen::Screen};
 
 /// How many scopes one message names.
 const SCOPES_SHOWN_MAX: usize = 8;

@@ -1,8 +1,9 @@
 //! `servanda schema`: prints the published JSON Schemas.
 
+use servanda_config::Config;
+
 use crate::{
     cli::{SchemaArgs, SchemaName},
-    config::Config,
     failure::CommandFailure,
     screen::Screen,
 };

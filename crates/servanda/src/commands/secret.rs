@@ -10,14 +10,14 @@ use std::{
 use serde::Serialize;
 use serde_json::json;
 use servanda_authority::{Secret, scrubber::SECRET_BYTES_MIN};
+use servanda_config::state_folder::STATE_FOLDER;
 use servanda_contract::{Timestamp, time::Clock as _};
 use servanda_engine::SystemClock;
 use servanda_vault::{LocalStore, SECRET_BYTES_MAX, SecretName, SecretReference, SecretStoreError, Vault};
 
 use crate::{
     cli::{SecretArgs, SecretCommand},
-    config::{LoadedConfig, state_folder::STATE_FOLDER},
-    credentials,
+    configuration, credentials,
     failure::CommandFailure,
     screen::{Screen, lines, table},
 };
@@ -53,16 +53,16 @@ impl SecretInventory {
     fn open(config: &Path) -> Result<Self, CommandFailure> {
         if !config.exists() {
             let folder = config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            crate::config::state_folder::guard(folder)?;
-            let vault = credentials::vault(folder, &folder.join(STATE_FOLDER));
+            configuration::guard_state_folder(folder)?;
+            let vault = credentials::vault_in(folder, &folder.join(STATE_FOLDER));
             return Ok(Self { vault, used: BTreeMap::new() });
         }
-        let loaded = LoadedConfig::read(config)?;
+        let loaded = configuration::read(config)?;
         let mut used: BTreeMap<SecretReference, Vec<String>> = BTreeMap::new();
         for needed in credentials::needed(&loaded) {
             used.entry(needed.secret).or_default().push(needed.upstream);
         }
-        Ok(Self { vault: loaded.vault(), used })
+        Ok(Self { vault: credentials::vault(&loaded), used })
     }
 
     fn store(&self) -> Result<&LocalStore, CommandFailure> {

@@ -6,6 +6,7 @@ use std::{
 };
 
 use serde_json::json;
+use servanda_config::{AuthMode, parse_listen};
 use servanda_doors::{HttpOptions, ServingOptions, for_engine, http::DoorThreads};
 use servanda_engine::{Engine, UpstreamReachability};
 use servanda_ledger::LedgerSchemaPolicy;
@@ -15,7 +16,6 @@ use tokio::net::TcpListener;
 use crate::{
     cli::ServeArgs,
     commands::running_gateway::{self, ListeningGateway},
-    config::{AuthMode, parse_listen},
     failure::CommandFailure,
     policies,
     screen::{Screen, count},
@@ -28,7 +28,10 @@ use crate::{
 
 pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Result<(), CommandFailure> {
     let files = WatchedConfig::read(config)?;
-    let address = args.listen.as_deref().map_or_else(|| files.loaded.listen(), parse_listen)?;
+    let address = match args.listen.as_deref() {
+        Some(listen) => parse_listen(listen)?,
+        None => files.loaded.listen()?,
+    };
     files.loaded.require_guarded(address)?;
     let gateway = AssembledGateway::assemble(&files.loaded, LedgerSchemaPolicy::Migrate, Some(address)).await?;
     super::migrate::tell(gateway.migration(), screen);

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use servanda_catalog::{Catalog, CatalogEntry, ToolHold, ToolStanding};
+use servanda_config::LoadedConfig;
 use servanda_contract::{legibility::reveal, tool::SideEffectClass};
 use servanda_mcp::ClientCapabilities;
 
@@ -15,8 +16,7 @@ use crate::{
         next_step::{self, ToolTrouble},
         objections,
     },
-    config::LoadedConfig,
-    contracts,
+    configuration, contracts,
     failure::CommandFailure,
     screen::{Screen, TextStyle, lines, paint, table},
     wiring::{self, remembered_names, survey},
@@ -45,7 +45,7 @@ struct Row {
 }
 
 pub(crate) async fn run(config: &Path, args: &ToolsArgs, screen: Screen) -> Result<(), CommandFailure> {
-    let loaded = LoadedConfig::read(config)?;
+    let loaded = configuration::read(config)?;
     if args.latency {
         return latency::run(&loaded, screen).await;
     }

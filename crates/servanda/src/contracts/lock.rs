@@ -10,11 +10,12 @@ use std::{
 };
 
 use servanda_catalog::pins::{LockFile, Pins};
+use servanda_config::LoadedConfig;
 use servanda_contract::time::Clock as _;
 use servanda_engine::{Discovery, SystemClock};
 use tokio_util::sync::CancellationToken;
 
-use crate::{config::LoadedConfig, failure::CommandFailure, files};
+use crate::{configuration, failure::CommandFailure, files};
 
 /// How often a running gateway checks whether the file changed, if it does not probe more often.
 const LOOK_MS_MAX: u64 = 2_000;
@@ -172,7 +173,7 @@ impl LockFileWatcher {
         let has = |lock: &LockFile, id: &String| lock.upstreams.contains_key(id) || lock.listed.contains_key(id);
         let known = before.upstreams.keys().chain(before.listed.keys());
         let lost: BTreeSet<&String> = known.filter(|id| !has(&lock, id)).collect();
-        let Some(configured) = (!lost.is_empty()).then(|| LoadedConfig::read(&self.config).ok()).flatten() else {
+        let Some(configured) = (!lost.is_empty()).then(|| configuration::read(&self.config).ok()).flatten() else {
             return lock;
         };
         for id in lost.into_iter().filter(|id| !configured.config.upstreams.contains_key(*id)) {

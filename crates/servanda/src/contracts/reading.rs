@@ -7,6 +7,7 @@ use std::{
 };
 
 use servanda_catalog::{inference::definition_layer, pins::LockFile};
+use servanda_config::LoadedConfig;
 use servanda_contract::{
     ToolContract, document,
     layers::{ContractLayers, EffectiveContract, Layer, LayerError, ServerContracts, ToolEntry, ValueOrigins},
@@ -15,7 +16,6 @@ use servanda_contract::{
 use servanda_identity::layers::gateway::near_names;
 
 use crate::{
-    config::LoadedConfig,
     contracts::{in_parallel, lock},
     failure::CommandFailure,
     files,

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use servanda_config::LoadedConfig;
 use servanda_contract::{ToolContract, layers::contract_name};
 
 use crate::{
-    config::LoadedConfig,
     contracts::reading::{ContractFile, ContractFolder, contract_files, read_file},
     failure::CommandFailure,
     files,

@@ -10,6 +10,7 @@ use std::{path::Path, sync::Arc};
 
 use servanda_authn::root_keys::{ROOTS_PURPOSE, RootKeyStore, SealingKeySource};
 use servanda_authority::{Secret, scrubber::SECRET_BYTES_MIN, sealing::SealingKey};
+use servanda_config::{CredentialConfig, LoadedConfig, NamedSecret, UpstreamConfig};
 use servanda_contract::time::Clock as _;
 use servanda_effects::Notebook;
 use servanda_engine::SystemClock;
@@ -20,10 +21,7 @@ pub(crate) use oauth::{VaultOauthTerms, login_store};
 pub(crate) use statement::published_keys;
 
 use self::{statement::StatementCredentialSource, stored_secret::SecretCredentialSource};
-use crate::{
-    config::{CredentialConfig, LoadedConfig, NamedSecret, UpstreamConfig},
-    failure::CommandFailure,
-};
+use crate::failure::CommandFailure;
 
 /// A secret that an upstream needs.
 #[derive(Debug)]
@@ -36,10 +34,25 @@ pub(crate) struct NeededSecret {
     pub lack: Option<SecretError>,
 }
 
-/// The vault of a configuration: secrets relative to its folder, and the encrypted store in its state folder.
-pub(crate) fn vault(folder: &Path, state_folder: &Path) -> Vault {
+/// Where a configuration's secrets are kept.
+pub(crate) fn vault(loaded: &LoadedConfig) -> Vault {
+    vault_in(&loaded.folder, &loaded.state_folder())
+}
+
+/// The vault of a configuration in that folder: secrets relative to it, and the encrypted store in its state folder.
+pub(crate) fn vault_in(folder: &Path, state_folder: &Path) -> Vault {
     let given = std::env::var_os(KEY_VARIABLE).map(|key| Secret::new(key.into_encoded_bytes()));
     Vault::new(folder, Some(Arc::new(LocalStore::new(state_folder, given))))
+}
+
+/// The root keys of agent credentials, sealed with a key of the encrypted store.
+pub(crate) fn root_keys(loaded: &LoadedConfig, notebook: Arc<dyn Notebook>) -> RootKeyStore {
+    RootKeyStore::new(notebook, sealing_keys(loaded))
+}
+
+/// The source of the key that root keys are sealed with.
+pub(crate) fn sealing_keys(loaded: &LoadedConfig) -> Arc<dyn SealingKeySource> {
+    Arc::new(VaultSealingKeys(vault(loaded)))
 }
 
 /// An upstream with all its credentials. Logins are kept in the notebook.
@@ -55,7 +68,7 @@ pub(crate) fn upstream(
 
 /// Every secret that a person has to set for an upstream, and whether it can be used.
 pub(crate) fn needed(loaded: &LoadedConfig) -> Vec<NeededSecret> {
-    let vault = loaded.vault();
+    let vault = vault(loaded);
     let all = loaded.config.upstreams.iter().flat_map(|(id, upstream)| {
         upstream.credential.iter().flat_map(CredentialConfig::secrets).map(move |secret| (id.clone(), secret))
     });
@@ -74,23 +87,6 @@ fn lack(vault: &Vault, reference: &SecretReference, shown: bool) -> Option<Secre
         }
         Ok(_) => None,
         Err(lack) => Some(lack),
-    }
-}
-
-impl LoadedConfig {
-    /// Where its secrets are kept.
-    pub(crate) fn vault(&self) -> Vault {
-        vault(&self.folder, &self.state_folder())
-    }
-
-    /// The root keys of agent credentials, sealed with a key of the encrypted store.
-    pub(crate) fn root_book(&self, notebook: Arc<dyn Notebook>) -> RootKeyStore {
-        RootKeyStore::new(notebook, self.sealing_keys())
-    }
-
-    /// The source of the key that root keys are sealed with.
-    pub(crate) fn sealing_keys(&self) -> Arc<dyn SealingKeySource> {
-        Arc::new(VaultSealingKeys(self.vault()))
     }
 }
 
@@ -114,7 +110,7 @@ pub(crate) fn sources(
     spec: &UpstreamSpec,
     notebook: &Arc<dyn Notebook>,
 ) -> Result<Vec<Arc<dyn CredentialSource>>, CommandFailure> {
-    let vault = loaded.vault();
+    let vault = vault(loaded);
     let mut sources: Vec<Arc<dyn CredentialSource>> = Vec::with_capacity(config.credential.len());
     for credential in &config.credential {
         match (&credential.statement, &credential.oauth, &spec.transport) {

@@ -7,8 +7,8 @@ use servanda_authority::{
     Secret,
     invocation::{StatementKey, SubjectStatement},
     sealing::{KEY_BYTES, SealingKey},
-    signature::Algorithm,
 };
+use servanda_config::{OauthConfig, OauthFlow};
 use servanda_contract::{Timestamp, time::Clock};
 use servanda_effects::{Notebook, PortFuture};
 use servanda_engine::SystemClock;
@@ -27,10 +27,7 @@ use servanda_upstream::{CredentialSource, MissingCredential};
 use servanda_vault::{SecretReference, Vault};
 
 use super::statement;
-use crate::{
-    config::{KeyAlgorithm, OauthConfig, OauthFlow},
-    failure::CommandFailure,
-};
+use crate::failure::CommandFailure;
 
 /// The name of the key that seals logins, in the store.
 const KEY_NAME: &str = "login-key";
@@ -123,7 +120,7 @@ impl VaultOauthTerms {
             id: config.client_id.clone(),
             secret: self.secret(config.client_secret.as_ref())?,
             key,
-            method: config.client_auth.map(crate::config::ClientAuth::method),
+            method: config.client_auth.map(servanda_config::ClientAuth::method),
             document: config.client_document.clone(),
         })
     }
@@ -197,16 +194,5 @@ impl StatementIssuer for GatewayStatements {
             upstream: about.upstream,
         };
         self.key.mint_subject(&subject, now).map_err(|error| MissingCredential::unavailable(error.to_string()))
-    }
-}
-
-impl KeyAlgorithm {
-    const fn algorithm(self) -> Algorithm {
-        match self {
-            Self::ES256 => Algorithm::Es256,
-            Self::EdDSA => Algorithm::EdDsa,
-            Self::RS256 => Algorithm::Rs256,
-            Self::PS256 => Algorithm::Ps256,
-        }
     }
 }

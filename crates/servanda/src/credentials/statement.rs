@@ -11,6 +11,7 @@ use servanda_authority::{
     caller::RevocationStatus,
     invocation::{self, INVOCATION_LIFETIME_MS_MAX, Invocation, StatementKey},
 };
+use servanda_config::StatementConfig;
 use servanda_contract::{digest::hex, time::Clock as _};
 use servanda_effects::PortFuture;
 use servanda_engine::SystemClock;
@@ -21,7 +22,7 @@ use servanda_upstream::{
 use servanda_vault::{SecretStoreError, Vault};
 use sha2::{Digest as _, Sha256};
 
-use crate::{config::StatementConfig, failure::CommandFailure};
+use crate::failure::CommandFailure;
 
 /// The name of the key in the store.
 const KEY_NAME: &str = "statement-key";

@@ -9,14 +9,13 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use servanda_authority::{Secret, scrubber::SECRET_BYTES_MIN};
+use servanda_config::CredentialConfig;
 use servanda_effects::PortFuture;
 use servanda_upstream::{
     CredentialRejection, CredentialRequest, CredentialSource, MissingCredential, PresentedCredentials, Remedy,
 };
 use servanda_vault::{SecretReference, Vault};
 use tokio::time::Instant;
-
-use crate::config::CredentialConfig;
 
 /// How long a secret is used before it is read again.
 const FRESH: Duration = Duration::from_secs(5);

@@ -7,8 +7,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use servanda_config::LoadedConfig;
+
 use super::PolicyTexts;
-use crate::{config::LoadedConfig, failure::CommandFailure, files};
+use crate::{failure::CommandFailure, files};
 
 /// The default folder of policies.
 const FOLDER: &str = "policies";

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use servanda_catalog::{Catalog, CatalogError, pins::Pins};
+use servanda_config::LoadedConfig;
 use servanda_contract::time::Clock as _;
 use servanda_effects::Notebook;
 use servanda_engine::{
@@ -11,7 +12,7 @@ use servanda_engine::{
 };
 use servanda_gates::CompiledContract;
 
-use crate::{config::LoadedConfig, contracts::lock, failure::CommandFailure};
+use crate::{configuration, contracts::lock, failure::CommandFailure};
 
 /// The catalog of a configuration: its contracts and pins.
 pub(crate) fn catalog(loaded: &LoadedConfig, contracts: Vec<CompiledContract>) -> Result<Catalog, CommandFailure> {
@@ -34,7 +35,7 @@ pub(super) fn bad_names(error: &CatalogError) -> CommandFailure {
 
 /// Marks the quarantined tools in a catalog, as a gateway of this configuration would.
 pub(crate) async fn hold_quarantined(loaded: &LoadedConfig, catalog: &Catalog) -> Result<(), CommandFailure> {
-    let place = loaded.ledger_place()?;
+    let place = configuration::ledger_place(loaded)?;
     if place.is_missing() {
         return Ok(());
     }

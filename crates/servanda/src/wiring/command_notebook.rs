@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
+use servanda_config::ledger_place::LedgerPlace;
 use servanda_contract::Timestamp;
 use servanda_effects::{InMemoryNotebook, JournalError, Note, NoteKind, Notebook, PortFuture};
 use servanda_ledger::Ledger;
 use tokio::sync::OnceCell;
-
-use crate::config::ledger_place::LedgerPlace;
 
 /// Opens the ledger only when a note about a login is needed.
 #[derive(Debug)]

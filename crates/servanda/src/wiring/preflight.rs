@@ -4,18 +4,14 @@
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 
 use servanda_catalog::{Catalog, pins::Pins};
+use servanda_config::{LoadedConfig, ledger_place::LedgerPlace};
 use servanda_engine::{Authorities, callbacks::Callbacks};
 use servanda_gates::CompiledContract;
 use servanda_ledger::LedgerError;
 use servanda_upstream::UpstreamSpec;
 
 use super::{catalogs, remembered_names, upstream_set};
-use crate::{
-    config::{LoadedConfig, ledger_place::LedgerPlace},
-    credentials,
-    failure::CommandFailure,
-    policies,
-};
+use crate::{configuration, credentials, failure::CommandFailure, policies};
 
 /// A configuration of which every part was read and is valid.
 #[derive(Debug)]
@@ -47,7 +43,7 @@ impl Preflight {
             let contracts = catalog.entries().map(|(_, entry)| &*entry.contract);
             Arc::new(policies::authorities(loaded, contracts)?)
         };
-        let ledger = loaded.ledger_place()?;
+        let ledger = configuration::ledger_place(loaded)?;
         let notebook = upstream_set::notebook_for_command(loaded)?;
         let mut upstreams = BTreeMap::new();
         for (id, config) in &loaded.config.upstreams {

@@ -11,12 +11,13 @@ use std::{
 };
 
 use servanda_catalog::Catalog;
+use servanda_config::LoadedConfig;
 use servanda_contract::Digest;
 use servanda_engine::Authorities;
 use servanda_policy::Policies;
 
 use crate::{
-    config::LoadedConfig,
+    configuration,
     failure::CommandFailure,
     policies,
     screen::{Screen, plural},
@@ -56,7 +57,7 @@ pub(crate) struct WatchedConfig {
 impl WatchedConfig {
     /// Reads the configuration. Everything else that belongs to it must be read after this.
     pub(crate) fn read(config: &Path) -> Result<Self, CommandFailure> {
-        let mut loaded = LoadedConfig::read(config)?;
+        let mut loaded = configuration::read(config)?;
         loaded.had_policies = policies::has_folder(&loaded);
         let detector = FileChangeDetector::new(FilesSnapshot::take(&loaded));
         Ok(Self { loaded, detector })

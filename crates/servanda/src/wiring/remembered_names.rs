@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use servanda_catalog::{Catalog, names::NameTable};
+use servanda_config::LoadedConfig;
 use servanda_engine::{NoteKind, names};
 use servanda_gates::CompiledContract;
 
 use super::catalogs;
-use crate::{config::LoadedConfig, failure::CommandFailure};
+use crate::{configuration, failure::CommandFailure};
 
 /// A command that shows names waits no longer than this for an unreachable database.
 const READING_MS_MAX: u64 = 2_000;
@@ -43,7 +44,7 @@ pub(crate) async fn require_names(loaded: &LoadedConfig, catalog: &Catalog) -> R
 }
 
 async fn recall(loaded: &LoadedConfig) -> Result<Option<NameTable>, String> {
-    let place = loaded.ledger_place().map_err(|failure| failure.to_string())?;
+    let place = configuration::ledger_place(loaded).map_err(|failure| failure.to_string())?;
     if place.is_missing() {
         return Ok(None);
     }

@@ -7,12 +7,12 @@ use std::{
 
 use indicatif::ProgressBar;
 use servanda_catalog::Inventory;
+use servanda_config::LoadedConfig;
 use servanda_engine::{discover, list_items};
 use servanda_upstream::{Upstream, UpstreamError};
 
 use super::upstream_set;
 use crate::{
-    config::LoadedConfig,
     failure::CommandFailure,
     screen::{Screen, count},
 };

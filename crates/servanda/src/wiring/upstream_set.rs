@@ -2,19 +2,16 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use servanda_config::{LoadedConfig, UpstreamConfig};
 use servanda_effects::Notebook;
 use servanda_upstream::{Upstream, UpstreamSpec};
 
 use super::command_notebook::CommandNotebook;
-use crate::{
-    config::{LoadedConfig, UpstreamConfig},
-    credentials,
-    failure::CommandFailure,
-};
+use crate::{configuration, credentials, failure::CommandFailure};
 
 /// A notebook for commands, which forgets everything but logins.
 pub(crate) fn notebook_for_command(loaded: &LoadedConfig) -> Result<Arc<dyn Notebook>, CommandFailure> {
-    Ok(Arc::new(CommandNotebook::new(loaded.ledger_place()?)))
+    Ok(Arc::new(CommandNotebook::new(configuration::ledger_place(loaded)?)))
 }
 
 /// Every upstream of a configuration, not connected yet.

@@ -7,6 +7,7 @@ mod tests;
 
 use std::path::Path;
 
+use servanda_config::LoadedConfig;
 use servanda_contract::{Timestamp, time::Clock as _};
 use servanda_effects::{
     JournalError,
@@ -14,7 +15,7 @@ use servanda_effects::{
 };
 use servanda_engine::SystemClock;
 
-use crate::{cli::BudgetsArgs, config::LoadedConfig, failure::CommandFailure, screen::Screen};
+use crate::{cli::BudgetsArgs, configuration, failure::CommandFailure, screen::Screen};
 
 /// The most reservations that are listed.
 const OPEN_MAX: u32 = 1_000;
@@ -44,8 +45,8 @@ struct AccountReport {
 }
 
 pub(crate) async fn run(config: &Path, args: &BudgetsArgs, screen: Screen) -> Result<(), CommandFailure> {
-    let loaded = LoadedConfig::read(config)?;
-    let place = loaded.ledger_place()?;
+    let loaded = configuration::read(config)?;
+    let place = configuration::ledger_place(&loaded)?;
     // Reading does not create a ledger if there is none.
     let shown = if place.is_missing() {
         BudgetReport { accounts: Vec::new(), reservations: Vec::new(), more_reservations: false }

@@ -5,12 +5,12 @@
 
 use std::{collections::BTreeMap, ops::ControlFlow, time::Duration};
 
+use servanda_config::ledger_place::LedgerPlace;
 use servanda_contract::{record::CallSummary, time::Clock as _};
 use servanda_engine::SystemClock;
 use servanda_ledger::{CallFilter, CallList, LOOKED_AT_MAX, LedgerError, LedgerReader};
 
 use crate::{
-    config::ledger_place::LedgerPlace,
     failure::CommandFailure,
     screen::{Screen, fitted, one_line, stdout_width},
 };

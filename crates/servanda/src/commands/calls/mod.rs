@@ -5,23 +5,18 @@ mod list;
 
 use std::path::Path;
 
+use servanda_config::{DRAIN_MS_MAX, ledger_place::LedgerPlace};
 use servanda_contract::{Timestamp, time::Clock as _};
 use servanda_engine::SystemClock;
 use servanda_ledger::{CallFilter, CallList, LOOKED_AT_MAX, LedgerReader};
 
-use crate::{
-    cli::CallsArgs,
-    config::{LoadedConfig, ledger_place::LedgerPlace},
-    failure::CommandFailure,
-    screen::Screen,
-    stopping::{DRAIN_MS_MAX, Stop},
-};
+use crate::{cli::CallsArgs, configuration, failure::CommandFailure, screen::Screen, stopping::Stop};
 
 /// The number of calls that `servanda explain` lists.
 const LATEST_MAX: u32 = 20;
 
 pub(crate) async fn run(config: &Path, args: &CallsArgs, screen: Screen) -> Result<(), CommandFailure> {
-    let place = LoadedConfig::read(config)?.ledger_place()?;
+    let place = configuration::ledger_place(&configuration::read(config)?)?;
     if place.is_missing() {
         return Err(nothing_yet(&place));
     }

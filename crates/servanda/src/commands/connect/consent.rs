@@ -1,14 +1,9 @@
 //! Shows a change to a client's file and asks whether to make it. If no person can be asked, nothing is changed.
 
-use crate::{
-    clients::{
-        difference::{painted, unified},
-        file::ClientFile,
-        masking::masked,
-    },
-    failure::CommandFailure,
-    screen::Screen,
-};
+use servanda_clients::{file::ClientFile, masking::masked};
+
+use super::difference::{painted, unified};
+use crate::{failure::CommandFailure, screen::Screen};
 
 /// A change that is proposed.
 #[derive(Debug)]

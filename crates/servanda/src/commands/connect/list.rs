@@ -3,16 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use servanda_clients::{
+    ClientFileScope, ClientFolders, KnownClient,
+    connections::{ClientFileConnection, ClientFileConnections},
+    entry::GatewayLocation,
+    file::ClientFile,
+};
 
 use crate::{
     cli::ConnectArgs,
-    clients::{
-        ClientFileScope, ClientFolders, KnownClient,
-        connections::{ClientFileConnection, ClientFileConnections},
-        entry::GatewayLocation,
-        file::ClientFile,
-    },
-    config::LoadedConfig,
+    configuration,
     failure::CommandFailure,
     screen::{Screen, TextStyle, lines, paint, table},
 };
@@ -39,7 +39,7 @@ pub(super) fn run(
         return Err(CommandFailure::bad_input("which client is to be connected?")
             .hint("`servanda connect` lists them; `servanda connect --file PATH` connects any other client's file"));
     }
-    let loaded = LoadedConfig::read(config);
+    let loaded = configuration::read(config);
     let gateway = loaded.as_ref().ok().map(super::gateway).transpose()?;
     let mut rows: Vec<_> = KnownClient::all().iter().map(|client| row(client, gateway.as_ref(), around)).collect();
     let folder = config.parent().unwrap_or(Path::new(""));

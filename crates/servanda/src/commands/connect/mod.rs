@@ -2,12 +2,21 @@
 //! records enough for `disconnect` to undo it.
 
 mod consent;
+mod difference;
 mod list;
 mod plan;
 
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
+use servanda_clients::{
+    ClientFolders, ClientName, KnownClient,
+    connections::{ClientFileConnection, ClientFileConnections, PriorFileState, RemovedServer},
+    entry::{Door, GatewayLocation},
+    file::{ClientFile, digest, shown},
+    notation::Notation,
+};
+use servanda_config::LoadedConfig;
 use servanda_contract::time::Clock as _;
 use servanda_engine::SystemClock;
 
@@ -15,18 +24,11 @@ pub(super) use self::consent::{FileChangeDecision, ProposedFileChange, ask};
 use self::plan::{ConnectPlan, ConnectRequest};
 use crate::{
     cli::ConnectArgs,
-    clients::{
-        ClientFolders, ClientName, KnownClient,
-        connections::{ClientFileConnection, ClientFileConnections, PriorFileState, RemovedServer},
-        entry::{Door, GatewayLocation},
-        file::{ClientFile, digest, shown},
-        notation::Notation,
-    },
     commands::{
         running_gateway::{self, ListeningGateway},
         version_control,
     },
-    config::LoadedConfig,
+    configuration,
     failure::CommandFailure,
     screen::Screen,
 };
@@ -38,7 +40,7 @@ pub(crate) async fn run(config: &Path, args: &ConnectArgs, screen: Screen) -> Re
     if args.client.is_none() && args.file.is_none() {
         return list::run(config, args, &client_folders()?, screen);
     }
-    let loaded = LoadedConfig::read(config).map_err(needs_configuration)?;
+    let loaded = configuration::read(config).map_err(needs_configuration)?;
     let gateway = gateway(&loaded)?;
     let client = args.client.map(ClientName::client);
     let file = ClientFile::read(&path(args, client)?)?;
@@ -162,7 +164,7 @@ fn write(
                 // The file is unchanged and needs no backup.
                 let _ = std::fs::remove_file(backup);
             }
-            return Err(failure);
+            return Err(failure.into());
         }
     }
     Ok(backup)

@@ -5,19 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use servanda_catalog::names;
-
-use crate::{
-    clients::{
-        HttpStyle, KnownClient,
-        entry::{Door, GatewayLocation, value_behind},
-        file::ClientFile,
-        notation::Notation,
-    },
-    commands::running_gateway::ListeningGateway,
-    config::{AuthMode, LoadedConfig, UpstreamConfig},
-    failure::CommandFailure,
-    import,
+use servanda_clients::{
+    HttpStyle, KnownClient,
+    entry::{Door, GatewayLocation, value_behind},
+    file::ClientFile,
+    notation::{Notation, NotationError},
 };
+use servanda_config::{AuthMode, LoadedConfig, UpstreamConfig};
+use servanda_import as import;
+
+use crate::{commands::running_gateway::ListeningGateway, failure::CommandFailure};
 
 /// The gateway's name if none is given.
 const NAME: &str = "servanda";
@@ -81,7 +78,7 @@ pub(super) fn plan(request: &ConnectRequest<'_>) -> Result<ConnectPlan, CommandF
         request.notation.put(text(request), &name, &entry)
     };
     let edited = replaced.names.iter().fold(put, |text, other| request.notation.take_out(&text?, other, false));
-    let by_hand = |why: String| {
+    let by_hand = |why: NotationError| {
         let written = request.notation.put("", &name, &entry).unwrap_or_default();
         unusable(request, &why).hint(format!("write it there yourself, beside what is there:\n{written}"))
     };
@@ -107,7 +104,7 @@ fn text<'a>(request: &ConnectRequest<'a>) -> &'a str {
     request.file.text.as_deref().unwrap_or_default()
 }
 
-fn unusable(request: &ConnectRequest<'_>, why: &str) -> CommandFailure {
+fn unusable(request: &ConnectRequest<'_>, why: &NotationError) -> CommandFailure {
     CommandFailure::bad_input(format!("`{}`: {why}; nothing was changed", request.file.shown))
         .hint("correct the file, or name another with --file")
 }

@@ -4,12 +4,13 @@ mod page;
 
 use std::{collections::BTreeMap, path::Path};
 
+use servanda_config::LoadedConfig;
 use servanda_contract::layers::Layer;
 
 use crate::{
     cli::{ContractArgs, ContractCommand},
     commands::next_step,
-    config::LoadedConfig,
+    configuration,
     contracts::reading::{ContractFolder, LocatedContract},
     failure::CommandFailure,
     screen::{Screen, one_line},
@@ -17,7 +18,7 @@ use crate::{
 
 pub(crate) fn run(config: &Path, args: &ContractArgs, screen: Screen) -> Result<(), CommandFailure> {
     let ContractCommand::Show { tool } = &args.command;
-    let loaded = LoadedConfig::read(config)?;
+    let loaded = configuration::read(config)?;
     let written = named(&loaded, tool)?;
     let digest = written.contract.digest().map_err(|error| CommandFailure::failed(error.to_string()))?;
     let contract =

@@ -10,14 +10,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use servanda_config::{BudgetConfig, Config, NameStyle, TaskConfig, UpstreamConfig};
 use servanda_contract::{document, expectation::BehaviourPattern, tool::Mutability};
 use servanda_sample::CONTRACTS;
 
 use super::tour::TRIAGE;
-use crate::{
-    config::{BudgetConfig, Config, NameStyle, TaskConfig, UpstreamConfig},
-    failure::CommandFailure,
-};
+use crate::failure::CommandFailure;
 
 /// The upstream the contracts are bound to.
 const UPSTREAM: &str = "company";

@@ -15,18 +15,14 @@ mod tour;
 
 use std::{io::ErrorKind, net::SocketAddr};
 
+use servanda_config::{DRAIN_MS_MAX, LoadedConfig, parse_listen};
 use servanda_ledger::LedgerSchemaPolicy;
 use tokio::net::TcpListener;
 
 use self::{folder::DemoFolder, outcome::PlayedStep, page::DemoPage, proof::DemoProof};
 use super::serve;
 use crate::{
-    cli::DemoArgs,
-    config::{LoadedConfig, parse_listen},
-    failure::CommandFailure,
-    screen::Screen,
-    stopping::{DRAIN_MS_MAX, Stop},
-    wiring::AssembledGateway,
+    cli::DemoArgs, configuration, failure::CommandFailure, screen::Screen, stopping::Stop, wiring::AssembledGateway,
 };
 
 pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), CommandFailure> {
@@ -42,7 +38,7 @@ pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), CommandFa
     let listener = if args.once { None } else { Some(listen(wanted, screen).await?) };
     let address = listener.as_ref().map_or(Ok(wanted), TcpListener::local_addr)?;
     let folder = DemoFolder::make(address)?;
-    let loaded = LoadedConfig::read(&folder.config_file())?;
+    let loaded = configuration::read(&folder.config_file())?;
     let gateway = AssembledGateway::assemble(&loaded, LedgerSchemaPolicy::Require, None).await?;
     let toured = tokio::select! {
         toured = tour(&loaded, &gateway, listener.is_some(), screen) => toured,
@@ -81,7 +77,7 @@ async fn tour(
             played.push(step);
         }
     }
-    let proof = DemoProof::gather(&gateway.engine, &loaded.ledger_place()?, &played).await?;
+    let proof = DemoProof::gather(&gateway.engine, &configuration::ledger_place(loaded)?, &played).await?;
     // The page can be shown again only while the folder exists.
     let explain = if stays { format!("--config {} explain", loaded.file.display()) } else { "explain".to_owned() };
     page.proof(&proof, &explain)?;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use servanda_config::ledger_place::LedgerPlace;
 use servanda_contract::{CallRecord, record::Outcome};
 use servanda_engine::Engine;
 use servanda_ledger::{CallQuery, LedgerReader};
@@ -12,7 +13,7 @@ use super::{
     outcome::{self, DemoOutcome, PlayedStep},
     tour,
 };
-use crate::{config::ledger_place::LedgerPlace, failure::CommandFailure};
+use crate::failure::CommandFailure;
 
 /// The record of a refused call is written a moment after its answer; this is how often and how long the proof waits for it.
 const LOOKS_MAX: u32 = 100;

@@ -1,23 +1,20 @@
 //! `doctor`'s checks of the ledger: whether it is the known one, whether it can be written, and whether it is sound. It never advises to
 //! move a ledger away, because used keys would then run again.
 
+use servanda_config::{LoadedConfig, ledger_place::LedgerPlace};
 use servanda_contract::{Timestamp, time::Clock as _};
 use servanda_effects::effect::{EffectQuery, EffectState, EffectStore};
 use servanda_engine::{SystemClock, quarantine::histories};
 use servanda_ledger::{Adoption, Ledger, LedgerError, Soundness};
 
 use super::{DoctorFindings, look_at_quarantine, reachability};
-use crate::{
-    config::{LoadedConfig, ledger_place::LedgerPlace},
-    failure::CommandFailure,
-    screen::count,
-};
+use crate::{configuration, failure::CommandFailure, screen::count};
 
 /// How many effects with an unknown outcome are counted at most.
 const UNKNOWN_MAX: u32 = 1_000;
 
 pub(super) async fn look(loaded: &LoadedConfig, findings: &mut DoctorFindings) {
-    let place = match loaded.ledger_place() {
+    let place = match configuration::ledger_place(loaded) {
         Ok(place) => place,
         Err(failure) => return findings.bad("ledger", failure.to_string(), failure.hint_text().unwrap_or_default()),
     };

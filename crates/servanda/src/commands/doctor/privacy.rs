@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use servanda_config::{LoadedConfig, ledger_place::is_url, state_folder};
 use servanda_files::ModeRepair;
 
 use super::DoctorFindings;
-use crate::config::{LoadedConfig, ledger_place::is_url, state_folder};
 
 /// Files that other users may read or write, listed before any code repairs their permissions.
 pub(super) fn exposed(config: &Path) -> Vec<ModeRepair> {

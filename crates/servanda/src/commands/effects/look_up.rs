@@ -3,11 +3,13 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use servanda_clients::likely_secrets::is_surely_secret;
+use servanda_config::LoadedConfig;
 use servanda_contract::{Timestamp, ToolContract};
 use servanda_effects::effect::Effect;
 use servanda_gates::CompiledContract;
 
-use crate::{clients::likely_secrets::is_surely_secret, config::LoadedConfig, contracts};
+use crate::contracts;
 
 /// The text that replaces a sensitive value.
 const MASK: &str = "[masked]";

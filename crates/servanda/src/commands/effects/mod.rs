@@ -10,6 +10,7 @@ mod tests;
 use std::{path::Path, sync::Arc};
 
 use servanda_catalog::Catalog;
+use servanda_config::LoadedConfig;
 use servanda_contract::time::Clock as _;
 use servanda_effects::{
     JournalError,
@@ -26,8 +27,7 @@ use servanda_engine::{
 use crate::{
     cli::{EffectConditions, EffectsArgs, EffectsCommand, SettleAs},
     commands::operator,
-    config::LoadedConfig,
-    contracts,
+    configuration, contracts,
     failure::CommandFailure,
     screen::Screen,
     wiring::{self, remembered_names},
@@ -60,9 +60,9 @@ enum EffectsAction<'a> {
 }
 
 pub(crate) async fn run(config: &Path, args: &EffectsArgs, screen: Screen) -> Result<(), CommandFailure> {
-    let loaded = LoadedConfig::read(config)?;
+    let loaded = configuration::read(config)?;
     let wanted = requested_action(args)?;
-    let effects = loaded.ledger_place()?.open().await?;
+    let effects = configuration::ledger_place(&loaded)?.open().await?;
     match wanted {
         EffectsAction::List { states, conditions, limit } => {
             let filter = conditions.filter(SystemClock.now())?;

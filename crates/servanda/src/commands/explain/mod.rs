@@ -6,6 +6,7 @@ mod stages;
 
 use std::path::Path;
 
+use servanda_config::ledger_place::LedgerPlace;
 use servanda_contract::{
     CallRecord, Caller, GateName, Refusal,
     record::{LATE_ANSWER_CLIENT, Outcome, QuestionRecord},
@@ -18,7 +19,7 @@ use servanda_ledger::{CallQuery, LedgerReader};
 use super::{calls, effects::page::standing};
 use crate::{
     cli::ExplainArgs,
-    config::{LoadedConfig, ledger_place::LedgerPlace},
+    configuration,
     failure::CommandFailure,
     screen::{Screen, TextStyle, paint},
 };
@@ -34,8 +35,8 @@ const INPUT_NEXT: &str =
 const TASK_NEXT: &str = "  why       the upstream works on it as a task; how the task ended is not known yet";
 
 pub(crate) async fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Result<(), CommandFailure> {
-    let loaded = LoadedConfig::read(config)?;
-    let place = loaded.ledger_place()?;
+    let loaded = configuration::read(config)?;
+    let place = configuration::ledger_place(&loaded)?;
     if place.is_missing() {
         return Err(calls::nothing_yet(&place));
     }

@@ -22,8 +22,7 @@ use servanda_identity::{
 
 use crate::{
     cli::{IdentityArgs, IdentityCommand},
-    config::LoadedConfig,
-    contracts,
+    configuration, contracts,
     failure::CommandFailure,
     screen::Screen,
     wiring::remembered_names,
@@ -42,7 +41,7 @@ pub(crate) async fn run(config: &Path, args: &IdentityArgs, screen: Screen) -> R
 }
 
 async fn catalog(config: &Path) -> Result<Catalog, CommandFailure> {
-    let loaded = LoadedConfig::read(config)?;
+    let loaded = configuration::read(config)?;
     remembered_names::catalog(&loaded, contracts::load(&loaded)?).await
 }
 

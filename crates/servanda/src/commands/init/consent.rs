@@ -3,13 +3,12 @@
 
 use std::path::Path;
 
+use servanda_config::{LoadedConfig, UpstreamConfig};
+use servanda_import::ImportedSecrets;
+
 use crate::{
-    config::{LoadedConfig, UpstreamConfig},
+    commands::server_page::{self, ShownValues},
     failure::CommandFailure,
-    import::{
-        ImportedSecrets,
-        server_page::{self, ShownValues},
-    },
     screen::{
         Screen,
         consent::{self, ConsentQuestion},

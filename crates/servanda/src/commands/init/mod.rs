@@ -18,17 +18,17 @@ use servanda_catalog::{
     inference::{InferredContract, infer},
     names,
 };
+use servanda_clients::{ClientFolders, KnownClient};
+use servanda_config::{Config, LOCK_FILE, LoadedConfig, UpstreamConfig, expansion::expand_or_keep};
 use servanda_contract::legibility::reveal;
 use servanda_gates::{RegisteredContracts, admit};
+use servanda_import::{self as import, ImportResult, ImportSource, ImportedSecrets, UnpackedBundle};
 
 use self::{consent::InitConsentRequest, report::InitReport, writing::InitWriter};
 use crate::{
     cli::InitArgs,
-    clients::{ClientFolders, KnownClient},
-    config::{Config, LOCK_FILE, LoadedConfig, UpstreamConfig, expansion::expand_or_keep},
-    contracts,
+    configuration, contracts,
     failure::CommandFailure,
-    import::{self, ImportResult, ImportSource, ImportedSecrets, UnpackedBundle},
     screen::Screen,
     wiring::survey::{self, UpstreamSurvey},
 };
@@ -61,7 +61,7 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
         writing::require_replaceable(config)?;
         writing::require_replaceable(&config.with_file_name(LOCK_FILE))?;
     }
-    let there = if config.exists() { Some(LoadedConfig::read(config)) } else { None };
+    let there = if config.exists() { Some(configuration::read(config)) } else { None };
     let default = Config::new(BTreeMap::new());
     let listen =
         there.as_ref().and_then(|there| there.as_ref().ok()).map_or(&default, |there| &there.config).listen.clone();

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
+use servanda_clients::{ClientFolders, client_of};
+use servanda_config::LoadedConfig;
+
 use super::{InitDecision, InitUpstreamOutcome, decisions_page};
 use crate::{
-    clients::{ClientFolders, client_of},
     commands::{tools, version_control},
-    config::LoadedConfig,
     failure::CommandFailure,
     screen::{Screen, TextStyle, count, lines, paint, paint_stderr, table},
 };

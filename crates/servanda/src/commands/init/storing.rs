@@ -7,15 +7,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use servanda_authority::{Secret, scrubber::SECRET_BYTES_MIN};
+use servanda_clients::likely_secrets::variable_name;
+use servanda_config::{CredentialConfig, LoadedConfig, SecretPlace, UpstreamConfig, expansion::references};
 use servanda_contract::{Timestamp, time::Clock as _};
 use servanda_engine::SystemClock;
+use servanda_import::ImportedSecrets;
 use servanda_vault::{LocalStore, SECRET_BYTES_MAX, SecretName};
 
 use crate::{
-    clients::likely_secrets::variable_name,
-    config::{CredentialConfig, LoadedConfig, SecretPlace, UpstreamConfig, expansion::references},
+    credentials,
     failure::CommandFailure,
-    import::ImportedSecrets,
     screen::{
         Screen,
         consent::{self, ConsentQuestion},
@@ -72,7 +73,7 @@ pub(super) async fn offer(
     if !wanted && !is_agreed(&found, &secrets, screen).await {
         return Ok(StoreOfferOutcome::default());
     }
-    let vault = loaded.vault();
+    let vault = credentials::vault(loaded);
     let store = vault.local().ok_or_else(|| CommandFailure::failed("there is no encrypted store here"))?;
     let (mut stored, mut names) = (BTreeSet::new(), BTreeMap::new());
     for one in found {

@@ -9,11 +9,11 @@ use std::{
 };
 
 use servanda_catalog::pins::{Definition, ListedKind, LockFile};
+use servanda_config::{LoadedConfig, state_folder};
 use servanda_contract::{Timestamp, document, layers::ToolEntry, time::Clock as _};
 use servanda_engine::SystemClock;
 
 use crate::{
-    config::{LoadedConfig, state_folder},
     contracts::{
         editing, lock,
         reading::{self, ContractFile},

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use servanda_authn::keys::{self, ApiKeyStoreError};
 use servanda_authority::api_key::{ApiKeySpec, CreatedApiKey, StoredKey};
+use servanda_config::{AuthMode, LoadedConfig};
 use servanda_contract::{Timestamp, time::Clock as _};
 use servanda_engine::SystemClock;
 use servanda_ledger::Ledger;
@@ -14,19 +15,19 @@ use servanda_ledger::Ledger;
 use crate::{
     cli::{KeyCreateArgs, KeysArgs, KeysCommand},
     commands::{operator, rights_review, rights_text},
-    config::{AuthMode, LoadedConfig},
+    configuration, credentials,
     failure::CommandFailure,
     screen::Screen,
 };
 
 pub(crate) async fn run(config: &Path, args: &KeysArgs, screen: Screen) -> Result<(), CommandFailure> {
-    let loaded = LoadedConfig::read(config)?;
+    let loaded = configuration::read(config)?;
     match &args.command {
         None | Some(KeysCommand::List) => list(&loaded, screen).await,
         Some(KeysCommand::Rotate) => rotate(&loaded, screen).await,
         Some(KeysCommand::Create(args)) => create(&loaded, args, screen).await,
         Some(KeysCommand::Revoke { id }) => {
-            let ledger = loaded.ledger_place()?.open().await?;
+            let ledger = configuration::ledger_place(&loaded)?.open().await?;
             let revoked = revoke(&ledger, id).await;
             ledger.close().await;
             tell_revoked(&revoked?, screen)
@@ -36,8 +37,8 @@ pub(crate) async fn run(config: &Path, args: &KeysArgs, screen: Screen) -> Resul
 
 /// Makes a new root key for agent credentials.
 async fn rotate(loaded: &LoadedConfig, screen: Screen) -> Result<(), CommandFailure> {
-    let ledger = loaded.ledger_place()?.open().await?;
-    let rotated = loaded.root_book(ledger.clone()).rotate(SystemClock.now()).await;
+    let ledger = configuration::ledger_place(loaded)?.open().await?;
+    let rotated = credentials::root_keys(loaded, ledger.clone()).rotate(SystemClock.now()).await;
     ledger.close().await;
     let id = rotated.map_err(|error| CommandFailure::failed(format!("nothing was rotated: {}", error.reason())))?;
     if screen.json {
@@ -81,7 +82,7 @@ async fn create(loaded: &LoadedConfig, args: &KeyCreateArgs, screen: Screen) -> 
         rights: rights_text::rights(&args.rights)?,
         expires_at: Timestamp::from_unix_ms(now.unix_ms().saturating_add(lifetime_ms)),
     };
-    let ledger = loaded.ledger_place()?.open().await?;
+    let ledger = configuration::ledger_place(loaded)?.open().await?;
     let made = keys::make(ledger.as_ref(), terms, now).await;
     ledger.close().await;
     let CreatedApiKey { stored, text } = made.map_err(trouble)?;
@@ -111,7 +112,7 @@ async fn create(loaded: &LoadedConfig, args: &KeyCreateArgs, screen: Screen) -> 
 }
 
 async fn list(loaded: &LoadedConfig, screen: Screen) -> Result<(), CommandFailure> {
-    let (place, now) = (loaded.ledger_place()?, SystemClock.now());
+    let (place, now) = (configuration::ledger_place(loaded)?, SystemClock.now());
     let mut found = Vec::new();
     // Listing does not create a ledger.
     if !place.is_missing() {

@@ -6,12 +6,13 @@ mod page;
 use std::path::Path;
 
 use serde_json::json;
+use servanda_config::ledger_place::LedgerPlace;
 use servanda_ledger::{Adoption, AdoptionRequest, LedgerRestoration, LossSettlement, Retention};
 
 use crate::{
     cli::{LedgerArgs, LedgerCommand},
     commands::operator,
-    config::{LoadedConfig, ledger_place::LedgerPlace},
+    configuration,
     failure::CommandFailure,
     screen::Screen,
 };
@@ -25,8 +26,8 @@ const NEEDS_EVIDENCE: &str = "say what happened and what you know: --evidence \"
                               no payment was made since 11:50 by the bank's own list\"";
 
 pub(crate) async fn run(config: &Path, args: &LedgerArgs, screen: Screen) -> Result<(), CommandFailure> {
-    let loaded = LoadedConfig::read(config)?;
-    let place = loaded.ledger_place()?;
+    let loaded = configuration::read(config)?;
+    let place = configuration::ledger_place(&loaded)?;
     let terms = |evidence: &str| terms(evidence, loaded.config.retention.retention());
     match &args.command {
         None | Some(LedgerCommand::Status) => status(&place, screen).await,

@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 
+use servanda_config::ledger_place::LedgerPlace;
 use servanda_contract::Timestamp;
 use servanda_ledger::{Adoption, LedgerPosition, LedgerStatus, LedgerVerification, LogReport};
-
-use crate::config::ledger_place::LedgerPlace;
 
 /// The state of a ledger, as JSON.
 #[derive(Debug, serde::Serialize)]

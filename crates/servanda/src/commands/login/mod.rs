@@ -7,6 +7,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use reqwest::Url;
 use serde_json::{Value, json};
+use servanda_config::{LoadedConfig, OauthConfig, OauthFlow};
 use servanda_contract::{Caller, time::Clock};
 use servanda_effects::Notebook;
 use servanda_engine::SystemClock;
@@ -27,8 +28,8 @@ use servanda_upstream::{Upstream, UpstreamRequester};
 use self::loopback_listener::LoopbackListener;
 use crate::{
     cli::{LoginArgs, LogoutArgs},
-    config::{LoadedConfig, OauthConfig, OauthFlow},
-    credentials::{VaultOauthTerms, login_store},
+    configuration,
+    credentials::{self, VaultOauthTerms, login_store},
     failure::CommandFailure,
     screen::{Screen, TextStyle, lines, paint, table},
     wiring,
@@ -38,7 +39,7 @@ use crate::{
 const PROBE_MS_MAX: u64 = 20_000;
 
 pub(crate) async fn login(config: &Path, args: &LoginArgs, screen: Screen) -> Result<(), CommandFailure> {
-    let loaded = LoadedConfig::read(config)?;
+    let loaded = configuration::read(config)?;
     let oauth = configured(&loaded, &args.upstream)?;
     if oauth.flow != OauthFlow::User {
         return Err(CommandFailure::bad_input(format!("`{}` needs no login", args.upstream))
@@ -59,7 +60,7 @@ pub(crate) async fn login(config: &Path, args: &LoginArgs, screen: Screen) -> Re
 }
 
 pub(crate) async fn logout(config: &Path, args: &LogoutArgs, screen: Screen) -> Result<(), CommandFailure> {
-    let loaded = LoadedConfig::read(config)?;
+    let loaded = configuration::read(config)?;
     let oauth = configured(&loaded, &args.upstream)?;
     let whose = login_key(&args.upstream, args.user.as_ref());
     let (ledger, login_store) = open(&loaded).await?;
@@ -86,8 +87,8 @@ pub(crate) async fn logout(config: &Path, args: &LogoutArgs, screen: Screen) -> 
 }
 
 pub(crate) async fn list(config: &Path, screen: Screen) -> Result<(), CommandFailure> {
-    let loaded = LoadedConfig::read(config)?;
-    let found = if loaded.ledger_place()?.is_missing() {
+    let loaded = configuration::read(config)?;
+    let found = if configuration::ledger_place(&loaded)?.is_missing() {
         Vec::new()
     } else {
         let (ledger, login_store) = open(&loaded).await?;
@@ -226,7 +227,7 @@ async fn access(loaded: &LoadedConfig, id: &str) -> Result<UpstreamAccess, Comma
     let config = loaded.config.upstreams.get(id).ok_or_else(|| unknown(id, loaded))?;
     let spec = loaded.upstream(id, config)?;
     let servanda_upstream::Transport::Http { url, .. } = &spec.transport else { return Err(unknown(id, loaded)) };
-    let terms = VaultOauthTerms::new(id, url, oauth, loaded.vault())?;
+    let terms = VaultOauthTerms::new(id, url, oauth, credentials::vault(loaded))?;
     terms.access().await.map_err(|lack| {
         let failure = CommandFailure::failed(lack.to_string());
         match lack.hint {
@@ -237,9 +238,9 @@ async fn access(loaded: &LoadedConfig, id: &str) -> Result<UpstreamAccess, Comma
 }
 
 async fn open(loaded: &LoadedConfig) -> Result<(Arc<Ledger>, LoginStore), CommandFailure> {
-    let ledger = loaded.ledger_place()?.open().await?;
+    let ledger = configuration::ledger_place(loaded)?.open().await?;
     let notebook: Arc<dyn Notebook> = ledger.clone();
-    let login_store = login_store(&loaded.vault(), notebook)?;
+    let login_store = login_store(&credentials::vault(loaded), notebook)?;
     Ok((ledger, login_store))
 }
 

@@ -8,21 +8,21 @@ mod what_if;
 
 use std::{path::Path, sync::Arc};
 
+use servanda_config::LoadedConfig;
 use servanda_engine::Authorities;
 use servanda_gates::CompiledContract;
 use servanda_policy::{Policies, Vocabulary};
 
 use crate::{
     cli::{PolicyArgs, PolicyCommand},
-    config::LoadedConfig,
-    contracts,
+    configuration, contracts,
     failure::CommandFailure,
     policies::{self, PolicyTexts},
     screen::Screen,
 };
 
 pub(crate) async fn run(config: &Path, args: &PolicyArgs, screen: Screen) -> Result<(), CommandFailure> {
-    let loaded = LoadedConfig::read(config)?;
+    let loaded = configuration::read(config)?;
     match &args.command {
         PolicyCommand::Schema => schema(&loaded, screen),
         PolicyCommand::Test { file, policies } => {

@@ -11,7 +11,7 @@ use servanda_effects::effect::{EffectId, EffectStore as _, EffectTarget};
 use servanda_ledger::{CallQuery, Ledger, LedgerReader};
 
 use super::PolicyCommandContext;
-use crate::failure::CommandFailure;
+use crate::{configuration, failure::CommandFailure};
 
 /// Where calls and effects are.
 pub(super) struct RecordedCalls {
@@ -21,7 +21,7 @@ pub(super) struct RecordedCalls {
 
 impl RecordedCalls {
     pub(super) async fn open(context: &PolicyCommandContext<'_>) -> Result<Self, CommandFailure> {
-        let place = context.loaded.ledger_place()?;
+        let place = configuration::ledger_place(context.loaded)?;
         if place.is_missing() {
             return Err(CommandFailure::failed(format!("no call has been recorded yet in `{place}`"))
                 .hint("make one: `servanda call TOOL '{...}'`"));

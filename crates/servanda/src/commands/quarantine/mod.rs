@@ -6,6 +6,7 @@ mod page;
 use std::path::Path;
 
 use servanda_catalog::{Catalog, names};
+use servanda_config::LoadedConfig;
 use servanda_contract::{Digest, time::Clock as _};
 use servanda_effects::JournalError;
 use servanda_engine::{
@@ -18,8 +19,7 @@ use servanda_ledger::Ledger;
 use crate::{
     cli::{QuarantineArgs, QuarantineCommand},
     commands::operator,
-    config::LoadedConfig,
-    contracts,
+    configuration, contracts,
     failure::CommandFailure,
     screen::Screen,
     wiring::remembered_names,
@@ -37,7 +37,7 @@ struct QuarantineTarget {
 }
 
 pub(crate) async fn run(config: &Path, args: &QuarantineArgs, screen: Screen) -> Result<(), CommandFailure> {
-    let loaded = LoadedConfig::read(config)?;
+    let loaded = configuration::read(config)?;
     let (tool, reason, holds) = match &args.command {
         None => return list(&loaded, false, screen).await,
         Some(QuarantineCommand::List { all }) => return list(&loaded, *all, screen).await,
@@ -45,7 +45,7 @@ pub(crate) async fn run(config: &Path, args: &QuarantineArgs, screen: Screen) ->
         Some(QuarantineCommand::Release { tool, reason }) => (tool, reason, false),
     };
     let reason = operator::checked_text("--reason", reason, NEEDS_REASON)?;
-    let ledger = loaded.ledger_place()?.open().await?;
+    let ledger = configuration::ledger_place(&loaded)?.open().await?;
     let changed = change(&loaded, &ledger, tool, reason, holds).await;
     ledger.close().await;
     let (named, history) = changed?;
@@ -65,7 +65,7 @@ pub(crate) async fn run(config: &Path, args: &QuarantineArgs, screen: Screen) ->
 const NEEDS_REASON: &str = "say why: --reason \"looked at the server's source, fixed in 1.2\"";
 
 async fn list(loaded: &LoadedConfig, all: bool, screen: Screen) -> Result<(), CommandFailure> {
-    let place = loaded.ledger_place()?;
+    let place = configuration::ledger_place(loaded)?;
     let mut found = Vec::new();
     // Listing does not create a ledger.
     if !place.is_missing() {

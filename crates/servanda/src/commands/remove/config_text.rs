@@ -4,9 +4,8 @@
 use std::ops::Range;
 
 use serde_json::Value;
+use servanda_clients::json;
 use servanda_contract::document;
-
-use crate::clients::json;
 
 /// The section that holds the servers.
 const SERVERS: &str = "upstreams";

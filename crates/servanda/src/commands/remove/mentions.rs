@@ -2,13 +2,11 @@
 
 use std::path::PathBuf;
 
+use servanda_clients::{ClientFolders, KnownClient, notation::Notation};
+use servanda_config::LoadedConfig;
 use servanda_contract::ToolContract;
 
-use crate::{
-    clients::{ClientFolders, KnownClient, notation::Notation},
-    config::LoadedConfig,
-    contracts, files, policies,
-};
+use crate::{contracts, files, policies};
 
 /// How much of a client's file is read.
 const CLIENT_BYTES_MAX: u64 = 64 << 20;

@@ -11,10 +11,11 @@ use std::{
 
 use serde_json::json;
 use servanda_catalog::pins::LockFile;
+use servanda_config::LoadedConfig;
 
 use crate::{
     cli::RemoveArgs,
-    config::LoadedConfig,
+    configuration,
     contracts::{self, ServerFiles, lock},
     failure::CommandFailure,
     files,
@@ -44,7 +45,7 @@ struct FormerFile {
 }
 
 pub(crate) fn run(config: &Path, args: &RemoveArgs, screen: Screen) -> Result<(), CommandFailure> {
-    let loaded = LoadedConfig::read(config)?;
+    let loaded = configuration::read(config)?;
     let server = args.server.as_str();
     if !loaded.config.upstreams.contains_key(server) {
         let known: Vec<&str> = loaded.config.upstreams.keys().map(String::as_str).collect();

@@ -2,6 +2,7 @@
 //! and the file stays as it is.
 
 use serde_json::{Map, Value, json};
+use servanda_config::LoadedConfig;
 use servanda_contract::{
     layers::{ServerContracts, ToolEntry},
     time::Clock as _,
@@ -13,7 +14,6 @@ use servanda_identity::classifier::ReviewOutcome as Opinion;
 
 use crate::{
     commands::{objections, operator},
-    config::LoadedConfig,
     contracts::{
         editing, lock,
         reading::{self, ContractFile, LocatedContract},

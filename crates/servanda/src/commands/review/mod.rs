@@ -7,13 +7,14 @@ mod walk;
 use std::{cmp::Reverse, path::Path};
 
 use serde::Serialize;
+use servanda_config::LoadedConfig;
 use servanda_contract::tool::SideEffectClass;
 
 use self::decision::ReviewDecision;
 use crate::{
     cli::ReviewArgs,
     commands::{contract, tools},
-    config::LoadedConfig,
+    configuration,
     contracts::reading::{ContractFolder, LocatedContract},
     failure::CommandFailure,
     screen::{Screen, consent, count, lines, paint, table},
@@ -35,7 +36,7 @@ struct ReviewListEntry<'a> {
 }
 
 pub(crate) fn run(config: &Path, args: &ReviewArgs, screen: Screen) -> Result<(), CommandFailure> {
-    let loaded = LoadedConfig::read(config)?;
+    let loaded = configuration::read(config)?;
     if let Some(tool) = &args.tool {
         let written = contract::named(&loaded, tool)?;
         return match asked_for(args)? {

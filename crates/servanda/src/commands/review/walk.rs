@@ -5,12 +5,12 @@ use std::{
     io::{self, Write as _},
 };
 
+use servanda_config::LoadedConfig;
 use servanda_contract::tool::SideEffectClass;
 
 use super::decision::{self, ReviewDecision};
 use crate::{
     commands::{contract, tools},
-    config::LoadedConfig,
     contracts::reading::LocatedContract,
     failure::CommandFailure,
     screen::{Screen, TextStyle, count, one_line, paint_stderr},

@@ -6,11 +6,12 @@
 use std::{collections::BTreeMap, ops::ControlFlow};
 
 use serde::Serialize;
+use servanda_config::LoadedConfig;
 use servanda_contract::{CallRecord, TaxonomyClass, ToolContract, record::Outcome, tool::TimeoutClass};
 use servanda_ledger::{CallFilter, LOOKED_AT_MAX};
 
 use crate::{
-    config::LoadedConfig,
+    configuration,
     contracts::{
         self,
         reading::{ContractFolder, LocatedContract},
@@ -163,7 +164,7 @@ fn to_write(suggested: &TimeoutSuggestion, written: &LocatedContract) -> String 
 
 /// The newest records by contract, and whether there are more.
 async fn read(loaded: &LoadedConfig) -> Result<(BTreeMap<String, ToolTimings>, bool), CommandFailure> {
-    let place = loaded.ledger_place()?;
+    let place = configuration::ledger_place(loaded)?;
     if place.is_missing() {
         return Err(super::super::calls::nothing_yet(&place));
     }
