@@ -64,11 +64,11 @@ async fn everything_that_makes_an_operation_another_makes_its_key_another() {
         },
         |proposal, _| {
             (said(proposal).operation_id, Arc::make_mut(&mut proposal.caller).tenant) =
-                (Some("a".to_owned()), "t".to_owned())
+                (Some("a".to_owned()), "t".to_owned());
         },
         |proposal, _| {
             (said(proposal).operation_id, Arc::make_mut(&mut proposal.caller).principal) =
-                (Some("a".to_owned()), "t".to_owned())
+                (Some("a".to_owned()), "t".to_owned());
         },
         |proposal, contract| {
             (said(proposal).operation_id, contract.identity.name) = (Some("a".to_owned()), "up.other".to_owned());
@@ -85,7 +85,7 @@ async fn everything_that_makes_an_operation_another_makes_its_key_another() {
         |proposal, _| said(proposal).step_id = Some("a".to_owned()),
         |proposal, _| said(proposal).step_id = Some("b".to_owned()),
         |proposal, _| {
-            (said(proposal).step_id, Arc::make_mut(&mut proposal.caller).session) = (Some("a".to_owned()), None)
+            (said(proposal).step_id, Arc::make_mut(&mut proposal.caller).session) = (Some("a".to_owned()), None);
         },
         |proposal, _| {
             said(proposal).step_id = Some("a".to_owned());
