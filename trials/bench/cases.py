@@ -55,6 +55,7 @@ def reads(options):
         made = [
             world.direct(port),
             world.rmcp("--tools", "10"),
+            world.relay(port),
             world.gateway("servanda", server, note="all gates, records in SQLite, built-in policies, output schema"),
             world.gateway("servanda, no disk", server, disk, note="the ledger in memory: what the disk costs"),
             world.gateway("servanda, policies", server, variants.with_policies, note=f"{variants.POLICIES} more policies"),
