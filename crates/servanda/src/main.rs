@@ -26,7 +26,7 @@ use crate::{
     stopping::Stop,
 };
 
-/// A call asks for memory about 170 times, some of it in pieces above a kilobyte, for which the system's allocator has no fast path.
+/// A call asks for memory about 130 times, some of it in pieces above a kilobyte, for which the system's allocator has no fast path.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

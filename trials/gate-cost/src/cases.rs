@@ -97,7 +97,7 @@ impl Case {
     pub(crate) fn resolved(&self) -> ResolvedCall {
         let proposal = Proposal {
             call_id: CallId::new(),
-            caller: Caller::local(),
+            caller: Caller::local().into(),
             tool: "company__read_query".to_owned(),
             arguments: self.arguments.clone(),
             received_at: Timestamp::from_unix_ms(1_800_000_000_000),
