@@ -2,6 +2,8 @@
 //!
 //! Numbers and words such as `true` are not tokens, because no check here needs them.
 
+use memchr::memchr2;
+
 /// A token and its place in the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JsonToken {
@@ -59,11 +61,14 @@ impl Iterator for JsonTokens<'_> {
 
 /// The number of bytes of a text before its closing quotation mark.
 pub(super) fn string_end(text: &[u8]) -> usize {
-    let mut escaped = false;
-    let end = text.iter().position(|&byte| {
-        let ends = byte == b'"' && !escaped;
-        escaped = byte == b'\\' && !escaped;
-        ends
-    });
-    end.unwrap_or(text.len())
+    let mut from = 0;
+    while let Some(found) = memchr2(b'"', b'\\', text.get(from..).unwrap_or_default()) {
+        let at = from + found;
+        if text.get(at) == Some(&b'"') {
+            return at;
+        }
+        // A backslash escapes the byte after it.
+        from = at + 2;
+    }
+    text.len()
 }

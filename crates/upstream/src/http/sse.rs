@@ -1,6 +1,7 @@
 //! Reads server-sent events from chunks, bounded: their names and data, and what is needed to resume a broken stream. It does not know what
 //! an event means.
 
+use memchr::memchr2;
 use servanda_mcp::lines::grow;
 
 /// The longest event id that is kept. A stream with longer ones cannot be resumed.
@@ -80,7 +81,7 @@ impl EventReader {
             self.after_carriage_return = false;
             chunk = chunk.strip_prefix(b"\n").unwrap_or(chunk);
         }
-        while let Some(end) = chunk.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
+        while let Some(end) = memchr2(b'\n', b'\r', chunk) {
             let (part, rest) = chunk.split_at_checked(end).unwrap_or((chunk, &[]));
             chunk = if let Some(rest) = rest.strip_prefix(b"\r\n") {
                 rest
