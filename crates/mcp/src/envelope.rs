@@ -140,7 +140,7 @@ impl<'a> Message<'a> {
         if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
             return Err(EnvelopeError::NotAMessage { id: None, reason: "batches are not part of MCP" });
         }
-        let members: EnvelopeMembers<'a> = serde_json::from_slice(bytes).map_err(|error| {
+        let members: EnvelopeMembers<'a> = parse_json(bytes).map_err(|error| {
             if error.is_data() {
                 EnvelopeError::NotAMessage { id: None, reason: "a member has the wrong type or appears twice" }
             } else {
@@ -181,6 +181,14 @@ impl<'a> EnvelopeMembers<'a> {
                 Err(not_a_message(id, "a message must have exactly one of `method`, `result` and `error`"))
             }
         }
+    }
+}
+
+/// Parses JSON whose encoding is checked first, once and many bytes at a time: `from_slice` would check it again for every raw value.
+pub fn parse_json<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, serde_json::Error> {
+    match simdutf8::basic::from_utf8(bytes) {
+        Ok(text) => serde_json::from_str(text),
+        Err(_) => Err(serde_json::from_slice::<&RawValue>(bytes).err().unwrap_or_else(|| de::Error::custom("not UTF-8"))),
     }
 }
 

@@ -9,6 +9,7 @@ mod tokens;
 
 use std::{borrow::Cow, collections::HashSet};
 
+use memchr::memmem;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -79,11 +80,45 @@ pub fn inspect(json: &[u8]) -> Result<(), ShapeFault> {
 ///
 /// One pass, whatever the depth. An answer that is not JSON is left unchanged.
 pub fn without_own_meta(json: &[u8]) -> Option<Vec<u8>> {
-    let text = std::str::from_utf8(json).ok().filter(|text| may_claim(text))?;
+    if !may_claim(json) {
+        return None;
+    }
+    let text = std::str::from_utf8(json).ok()?;
     // Only valid JSON is tokenized.
     let _: &RawValue = serde_json::from_str(text).ok()?;
     let is_own = |is_meta: bool, name: &str| is_meta && name.starts_with(meta::OWN);
     stripped(text, JsonTokens::new(json), &is_own).map(String::into_bytes)
+}
+
+/// The value of a member of an object that is JSON, as it was written. Only the object's own members count, and the first of this name.
+pub fn member<'a>(json: &'a [u8], name: &str) -> Option<&'a str> {
+    let (mut depth, mut value_start) = (0_usize, None);
+    for token in JsonTokens::new(json) {
+        let end = match token {
+            JsonToken::Open { .. } => {
+                depth += 1;
+                continue;
+            }
+            JsonToken::Close { at } => {
+                depth = depth.saturating_sub(1);
+                (depth == 0).then_some(at)
+            }
+            JsonToken::Comma { at } => (depth == 1).then_some(at),
+            JsonToken::Text { start, end, is_name: true } if depth == 1 && value_start.is_none() => {
+                let quoted = std::str::from_utf8(json.get(start.checked_sub(1)?..=end)?).ok()?;
+                if stripping::decoded(quoted).is_some_and(|written| written == name) {
+                    value_start = Some(end + 1);
+                }
+                continue;
+            }
+            JsonToken::Text { .. } => continue,
+        };
+        if let (Some(start), Some(end)) = (value_start, end) {
+            let value = std::str::from_utf8(json.get(start..end)?).ok()?;
+            return value.trim_start().strip_prefix(':').map(str::trim);
+        }
+    }
+    None
 }
 
 /// JSON without the members with these names at any depth; `None` if there are no such members.
@@ -121,8 +156,9 @@ pub fn with_texts(json: &str, rewrite: impl for<'t> Fn(&'t str) -> Cow<'t, str>)
 struct BorrowedJsonText<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Whether JSON may have a member with Servanda's prefix. The prefix may be written with escapes, and so may its `/`.
-fn may_claim(text: &str) -> bool {
-    text.contains(meta::OWN) || text.contains("\\u00") || text.contains("\\/")
+fn may_claim(json: &[u8]) -> bool {
+    let contains = |part: &str| memmem::find(json, part.as_bytes()).is_some();
+    contains(meta::OWN) || contains("\\u00") || contains("\\/")
 }
 
 /// The array or object that holds a token.
@@ -168,8 +204,24 @@ mod tests {
     use serde_json::value::RawValue;
 
     use super::{
-        DEPTH_MAX, JsonTokens, PARTS_MAX, ShapeFault, inspect, stripped, with_texts, without_members, without_own_meta,
+        DEPTH_MAX, JsonTokens, PARTS_MAX, ShapeFault, inspect, member, stripped, with_texts, without_members, without_own_meta,
     };
+
+    #[test]
+    fn a_member_is_found_as_it_was_written() {
+        let table = [
+            (r#"{"a":1}"#, Some("1")),
+            (r#"{"b":[{"a":2}], "a" : {"a":[1,2]} ,"c":0}"#, Some(r#"{"a":[1,2]}"#)),
+            (r#"{"b":"a","\u0061":"x,y}"}"#, Some(r#""x,y}""#)),
+            (r#"{"a":1,"a":2}"#, Some("1")),
+            (r#"{"b":{"a":1}}"#, None),
+            (r#"["a",{"a":1}]"#, None),
+            ("{}", None),
+        ];
+        for (json, expected) in table {
+            assert_eq!(member(json.as_bytes(), "a"), expected, "{json}");
+        }
+    }
 
     #[test]
     fn depth_parts_and_names_are_bounded() {

@@ -12,7 +12,7 @@ use servanda_contract::{
     schema::CompiledSchema,
 };
 use servanda_gates::CompiledContract;
-use servanda_mcp::{RawObject, fields, shape};
+use servanda_mcp::{RawObject, envelope, fields, shape};
 
 use super::upstream_failure::mapped_class_in_text;
 
@@ -45,7 +45,7 @@ pub(crate) struct InvalidAnswer {
 pub(crate) fn observe<'a>(contract: &CompiledContract, answer: &'a Bytes) -> Result<CheckedAnswer<'a>, InvalidAnswer> {
     shape::inspect(answer).map_err(|fault| invalid_answer(fault.to_string()))?;
     let members: RawObject<'a> =
-        serde_json::from_slice(answer).map_err(|error| invalid_answer(format!("is not a tool result: {error}")))?;
+        envelope::parse_json(answer).map_err(|error| invalid_answer(format!("is not a tool result: {error}")))?;
     match members.get("resultType").map(RawValue::get) {
         None | Some("\"complete\"") => {}
         Some("\"input_required\"") => {

@@ -430,14 +430,17 @@ fn answer_kind(answer: &Answer) -> UpstreamAnswerKind {
     if answer.era == Era::Legacy {
         return UpstreamAnswerKind::Last;
     }
-    let members: RawObject<'_> = serde_json::from_slice(&answer.result).unwrap_or_default();
-    let written = members.get(member::RESULT_TYPE).and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+    let written = shape::member(&answer.result, member::RESULT_TYPE);
+    let written = written.and_then(|raw| serde_json::from_str::<String>(raw).ok());
     match written.as_deref() {
         Some(result_type::TASK | result_type::INPUT_REQUIRED) if shape::inspect(&answer.result).is_err() => {
             UpstreamAnswerKind::Last
         }
         Some(result_type::TASK) => UpstreamAnswerKind::Task,
-        Some(result_type::INPUT_REQUIRED) => wants_input(&members).unwrap_or(UpstreamAnswerKind::Last),
+        Some(result_type::INPUT_REQUIRED) => {
+            let members: RawObject<'_> = serde_json::from_slice(&answer.result).unwrap_or_default();
+            wants_input(&members).unwrap_or(UpstreamAnswerKind::Last)
+        }
         _ => UpstreamAnswerKind::Last,
     }
 }

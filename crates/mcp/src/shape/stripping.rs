@@ -124,7 +124,7 @@ impl StrippedCopy {
 }
 
 /// Decodes the text between quotation marks; `None` if it is not valid text. Borrowed if it has no escapes.
-fn decoded(quoted: &str) -> Option<Cow<'_, str>> {
+pub(super) fn decoded(quoted: &str) -> Option<Cow<'_, str>> {
     if quoted.contains('\\') {
         return serde_json::from_str::<String>(quoted).ok().map(Cow::Owned);
     }

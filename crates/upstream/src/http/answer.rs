@@ -169,7 +169,7 @@ impl AnswerReader<'_> {
             let read = events.read(&chunk, |event| {
                 // Servers begin with an event that has an id and no data, so that there is a position to resume at.
                 if !event.data.is_empty() {
-                    found = self.recognise(&Bytes::from(event.data));
+                    found = self.recognise(&event.data);
                 }
                 found.is_none()
             });

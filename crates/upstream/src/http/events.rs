@@ -53,7 +53,7 @@ struct OpenedEventStream {
     events: EventReader,
     stream: UpstreamResponse,
     /// Messages that came with the first event.
-    messages: Vec<Vec<u8>>,
+    messages: Vec<Bytes>,
     target: RequestTarget,
 }
 
@@ -183,11 +183,11 @@ fn target(base: &Url, reference: &str) -> Result<Url, String> {
 async fn read(opened: OpenedEventStream, inbound: InboundRouter) {
     let OpenedEventStream { mut events, mut stream, messages, .. } = opened;
     for message in messages {
-        inbound.on_line(&Bytes::from(message));
+        inbound.on_line(&message);
     }
     while let Some(Ok(chunk)) = stream.chunk().await {
         let read = events.read(&chunk, |event| {
-            inbound.on_line(&Bytes::from(event.data));
+            inbound.on_line(&event.data);
             true
         });
         if read.is_err() {

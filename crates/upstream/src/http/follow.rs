@@ -1,5 +1,6 @@
 //! Follows the standing stream of a legacy session, on which the server sends messages that belong to no request.
 
+use bytes::Bytes;
 use servanda_mcp::Message;
 
 use super::{
@@ -52,7 +53,7 @@ impl HttpWire {
         while let Some(Ok(chunk)) = response.chunk().await {
             let read = events.read(&chunk, |event| {
                 said_something |= !event.data.is_empty();
-                self.on_event(event.data);
+                self.on_event(&event.data);
                 true
             });
             if read.is_err() {
@@ -62,8 +63,8 @@ impl HttpWire {
         said_something
     }
 
-    fn on_event(&self, data: Vec<u8>) {
-        match Message::parse(&self.context.sanitize(&data.into())) {
+    fn on_event(&self, data: &Bytes) {
+        match Message::parse(&self.context.sanitize(data)) {
             Ok(Message::Notification { method, params }) => self.conversations.on_notification(&method, params, None),
             Ok(Message::Request { id, method, params }) => self.conversations.on_request(&id, &method, params, None),
             // Answers come on the streams of their requests.

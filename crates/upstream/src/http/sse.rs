@@ -1,6 +1,7 @@
 //! Reads server-sent events from chunks, bounded: their names and data, and what is needed to resume a broken stream. It does not know what
 //! an event means.
 
+use bytes::Bytes;
 use memchr::memchr2;
 use servanda_mcp::lines::grow;
 
@@ -15,7 +16,7 @@ pub(crate) struct SseEvent {
     /// Its name; empty for an ordinary message.
     pub(crate) name: String,
     /// Its lines of data, joined.
-    pub(crate) data: Vec<u8>,
+    pub(crate) data: Bytes,
 }
 
 /// An event was longer than allowed.
@@ -29,8 +30,9 @@ pub(crate) struct EventTooLarge;
 pub(crate) struct EventReader {
     bytes_max: usize,
     line: Vec<u8>,
-    event: SseEvent,
-    has_data: bool,
+    /// The name of the event under construction.
+    name: String,
+    data: EventData,
     after_carriage_return: bool,
     at_start: bool,
     /// The id that becomes the last one when the next event completes.
@@ -39,13 +41,24 @@ pub(crate) struct EventReader {
     retry_ms: Option<u64>,
 }
 
+/// The data of the event under construction. Nearly all events have one line of data, which may be long: it is not copied.
+#[derive(Debug, Default)]
+enum EventData {
+    #[default]
+    None,
+    /// The first line, and where its value begins.
+    OneLine { line: Vec<u8>, value_start: usize },
+    /// The values of all lines, joined.
+    Joined(Vec<u8>),
+}
+
 impl EventReader {
     pub(crate) fn new(bytes_max: usize) -> Self {
         Self {
             bytes_max,
             line: Vec::new(),
-            event: SseEvent::default(),
-            has_data: false,
+            name: String::new(),
+            data: EventData::None,
             after_carriage_return: false,
             at_start: true,
             next_id: None,
@@ -118,8 +131,11 @@ impl EventReader {
             None => (text, &[][..]),
         };
         match field {
-            b"data" => self.add_data(value)?,
-            b"event" => self.event.name = bounded_text(value, NAME_BYTES_MAX).unwrap_or_default(),
+            b"data" => {
+                let value_start = line.len() - value.len();
+                self.add_data(line, value_start)?;
+            }
+            b"event" => self.name = bounded_text(value, NAME_BYTES_MAX).unwrap_or_default(),
             // The standard says to ignore an id with a NUL in it.
             b"id" if !value.contains(&0) => {
                 self.next_id = bounded_text(value, ID_BYTES_MAX).filter(|id| !id.is_empty());
@@ -136,16 +152,41 @@ impl EventReader {
     /// Completes the event. An event without data is no event, but its id counts.
     fn complete(&mut self) -> Option<SseEvent> {
         self.last_id.clone_from(&self.next_id);
-        let event = std::mem::take(&mut self.event);
-        std::mem::take(&mut self.has_data).then_some(event)
+        let name = std::mem::take(&mut self.name);
+        let data = match std::mem::take(&mut self.data) {
+            EventData::None => return None,
+            EventData::OneLine { line, value_start } => Bytes::from(line).slice(value_start..),
+            EventData::Joined(data) => data.into(),
+        };
+        Some(SseEvent { name, data })
     }
 
-    fn add_data(&mut self, value: &[u8]) -> Result<(), EventTooLarge> {
-        if self.has_data {
-            append(&mut self.event.data, b"\n", self.bytes_max)?;
+    /// Adds a line of data, which ends with its value.
+    fn add_data(&mut self, line: Vec<u8>, value_start: usize) -> Result<(), EventTooLarge> {
+        let mut joined = match std::mem::take(&mut self.data) {
+            EventData::None => {
+                self.data = EventData::OneLine { line, value_start };
+                return Ok(());
+            }
+            EventData::OneLine { line, value_start } => line.get(value_start..).unwrap_or_default().to_vec(),
+            EventData::Joined(data) => data,
+        };
+        append(&mut joined, b"\n", self.bytes_max)?;
+        append(&mut joined, line.get(value_start..).unwrap_or_default(), self.bytes_max)?;
+        self.data = EventData::Joined(joined);
+        Ok(())
+    }
+}
+
+impl EventData {
+    /// The memory that it takes.
+    #[cfg(test)]
+    fn capacity(&self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::OneLine { line, .. } => line.capacity(),
+            Self::Joined(data) => data.capacity(),
         }
-        self.has_data = true;
-        append(&mut self.event.data, value, self.bytes_max)
     }
 }
 
@@ -172,10 +213,10 @@ mod tests {
         let mut events = Vec::new();
         for chunk in text.chunks(chunk_bytes) {
             reader.read(chunk, |event| {
-                events.push(String::from_utf8(event.data).unwrap());
+                events.push(String::from_utf8(event.data.to_vec()).unwrap());
                 true
             })?;
-            assert!(reader.line.capacity() <= bytes_max && reader.event.data.capacity() <= bytes_max);
+            assert!(reader.line.capacity() <= bytes_max && reader.data.capacity() <= bytes_max);
         }
         Ok(events)
     }
@@ -254,7 +295,7 @@ mod tests {
                 true
             })
             .unwrap();
-        assert_eq!(events, [SseEvent { name: "message".to_owned(), data: b"b".to_vec() }]);
+        assert_eq!(events, [SseEvent { name: "message".to_owned(), data: Bytes::from_static(b"b") }]);
         assert_eq!((reader.last_id(), reader.retry_ms()), (Some("1"), Some(5)));
     }
 
