@@ -12,7 +12,7 @@ use std::{
 use servanda_mcp::Era;
 
 use crate::{
-    Availability, CatalogEntry, HeldTool, Inventory, ListedTool, Listing,
+    Availability, CatalogEntry, HeldTool, Inventory, ListedTool, Listing, in_parallel,
     pins::{Definition, LockFile, MissingPinPolicy, Pins, TaskSupport, ToolExecution},
     profile::{ClientProfile, PROFILES_MAX},
     standing::{LiveDefinition, ToolStanding},
@@ -264,10 +264,14 @@ impl CatalogKnowledge {
         let mut standings = BTreeMap::new();
         let mut last: Option<Arc<ToolStanding>> = None;
         let first_look = self.upstreams.get(upstream).is_none_or(|seen| !seen.offers.contains_key(profile));
-        for (name, entry) in bound_to(entries, upstream) {
+        let pins = &self.pins;
+        // A large server has thousands of tools, and a tool's standing depends on no other tool.
+        let judged = in_parallel::map(bound_to(entries, upstream), |(name, entry)| {
             let contract = entry.contract.contract();
+            (name, entry, ToolStanding::judge(contract, live.get(&contract.binding.tool), pins))
+        });
+        for (name, entry, now) in judged {
             let before = self.shown(name, entry, profile);
-            let now = ToolStanding::judge(contract, live.get(&contract.binding.tool), &self.pins);
             // Most tools have the same standing, so they share one value.
             let now = match &last {
                 Some(last) if **last == now => Arc::clone(last),

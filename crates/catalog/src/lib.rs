@@ -5,6 +5,7 @@
 
 mod catalog;
 mod entry;
+pub mod in_parallel;
 pub mod inference;
 mod inventory;
 mod knowledge;

@@ -188,7 +188,9 @@ impl<'a> EnvelopeMembers<'a> {
 pub fn parse_json<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, serde_json::Error> {
     match simdutf8::basic::from_utf8(bytes) {
         Ok(text) => serde_json::from_str(text),
-        Err(_) => Err(serde_json::from_slice::<&RawValue>(bytes).err().unwrap_or_else(|| de::Error::custom("not UTF-8"))),
+        Err(_) => {
+            Err(serde_json::from_slice::<&RawValue>(bytes).err().unwrap_or_else(|| de::Error::custom("not UTF-8")))
+        }
     }
 }
 

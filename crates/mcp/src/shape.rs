@@ -204,7 +204,8 @@ mod tests {
     use serde_json::value::RawValue;
 
     use super::{
-        DEPTH_MAX, JsonTokens, PARTS_MAX, ShapeFault, inspect, member, stripped, with_texts, without_members, without_own_meta,
+        DEPTH_MAX, JsonTokens, PARTS_MAX, ShapeFault, inspect, member, stripped, with_texts, without_members,
+        without_own_meta,
     };
 
     #[test]

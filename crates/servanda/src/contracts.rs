@@ -2,7 +2,6 @@
 //! otherwise a tool would silently be missing, and an agent would be the first to notice.
 
 pub(crate) mod editing;
-mod in_parallel;
 pub(crate) mod lock;
 pub(crate) mod reading;
 mod server_files;

@@ -1,11 +1,17 @@
 //! Names that can be mistaken for other names. The rules are those of Unicode's security mechanisms (UTS 39): a name is ASCII,
 //! of one script, or of a combination that one language writes; and two names with the same skeleton look the same.
 
-use std::fmt;
+use std::{fmt, sync::LazyLock};
 
 use unicode_security::{GeneralSecurityProfile as _, RestrictionLevel, RestrictionLevelDetection as _};
 
 use super::{code_point, describe_hidden, hidden_characters};
+
+/// The skeleton of every ASCII character.
+static ASCII_SKELETONS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let characters = (0..=0x7f_u8).map(|byte| char::from(byte).to_string());
+    characters.map(|character| unicode_security::skeleton(&character).collect()).collect()
+});
 
 /// Why a name cannot be told from another name, or cannot be read at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +60,11 @@ pub fn name_fault(name: &str) -> Option<NameFault> {
 
 /// What a name looks like: two names with the same skeleton can be mistaken for each other.
 pub fn skeleton(name: &str) -> String {
-    unicode_security::skeleton(name).collect()
+    if !name.is_ascii() {
+        return unicode_security::skeleton(name).collect();
+    }
+    // An ASCII character looks the same whatever stands beside it, and nearly all names are ASCII.
+    name.bytes().filter_map(|byte| ASCII_SKELETONS.get(usize::from(byte))).map(String::as_str).collect()
 }
 
 impl fmt::Display for NameFault {
@@ -68,6 +78,20 @@ impl fmt::Display for NameFault {
                 let shown: Vec<String> = characters.iter().map(|character| code_point(*character)).collect();
                 write!(formatter, "mixes scripts: {} among other letters", shown.join(", "))
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::skeleton;
+
+    proptest! {
+        #[test]
+        fn the_skeleton_of_an_ascii_name_is_the_one_of_the_standard(name in "[\\x00-\\x7f]{0,40}") {
+            prop_assert_eq!(skeleton(&name), unicode_security::skeleton(&name).collect::<String>());
         }
     }
 }

@@ -65,7 +65,7 @@ fn speaks_a_language(reading: &DescriptorReading) -> bool {
 }
 
 fn exception(verb: Verb) -> Option<Action> {
-    let listed = |words: &str| words.split_whitespace().any(|word| word == verb.infinitive);
+    let listed = |words: &str| words::is_listed(words, verb.infinitive);
     EXCEPTIONS.iter().find(|(_, words)| listed(words)).map(|(action, _)| *action)
 }
 

@@ -9,6 +9,7 @@ use super::{
     evidence::{ClassificationReason, EvidenceSource},
     lexicon::{self, VerbClass},
     reading::{DescriptorReading, NameReading, singular},
+    words::is_listed,
 };
 
 /// Nouns and the domain they name, in the singular.
@@ -112,7 +113,7 @@ pub(super) fn content_type(
     reading: &DescriptorReading,
     mutability: Mutability,
 ) -> (ContentType, f64, Vec<ClassificationReason>) {
-    let is_binary = |word: &str| in_list(BINARY, singular(word));
+    let is_binary = |word: &str| is_listed(BINARY, singular(word));
     let text = || {
         (
             ContentType::Text,
@@ -132,7 +133,7 @@ pub(super) fn content_type(
         }) || first.verb.is_some_and(|verb| verb.class == VerbClass::Compute)
     });
     if let Some(name) = &reading.name
-        && let Some(last) = name.words.iter().rev().find(|word| !in_list(OF_ANOTHER, singular(word)))
+        && let Some(last) = name.words.iter().rev().find(|word| !is_listed(OF_ANOTHER, singular(word)))
         && is_binary(last)
         && !converts
     {
@@ -185,7 +186,7 @@ fn of_phrases(words: &[String]) -> Option<(OutputDomain, &str)> {
     let mut phrases = words.split(|word| is_divider(word)).filter(|phrase| !phrase.is_empty());
     let first = phrases.next()?;
     let named = last_noun(first.iter().map(String::as_str).rev());
-    if named.is_some() || !first.last().is_some_and(|last| in_list(PARTS, singular(last))) {
+    if named.is_some() || !first.last().is_some_and(|last| is_listed(PARTS, singular(last))) {
         return named;
     }
     last_noun(phrases.next()?.iter().map(String::as_str).rev())
@@ -235,10 +236,10 @@ fn last_noun<'a>(words: impl Iterator<Item = &'a str>) -> Option<(OutputDomain, 
     let mut figures = false;
     for word in words {
         let stem = singular(word);
-        let named = NOUNS.iter().find(|(_, nouns)| in_list(nouns, stem)).map(|(domain, _)| (*domain, word));
-        if in_list(OF_ANOTHER, stem) {
+        let named = NOUNS.iter().find(|(_, nouns)| is_listed(nouns, stem)).map(|(domain, _)| (*domain, word));
+        if is_listed(OF_ANOTHER, stem) {
             fallback = fallback.or(named);
-            figures |= in_list(FIGURES, stem);
+            figures |= is_listed(FIGURES, stem);
             continue;
         }
         if let Some((domain, _)) = named {
@@ -251,8 +252,4 @@ fn last_noun<'a>(words: impl Iterator<Item = &'a str>) -> Option<(OutputDomain, 
         }
     }
     fallback
-}
-
-fn in_list(list: &str, word: &str) -> bool {
-    list.split_whitespace().any(|known| known == word)
 }

@@ -15,6 +15,12 @@ const BRANDS: [(&str, &str); 8] = [
     ("PostgreSQL", "Postgresql"),
 ];
 
+/// Whether a list of words that are separated by one space each has a word. Bytes are compared, because a description is compared with
+/// dozens of lists and every tool has one.
+pub(super) fn is_listed(list: &str, word: &str) -> bool {
+    list.as_bytes().split(|byte| *byte == b' ').any(|listed| listed == word.as_bytes())
+}
+
 /// The words of an identifier, in lower case: `getDNSRecordsV1`, `get-dns.records_v1` and `get dns records` give the same. A
 /// trailing version (`v1`) is left out.
 pub(super) fn split_identifier(text: &str) -> Vec<String> {

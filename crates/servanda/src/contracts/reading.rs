@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use servanda_catalog::{inference::definition_layer, pins::LockFile};
+use servanda_catalog::{in_parallel, inference::definition_layer, pins::LockFile};
 use servanda_config::LoadedConfig;
 use servanda_contract::{
     ToolContract, document,
@@ -15,11 +15,7 @@ use servanda_contract::{
 
 use servanda_identity::layers::gateway::near_names;
 
-use crate::{
-    contracts::{in_parallel, lock},
-    failure::CommandFailure,
-    files,
-};
+use crate::{contracts::lock, failure::CommandFailure, files};
 
 /// The members that only a server's file has.
 const TOOLS: &str = "tools";

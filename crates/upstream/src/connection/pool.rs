@@ -13,7 +13,7 @@
 //! instead.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::Ordering},
     time::Duration,
@@ -36,17 +36,24 @@ pub(crate) struct ConnectionPool {
 
 #[derive(Default)]
 struct State {
-    connections: HashMap<PoolKey, PooledConnection>,
+    /// Those of each requester by their numbers. No requester without a connection is in it.
+    connections: HashMap<UpstreamRequester, BTreeMap<usize, PooledConnection>>,
     /// How many are being ended. Their processes still exist.
     ending: usize,
 }
 
 /// One of a requester's connections.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone)]
 struct PoolKey {
     requester: UpstreamRequester,
     number: usize,
 }
+
+/// A requester, the number of one of its connections, and that connection.
+type PoolEntry<'a> = (&'a UpstreamRequester, usize, &'a PooledConnection);
+
+/// What a requester without connections has.
+static NO_CONNECTIONS: BTreeMap<usize, PooledConnection> = BTreeMap::new();
 
 /// Whether two requesters count against one limit.
 type SameLimitCheck = fn(&UpstreamRequester, &UpstreamRequester) -> bool;
@@ -99,23 +106,21 @@ impl ConnectionPool {
     ) -> Result<ConnectionLease, PerformFailure> {
         let requester = &self.pooled_as(requester);
         let mut state = self.lock();
-        let lanes = state.connections_of(requester);
+        let lanes = state.connections.get(requester).unwrap_or(&NO_CONNECTIONS);
         let asks = self.context.asks_beside_requests.load(Ordering::Relaxed);
         // When only judged connections take calls, callers share the judged one, because a new one would take no calls. A question that
         // could be for several of them is declined.
         let alone = purpose == LeasePurpose::Client && !self.context.is_guarded() && self.must_be_alone(requester);
-        let fit = lanes.iter().find(|(_, own)| !alone || own.is_free(asks)).or_else(|| {
+        let fit = lanes.values().find(|own| !alone || own.is_free(asks)).or_else(|| {
             let share = shares::principal_share(self.context.spec.limits.connections_max);
             let may_grow = state.count(|other| is_same_principal(other, requester)) < share.div_ceil(2);
-            let crowded = lanes.iter().min_by_key(|(_, own)| (own.uses.get().clients, own.has_abandoned_request()));
-            crowded.filter(|_| !(may_grow && state.connections.len() < self.context.spec.limits.connections_max))
+            let crowded = lanes.values().min_by_key(|own| (own.uses.get().clients, own.has_abandoned_request()));
+            crowded.filter(|_| !(may_grow && state.count(|_| true) < self.context.spec.limits.connections_max))
         });
-        if let Some((_, own)) = fit {
+        if let Some(own) = fit {
             return Ok(own.lease(purpose));
         }
-        let number =
-            (0..lanes.len()).find(|number| lanes.iter().all(|(taken, _)| taken != number)).unwrap_or(lanes.len());
-        drop(lanes);
+        let number = (0..lanes.len()).find(|number| !lanes.contains_key(number)).unwrap_or(lanes.len());
         self.make_room(&mut state, requester)?;
         let lane = PoolKey { requester: requester.clone(), number };
         let stop = self.stop.child_token();
@@ -129,13 +134,15 @@ impl ConnectionPool {
                 () = keeping => {}
             }
         });
-        state.connections.insert(lane, own);
+        state.connections.entry(lane.requester).or_default().insert(lane.number, own);
         Ok(lease)
     }
 
     /// The requester's first connection, if there is one.
     pub(crate) fn get(&self, requester: &UpstreamRequester) -> Option<Arc<UpstreamConnection>> {
-        self.lock().connections_of(&self.pooled_as(requester)).first().map(|(_, own)| Arc::clone(&own.connection))
+        let state = self.lock();
+        let lanes = state.connections.get(&self.pooled_as(requester))?;
+        lanes.values().next().map(|own| Arc::clone(&own.connection))
     }
 
     /// The requester under which connections are kept: they are legacy ones whatever era the client has, unless every user has their own.
@@ -148,7 +155,7 @@ impl ConnectionPool {
     pub(crate) fn release(self: &Arc<Self>, affinity: &str) {
         let mut state = self.lock();
         let released: Vec<PoolKey> =
-            state.connections.keys().filter(|lane| &*lane.requester.affinity == affinity).cloned().collect();
+            state.iter().filter(|(requester, ..)| &*requester.affinity == affinity).map(PoolKey::from_entry).collect();
         for lane in released {
             self.end(&mut state, &lane);
         }
@@ -157,12 +164,12 @@ impl ConnectionPool {
     /// How many connections there are.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.lock().connections.len()
+        self.lock().count(|_| true)
     }
 
     /// Any ready connection.
     pub(crate) fn any_ready(&self) -> Option<Arc<Link>> {
-        self.lock().connections.values().find_map(|own| own.connection.ready())
+        self.lock().iter().find_map(|(_, _, own)| own.connection.ready())
     }
 
     /// Whether a question could be mistaken for another client's. If so, a request shares its connection only when it must.
@@ -182,9 +189,9 @@ impl ConnectionPool {
         ];
         let is_full = |(sharing, max): &(SameLimitCheck, usize)| state.count(|other| sharing(other, requester)) >= *max;
         let Some((sharing, in_flight_max)) = bounds.into_iter().find(is_full) else { return Ok(()) };
-        let evictable = state.connections.iter().filter(|(lane, _)| sharing(&lane.requester, requester));
-        let idle = evictable.filter_map(|(lane, own)| Some((own.idle_since()?, lane)));
-        let longest_idle = idle.min_by_key(|(since, _)| *since).map(|(_, lane)| lane.clone());
+        let evictable = state.iter().filter(|(other, ..)| sharing(other, requester));
+        let idle = evictable.filter_map(|entry| Some((entry.2.idle_since()?, entry)));
+        let longest_idle = idle.min_by_key(|(since, _)| *since).map(|(_, entry)| PoolKey::from_entry(entry));
         match longest_idle {
             // A requester that opens and closes connections faster than servers end must not start an unlimited number of servers.
             Some(lane) if state.ending < connections_max => {
@@ -198,7 +205,7 @@ impl ConnectionPool {
     /// Ends a connection that has been unused for the idle time. Returns after how long to look again; none if the connection is gone.
     fn retire(self: &Arc<Self>, lane: &PoolKey, idle_max: Duration) -> Option<Duration> {
         let mut state = self.lock();
-        let idle = state.connections.get(lane)?.idle_since().map_or(Duration::ZERO, |since| since.elapsed());
+        let idle = state.get(lane)?.idle_since().map_or(Duration::ZERO, |since| since.elapsed());
         let left = idle_max.saturating_sub(idle);
         if left.is_zero() {
             self.end(&mut state, lane);
@@ -208,7 +215,7 @@ impl ConnectionPool {
 
     /// Ends a connection and counts it until it is gone.
     fn end(self: &Arc<Self>, state: &mut State, lane: &PoolKey) {
-        let Some(own) = state.connections.remove(lane) else { return };
+        let Some(own) = state.remove(lane) else { return };
         own.connection.stop();
         state.ending += 1;
         let pool = Arc::downgrade(self);
@@ -231,17 +238,35 @@ impl ConnectionPool {
 }
 
 impl State {
-    /// The connections of a requester, in order.
-    fn connections_of(&self, requester: &UpstreamRequester) -> Vec<(usize, &PooledConnection)> {
-        let of = self.connections.iter().filter(|(lane, _)| lane.requester == *requester);
-        let mut lanes: Vec<(usize, &PooledConnection)> = of.map(|(lane, own)| (lane.number, own)).collect();
-        lanes.sort_unstable_by_key(|(number, _)| *number);
-        lanes
+    fn get(&self, lane: &PoolKey) -> Option<&PooledConnection> {
+        self.connections.get(&lane.requester)?.get(&lane.number)
+    }
+
+    fn remove(&mut self, lane: &PoolKey) -> Option<PooledConnection> {
+        let lanes = self.connections.get_mut(&lane.requester)?;
+        let removed = lanes.remove(&lane.number);
+        if lanes.is_empty() {
+            self.connections.remove(&lane.requester);
+        }
+        removed
+    }
+
+    fn iter(&self) -> impl Iterator<Item = PoolEntry<'_>> {
+        self.connections
+            .iter()
+            .flat_map(|(requester, lanes)| lanes.iter().map(move |(number, own)| (requester, *number, own)))
     }
 
     /// How many connections these requesters have.
     fn count(&self, are_counted: impl Fn(&UpstreamRequester) -> bool) -> usize {
-        self.connections.keys().filter(|lane| are_counted(&lane.requester)).count()
+        let counted = self.connections.iter().filter(|(requester, _)| are_counted(requester));
+        counted.map(|(_, lanes)| lanes.len()).sum()
+    }
+}
+
+impl PoolKey {
+    fn from_entry((requester, number, _): PoolEntry<'_>) -> Self {
+        Self { requester: requester.clone(), number }
     }
 }
 

@@ -105,25 +105,25 @@ impl<'a> ChangeDescription<'a> {
     }
 
     fn verb(&self, list: &str) -> Option<&'static str> {
-        self.verbs.iter().map(|verb| verb.infinitive).find(|verb| nouns::has(list, verb))
+        self.verbs.iter().map(|verb| verb.infinitive).find(|verb| words::is_listed(list, verb))
     }
 
     fn thing(&self, list: &str) -> Option<&str> {
-        self.object.iter().map(String::as_str).find(|word| nouns::has(list, word))
+        self.object.iter().map(String::as_str).find(|word| words::is_listed(list, word))
     }
 
     fn in_name(&self, list: &str) -> Option<&str> {
-        self.name.iter().map(String::as_str).find(|word| nouns::has(list, word))
+        self.name.iter().map(String::as_str).find(|word| words::is_listed(list, word))
     }
 
     fn speaks_of(&self, list: &str) -> bool {
-        self.all.iter().any(|word| nouns::has(list, word))
+        self.all.iter().any(|word| words::is_listed(list, word))
     }
 
     /// Whether two words are adjacent where the object is named.
     fn pair(&self, first: &str, second: &str) -> bool {
         let mut pairs = self.object.iter().zip(self.object.iter().skip(1));
-        pairs.any(|(one, other)| nouns::has(first, one) && nouns::has(second, other))
+        pairs.any(|(one, other)| words::is_listed(first, one) && words::is_listed(second, other))
     }
 
     fn program(&self, cautions: &[Caution]) -> Option<String> {
@@ -179,7 +179,7 @@ impl<'a> ChangeDescription<'a> {
         if let Some(verb) = self.verb(nouns::MOVES).filter(|_| browser) {
             return Some(format!("`{verb}` moves a view"));
         }
-        let of_browser = self.name.iter().find(|word| nouns::has(nouns::OF_BROWSERS, word)).filter(|_| browser);
+        let of_browser = self.name.iter().find(|word| words::is_listed(nouns::OF_BROWSERS, word)).filter(|_| browser);
         if let Some(state) = of_browser.filter(|state| state.as_str() != "dialog") {
             return Some(format!("`{state}` is state of a browser"));
         }
@@ -205,13 +205,13 @@ impl<'a> ChangeDescription<'a> {
         }
         let about = self.speaks_of(nouns::ABOUT_MONEY);
         let noun = self.name.iter().map(String::as_str);
-        let sure = noun.clone().find(|word| nouns::has(nouns::MONEY, word)).filter(|_| !near);
-        let perhaps = noun.clone().find(|word| nouns::has(nouns::PERHAPS_MONEY, word)).filter(|_| about && !near);
+        let sure = noun.clone().find(|word| words::is_listed(nouns::MONEY, word)).filter(|_| !near);
+        let perhaps = noun.clone().find(|word| words::is_listed(nouns::PERHAPS_MONEY, word)).filter(|_| about && !near);
         let careless = self.verb("preview simulate validate tag label note comment archive").is_some();
         let plain_update = self.verb("update").is_some() && self.thing("order").is_some();
         let traded = self
             .verb("place cancel replace exercise close modify")
-            .and(noun.clone().find(|word| nouns::has("order position", word)));
+            .and(noun.clone().find(|word| words::is_listed("order position", word)));
         let lived = self
             .verb("cancel pause resume activate renew upgrade downgrade update")
             .and(noun.clone().find(|word| *word == "subscription"));
@@ -253,17 +253,17 @@ impl<'a> ChangeDescription<'a> {
         if let Some((verb, guard)) = off {
             return Some(format!("`{verb}` with `{guard}` changes what is guarded"));
         }
-        let people = self.name.iter().find(|word| nouns::has(nouns::PEOPLE, word));
+        let people = self.name.iter().find(|word| words::is_listed(nouns::PEOPLE, word));
         let group = || {
             self.name.iter().find(|word| *word == "group").filter(|_| self.speaks_of("user iam permission directory"))
         };
-        let work = self.name.iter().chain(&self.object).any(|word| nouns::has(nouns::WORK, word));
+        let work = self.name.iter().chain(&self.object).any(|word| words::is_listed(nouns::WORK, word));
         let admitted = people.or_else(group).filter(|_| !work).zip(self.verb(nouns::ADMITS));
         admitted.map(|(who, verb)| format!("`{verb}` with `{who}` changes who may do what"))
     }
 
     fn deploys(&self) -> Option<String> {
-        let in_name = self.name.iter().map(String::as_str).find(|word| nouns::has(nouns::DEPLOYS, word));
+        let in_name = self.name.iter().map(String::as_str).find(|word| words::is_listed(nouns::DEPLOYS, word));
         if let Some(verb) = self.verb(nouns::DEPLOYS).or(in_name) {
             return Some(format!("`{verb}` changes what runs"));
         }
@@ -297,15 +297,17 @@ impl<'a> ChangeDescription<'a> {
             return None;
         }
         let word = verb.map_or("delete", |verb| verb.infinitive);
-        let gravity = if nouns::has(nouns::TAKES_BACK, word) {
+        let gravity = if words::is_listed(nouns::TAKES_BACK, word) {
             Gravity::Minor
-        } else if self.thing("cache").is_some() && nouns::has("invalidate clear", word) {
+        } else if self.thing("cache").is_some() && words::is_listed("invalidate clear", word) {
             Gravity::Ordinary
         } else if self.thing("reaction star like favorite bookmark").is_some() {
             Gravity::Minor
         } else if word == "remove" && self.name.iter().any(|word| word == "from") {
             Gravity::Ordinary
-        } else if nouns::has(nouns::ENDS, word) || self.name.iter().any(|word| nouns::has(nouns::LIGHT, word)) {
+        } else if words::is_listed(nouns::ENDS, word)
+            || self.name.iter().any(|word| words::is_listed(nouns::LIGHT, word))
+        {
             Gravity::Outside
         } else {
             Gravity::Critical
@@ -322,9 +324,13 @@ impl<'a> ChangeDescription<'a> {
         }
         // Of several verbs the first one is the tool's purpose.
         let first = self.verbs.first().map(|verb| verb.infinitive);
-        let marked = first.filter(|verb| nouns::has(nouns::MARKS, verb)).or_else(|| {
+        let marked = first.filter(|verb| words::is_listed(nouns::MARKS, verb)).or_else(|| {
             let made = self.verb("create add update edit set modify write get new").is_some();
-            self.name.last().filter(|_| made).filter(|word| nouns::has(nouns::MARKS_MADE, word)).map(String::as_str)
+            self.name
+                .last()
+                .filter(|_| made)
+                .filter(|word| words::is_listed(nouns::MARKS_MADE, word))
+                .map(String::as_str)
         });
         let read = (self.verb("mark").is_some() && self.speaks_of("read unread done seen")).then_some("mark");
         if let Some(verb) = marked.or(read) {
@@ -345,9 +351,9 @@ impl<'a> ChangeDescription<'a> {
     fn choices(&self) -> Option<(Gravity, Option<String>)> {
         let weigh = |value: &String| {
             let verb = words::split_identifier(value).first().and_then(|word| lexicon::verb_of_name(word))?;
-            let is = |list: &str| nouns::has(list, verb.infinitive);
+            let is = |list: &str| words::is_listed(list, verb.infinitive);
             if verb.class == VerbClass::Delete && !is(nouns::TAKES_BACK) {
-                let light = self.name.iter().any(|word| nouns::has(nouns::LIGHT, word));
+                let light = self.name.iter().any(|word| words::is_listed(nouns::LIGHT, word));
                 return Some(if light || is(nouns::ENDS) { Gravity::Outside } else { Gravity::Critical });
             }
             if is(nouns::DEPLOYS) || is(nouns::GRANTS) || is(nouns::PAYS) && self.speaks_of(nouns::ABOUT_MONEY) {

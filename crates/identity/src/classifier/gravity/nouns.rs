@@ -130,8 +130,3 @@ pub(super) const LEAVES_A_FILE: &str = "download export render capture screensho
 /// Work that is only watched, or leaves nothing when it ends.
 pub(super) const WATCHED: &str =
     "crawl trace tracing recording analysis scan profile profiling screencast codegen transaction session";
-
-/// Whether a list has a word.
-pub(super) fn has(list: &str, word: &str) -> bool {
-    list.split_whitespace().any(|listed| listed == word)
-}

@@ -2,7 +2,7 @@
 //! work that runs elsewhere. This module gives the reason; its caller gives the gravity.
 
 use super::{ChangeDescription, nouns};
-use crate::classifier::lexicon::VerbClass;
+use crate::classifier::{lexicon::VerbClass, words};
 
 /// Verbs that change something in place.
 const EDITS: &str = "update modify edit set change configure patch";
@@ -33,7 +33,7 @@ impl ChangeDescription<'_> {
     fn reaches(&self) -> Option<String> {
         // "Send a card to the archive": the name says what is changed, the sentence only how.
         let changes = |verb: &&crate::classifier::lexicon::Verb| {
-            verb.class == VerbClass::Update && !nouns::has(nouns::OUTSIDE, verb.infinitive)
+            verb.class == VerbClass::Update && !words::is_listed(nouns::OUTSIDE, verb.infinitive)
         };
         let named = self.verbs.first().filter(changes);
         let verb = self.verb(nouns::OUTSIDE).filter(|_| !self.is_draft() && named.is_none())?;

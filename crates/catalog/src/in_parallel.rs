@@ -8,7 +8,7 @@ const THREADS_MAX: usize = 8;
 const ITEMS_MIN: usize = 64;
 
 /// Applies the work to each item. The results are in the order of the items.
-pub(crate) fn map<I: Send, O: Send>(items: Vec<I>, work: impl Fn(I) -> O + Sync) -> Vec<O> {
+pub fn map<I: Send, O: Send>(items: Vec<I>, work: impl Fn(I) -> O + Sync) -> Vec<O> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(THREADS_MAX);
     if threads < 2 || items.len() < ITEMS_MIN {
         return items.into_iter().map(work).collect();
