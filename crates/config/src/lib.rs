@@ -31,7 +31,11 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use servanda_catalog::names::{self, ExposedNaming, NamePolicy};
-use servanda_contract::{document::DocumentError, expectation::Expectations, layers::Defaults};
+use servanda_contract::{
+    document::{self, DocumentError},
+    expectation::Expectations,
+    layers::Defaults,
+};
 use servanda_engine::LONG_WAIT_MS_MAX;
 use servanda_gates::budget::Allowance;
 
@@ -193,6 +197,16 @@ impl LongWorkConfig {
 }
 
 impl Config {
+    /// Reads the file's text, without any further check. `file` is used only in errors.
+    pub fn from_document(file: &str, text: &str) -> Result<Self, DocumentError> {
+        document::read(file, text)
+    }
+
+    /// The text of a file.
+    pub fn to_document(&self) -> Result<String, DocumentError> {
+        document::write(self)
+    }
+
     /// A configuration for a new user, with defaults everywhere else.
     pub fn new(upstreams: BTreeMap<String, UpstreamConfig>) -> Self {
         Self {

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use servanda_contract::document::{self, DocumentError};
+use servanda_contract::document::DocumentError;
 use servanda_files::{self as files, ModeRepair};
 use servanda_upstream::{Transport, UpstreamLimits, UpstreamName, UpstreamSpec};
 
@@ -48,7 +48,7 @@ impl LoadedConfig {
             }
             _ => ConfigError::Unreadable { file: file.to_owned(), source },
         })?;
-        let config: Config = document::read(&file.display().to_string(), &text)?;
+        let config = Config::from_document(&file.display().to_string(), &text)?;
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let loaded = Self { config, folder: folder.to_owned(), file: file.to_owned(), had_policies: false };
         loaded.check()?;

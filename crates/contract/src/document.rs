@@ -1,11 +1,15 @@
 //! Documents that people write: YAML, or JSON, which is a subset of it. An error names the file, the line and the field,
 //! because its reader has the file open. This module parses text; it opens no files.
+//!
+//! [`read`] is compiled anew for every type in every crate that names one. Large types have a function of their own in their crate, such as
+//! [`ToolContract::from_document`](crate::ToolContract::from_document), so that it is compiled once.
 
 mod wording;
 
 use std::fmt;
 
 use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
 
 /// A document that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +23,11 @@ pub struct DocumentError {
 /// Reads one document. `file` is used only in errors.
 pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, DocumentError> {
     read_with(file, text, serde_saphyr::Options::default())
+}
+
+/// Reads a document that is an object, of any members.
+pub fn read_members(file: &str, text: &str) -> Result<Map<String, Value>, DocumentError> {
+    read(file, text)
 }
 
 /// Reads a document that a program wrote, with no limit on the number of parts except its length. Aliases and depth, which make

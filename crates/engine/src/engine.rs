@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use servanda_catalog::{Catalog, CatalogError, Listing};
 use servanda_contract::time::Clock;
 use servanda_effects::{
-    Journal, JournalError, Notebook,
+    Journal, JournalError, Notebook, PortFuture,
     budget::BudgetStore,
     effect::{EffectStore, OwnerId},
 };
@@ -111,16 +111,18 @@ impl Default for EngineLimits {
 }
 
 impl Gateway for Engine {
-    async fn listing(&self, requester: &Requester) -> Arc<Listing> {
-        let snapshot = self.core.snapshot();
-        let listing =
-            snapshot.discovery.listing(requester, |upstream| !snapshot.is_foreign(upstream, &requester.caller)).await;
-        let listing = snapshot.visible_listing(listing, requester);
-        if self.deferred.long_running.wait_ms_max.is_some() {
-            snapshot.with_own_tools(listing, &requester.caller)
-        } else {
-            listing
-        }
+    fn listing<'a>(&'a self, requester: &'a Requester) -> PortFuture<'a, Arc<Listing>> {
+        Box::pin(async move {
+            let snapshot = self.core.snapshot();
+            let is_open = |upstream: &str| !snapshot.is_foreign(upstream, &requester.caller);
+            let listing = snapshot.discovery.listing(requester, is_open).await;
+            let listing = snapshot.visible_listing(listing, requester);
+            if self.deferred.long_running.wait_ms_max.is_some() {
+                snapshot.with_own_tools(listing, &requester.caller)
+            } else {
+                listing
+            }
+        })
     }
 
     fn known_listing(&self, requester: &Requester) -> Arc<Listing> {
@@ -136,48 +138,58 @@ impl Gateway for Engine {
         self.core.changes.subscribe()
     }
 
-    async fn call(&self, request: CallRequest) -> CallAnswer {
-        let detail = request.terms.detail;
-        match (call::call(&self.calls, request).await, detail) {
-            (CallAnswer::Result(result), AnswerDetail::Full) => {
-                CallAnswer::Result(tool_result::with_full_detail(result))
+    fn call(&self, request: CallRequest) -> PortFuture<'_, CallAnswer> {
+        Box::pin(async move {
+            let detail = request.terms.detail;
+            match (call::call(&self.calls, request).await, detail) {
+                (CallAnswer::Result(result), AnswerDetail::Full) => {
+                    CallAnswer::Result(tool_result::with_full_detail(result))
+                }
+                (answer, _) => answer,
             }
-            (answer, _) => answer,
-        }
+        })
     }
 
-    async fn inquire(&self, inquiry: Inquiry) -> Result<InquiryAnswer, RpcError> {
-        strict_json::check_terms(&inquiry.terms, self.core.gate_limits)?;
-        strict_json::check_members("params", &inquiry.params, self.core.gate_limits)?;
-        relay::inquire(&self.relay, inquiry).await
+    fn inquire(&self, inquiry: Inquiry) -> PortFuture<'_, Result<InquiryAnswer, RpcError>> {
+        Box::pin(async move {
+            strict_json::check_terms(&inquiry.terms, self.core.gate_limits)?;
+            strict_json::check_members("params", &inquiry.params, self.core.gate_limits)?;
+            relay::inquire(&self.relay, inquiry).await
+        })
     }
 
     fn change_events(&self) -> broadcast::Receiver<ChangeEvent> {
         self.core.change_events.subscribe()
     }
 
-    async fn watch(&self, requester: &Requester, uri: &str) -> Result<ResourceWatchGuard, RpcError> {
-        subscriptions::watch(&self.relay, requester, uri).await
+    fn watch<'a>(
+        &'a self,
+        requester: &'a Requester,
+        uri: &'a str,
+    ) -> PortFuture<'a, Result<ResourceWatchGuard, RpcError>> {
+        Box::pin(subscriptions::watch(&self.relay, requester, uri))
     }
 
-    async fn known_tasks(&self, requester: &Requester, task_ids: Vec<String>) -> Vec<String> {
-        upstream_tasks::visible_to(&self.deferred, requester, task_ids).await
+    fn known_tasks<'a>(&'a self, requester: &'a Requester, task_ids: Vec<String>) -> PortFuture<'a, Vec<String>> {
+        Box::pin(upstream_tasks::visible_to(&self.deferred, requester, task_ids))
     }
 
-    async fn set_log_level(&self, requester: &Requester, level: &str) -> Result<(), RpcError> {
-        let known = LogLevel::from_wire(level);
-        let level = known.ok_or_else(|| invalid_params("`level` must be one of the protocol's log levels"))?;
-        self.sessions.set_level(&requester.affinity, level);
-        let upstream_requester = requester.upstream_requester();
-        for member in self.core.snapshot().members_for(&requester.caller) {
-            // The caller does not wait for servers that may be slow or down; each server is told before the next request anyway.
-            let (sessions, member, upstream_requester) =
-                (Arc::clone(&self.sessions), Arc::clone(member), upstream_requester.clone());
-            tokio::spawn(async move {
-                sessions.send_level(&member, &upstream_requester, Some(level), within_ms(LEVEL_MS_MAX)).await;
-            });
-        }
-        Ok(())
+    fn set_log_level<'a>(&'a self, requester: &'a Requester, level: &'a str) -> PortFuture<'a, Result<(), RpcError>> {
+        Box::pin(async move {
+            let known = LogLevel::from_wire(level);
+            let level = known.ok_or_else(|| invalid_params("`level` must be one of the protocol's log levels"))?;
+            self.sessions.set_level(&requester.affinity, level);
+            let upstream_requester = requester.upstream_requester();
+            for member in self.core.snapshot().members_for(&requester.caller) {
+                // The caller does not wait for servers that may be slow or down; each server is told before the next request anyway.
+                let (sessions, member, upstream_requester) =
+                    (Arc::clone(&self.sessions), Arc::clone(member), upstream_requester.clone());
+                tokio::spawn(async move {
+                    sessions.send_level(&member, &upstream_requester, Some(level), within_ms(LEVEL_MS_MAX)).await;
+                });
+            }
+            Ok(())
+        })
     }
 
     fn roots_changed(&self, requester: &Requester) {
@@ -264,9 +276,9 @@ impl Engine {
     ///
     /// Names that agents were given in this world mean the same tools in the other one, or nothing. If that is not possible, this world
     /// stays. Must not be called twice at once.
-    pub async fn replace(&self, world: World) -> Result<(), CatalogError> {
+    pub fn replace(&self, world: World) -> PortFuture<'_, Result<(), CatalogError>> {
         let logged_objections = self.core.snapshot().discovery.logged_objections();
-        self.replace_snapshot(WorldSnapshot::new(world, logged_objections)).await
+        Box::pin(self.replace_snapshot(WorldSnapshot::new(world, logged_objections)))
     }
 
     pub(crate) async fn replace_snapshot(&self, snapshot: WorldSnapshot) -> Result<(), CatalogError> {
@@ -335,8 +347,8 @@ impl Engine {
     }
 
     /// Maintains effects until told to stop: tells the store that this process is alive, and settles what other processes left behind.
-    pub async fn recover_effects(&self, stop: CancellationToken) {
-        recovery::run(&self.deferred.long_running, stop).await;
+    pub fn recover_effects(&self, stop: CancellationToken) -> PortFuture<'_, ()> {
+        Box::pin(recovery::run(&self.deferred.long_running, stop))
     }
 
     /// Gives back the budget units that this process leased and did not hand out. Called when no call is in flight any more.
@@ -345,13 +357,17 @@ impl Engine {
     }
 
     /// Tells the store that this process is alive, until told to stop. Enough for a process that makes a single call.
-    pub async fn send_heartbeats(&self, stop: CancellationToken) {
-        recovery::send_heartbeats(&self.core, stop).await;
+    pub fn send_heartbeats(&self, stop: CancellationToken) -> PortFuture<'_, ()> {
+        Box::pin(recovery::send_heartbeats(&self.core, stop))
     }
 
     /// Tells callbacks what ended, until told to stop. This includes what other processes left behind.
-    pub async fn deliver_callbacks(&self, transport: Arc<dyn CallbackTransport>, stop: CancellationToken) {
-        deferred::deliver(&self.core, transport, CallbackRetryPolicy::default(), stop).await;
+    pub fn deliver_callbacks(
+        &self,
+        transport: Arc<dyn CallbackTransport>,
+        stop: CancellationToken,
+    ) -> PortFuture<'_, ()> {
+        Box::pin(deferred::deliver(&self.core, transport, CallbackRetryPolicy::default(), stop))
     }
 
     /// The tools that exist.

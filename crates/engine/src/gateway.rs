@@ -1,9 +1,9 @@
 //! What a door may ask of the engine. Doors are written against this trait, so that every door gives the same answers.
 
-use std::{future::Future, sync::Arc};
+use std::sync::Arc;
 
 use servanda_catalog::Listing;
-use servanda_effects::Notebook;
+use servanda_effects::{Notebook, PortFuture};
 use servanda_mcp::RpcError;
 use tokio::sync::{broadcast, mpsc, watch};
 
@@ -12,10 +12,13 @@ use crate::client::{
 };
 
 /// The engine as doors see it.
+///
+/// Its futures are boxed, so that they are compiled with the gateway, once. The code of an `async fn` is compiled by each crate that awaits
+/// it, as that crate is optimised; a call would be compiled with the binary, and for size.
 pub trait Gateway: Send + Sync + 'static {
     /// The tools on offer to that requester now, always in the same order: those that some call of theirs could be allowed for. Requesters
     /// with the same capabilities and rights see the same list.
-    fn listing(&self, requester: &Requester) -> impl Future<Output = Arc<Listing>> + Send;
+    fn listing<'a>(&'a self, requester: &'a Requester) -> PortFuture<'a, Arc<Listing>>;
 
     /// The same list as far as it is known, without asking a server and without waiting.
     fn known_listing(&self, requester: &Requester) -> Arc<Listing>;
@@ -29,26 +32,26 @@ pub trait Gateway: Send + Sync + 'static {
 
     /// Takes a call through to its answer. A door never drops it before its end: a dispatched call is read to its end and recorded, whether
     /// or not the caller is still there. A caller that goes away cancels the token.
-    fn call(&self, request: CallRequest) -> impl Future<Output = CallAnswer> + Send;
+    fn call(&self, request: CallRequest) -> PortFuture<'_, CallAnswer>;
 
     /// Answers everything else that upstreams answer: resources, prompts, completions, tasks.
-    fn inquire(&self, inquiry: Inquiry) -> impl Future<Output = Result<InquiryAnswer, RpcError>> + Send;
+    fn inquire(&self, inquiry: Inquiry) -> PortFuture<'_, Result<InquiryAnswer, RpcError>>;
 
     /// Announces changes. A receiver that lags should assume that everything changed.
     fn change_events(&self) -> broadcast::Receiver<ChangeEvent>;
 
     /// Announces a resource's changes through [`Gateway::change_events`] until the watch is dropped. `uri` is an exposed one.
-    fn watch(
-        &self,
-        requester: &Requester,
-        uri: &str,
-    ) -> impl Future<Output = Result<ResourceWatchGuard, RpcError>> + Send;
+    fn watch<'a>(
+        &'a self,
+        requester: &'a Requester,
+        uri: &'a str,
+    ) -> PortFuture<'a, Result<ResourceWatchGuard, RpcError>>;
 
     /// Those of the tasks that the requester may ask about. A requester is not told about tasks that it may not ask about.
-    fn known_tasks(&self, requester: &Requester, task_ids: Vec<String>) -> impl Future<Output = Vec<String>> + Send;
+    fn known_tasks<'a>(&'a self, requester: &'a Requester, task_ids: Vec<String>) -> PortFuture<'a, Vec<String>>;
 
     /// Legacy: how much of the servers' logs a session wants.
-    fn set_log_level(&self, requester: &Requester, level: &str) -> impl Future<Output = Result<(), RpcError>> + Send;
+    fn set_log_level<'a>(&'a self, requester: &'a Requester, level: &'a str) -> PortFuture<'a, Result<(), RpcError>>;
 
     /// Legacy: the requester's roots changed.
     fn roots_changed(&self, requester: &Requester);

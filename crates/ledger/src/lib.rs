@@ -108,15 +108,17 @@ impl Ledger {
 
     /// Connects to PostgreSQL for writing. Brings the database up to date first. Nothing outside the database
     /// is compared with it.
-    pub async fn connect(url: &str) -> Result<Self, LedgerError> {
-        Self::connect_guarded(url, &LedgerGuard::default()).await
+    pub fn connect(url: &str) -> PortFuture<'_, Result<Self, LedgerError>> {
+        Box::pin(async move { Self::connect_guarded(url, &LedgerGuard::default()).await })
     }
 
     /// Connects to PostgreSQL for writing, if the database has the ledger that the guard knows.
-    pub async fn connect_guarded(url: &str, guard: &LedgerGuard) -> Result<Self, LedgerError> {
-        let room = Arc::new(StorageCapacity::default());
-        let store = Backend::Server(Box::new(PostgresLedger::connect(url, guard, room.clone()).await?));
-        Ok(Self { store, writes: WriteMonitor::default(), capacity: room })
+    pub fn connect_guarded<'a>(url: &'a str, guard: &'a LedgerGuard) -> PortFuture<'a, Result<Self, LedgerError>> {
+        Box::pin(async move {
+            let room = Arc::new(StorageCapacity::default());
+            let store = Backend::Server(Box::new(PostgresLedger::connect(url, guard, room.clone()).await?));
+            Ok(Self { store, writes: WriteMonitor::default(), capacity: room })
+        })
     }
 
     /// The migration that was made when it was opened, if one was.
@@ -131,10 +133,12 @@ impl Ledger {
 
     /// One small round of pruning: keys beyond their window, tombstones, records, notes. The report says
     /// whether there is more to do.
-    pub async fn prune(&self, retention: Retention, now: Timestamp) -> Result<PruneReport, JournalError> {
-        let expired = self.store.expire(PRUNED_MAX).await?;
-        let pruned = self.store.prune(PruneRound { retention, now }).await?;
-        Ok(PruneReport { expired, is_behind: pruned.is_behind || expired >= u64::from(PRUNED_MAX), ..pruned })
+    pub fn prune(&self, retention: Retention, now: Timestamp) -> PortFuture<'_, Result<PruneReport, JournalError>> {
+        Box::pin(async move {
+            let expired = self.store.expire(PRUNED_MAX).await?;
+            let pruned = self.store.prune(PruneRound { retention, now }).await?;
+            Ok(PruneReport { expired, is_behind: pruned.is_behind || expired >= u64::from(PRUNED_MAX), ..pruned })
+        })
     }
 
     /// Sets the limits that hold from now on, and measures the room that is left.
@@ -164,10 +168,12 @@ impl Ledger {
     }
 
     /// A reader of the same ledger.
-    pub async fn reader(&self) -> Result<LedgerReader, LedgerError> {
-        Ok(match &self.store {
-            Backend::File(file) => LedgerReader::from_sqlite(file.reader()?),
-            Backend::Server(server) => LedgerReader::from_postgres(server.reader().await?),
+    pub fn reader(&self) -> PortFuture<'_, Result<LedgerReader, LedgerError>> {
+        Box::pin(async move {
+            Ok(match &self.store {
+                Backend::File(file) => LedgerReader::from_sqlite(file.reader()?),
+                Backend::Server(server) => LedgerReader::from_postgres(server.reader().await?),
+            })
         })
     }
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use servanda_contract::CallRecord;
-use servanda_effects::{Note, NoteKind};
+use servanda_effects::{Note, NoteKind, PortFuture};
 
 use crate::{
     LedgerError,
@@ -37,8 +37,8 @@ impl LedgerReader {
     }
 
     /// Connects to an existing ledger in PostgreSQL.
-    pub async fn connect(url: &str) -> Result<Self, LedgerError> {
-        Ok(Self::from_postgres(PostgresReader::connect(url).await?))
+    pub fn connect(url: &str) -> PortFuture<'_, Result<Self, LedgerError>> {
+        Box::pin(async move { Ok(Self::from_postgres(PostgresReader::connect(url).await?)) })
     }
 
     pub(crate) fn from_sqlite(file: SqliteReader) -> Self {
@@ -50,32 +50,42 @@ impl LedgerReader {
     }
 
     /// The records that a query matches; more than one if several ids begin with the given text.
-    pub async fn find(&self, query: &CallQuery, limit: u32) -> Result<Vec<CallRecord>, LedgerError> {
-        match &self.source {
-            ReaderBackend::File(file) => in_file(file).find(query, limit),
-            ReaderBackend::Server(server) => server.find(query, limit).await,
-        }
+    pub fn find<'a>(
+        &'a self,
+        query: &'a CallQuery,
+        limit: u32,
+    ) -> PortFuture<'a, Result<Vec<CallRecord>, LedgerError>> {
+        Box::pin(async move {
+            match &self.source {
+                ReaderBackend::File(file) => in_file(file).find(query, limit),
+                ReaderBackend::Server(server) => server.find(query, limit).await,
+            }
+        })
     }
 
     /// The calls that a filter matches, newest first, including those under way.
-    pub async fn calls(&self, filter: &CallFilter, limit: u32) -> Result<CallList, LedgerError> {
-        let span = filter.span();
-        let mut collected = CallCollector::new(filter, limit, &self.under_way().await?);
-        let stopped_at_ms = self.walk(span, &mut |record| collected.take(&record)).await?;
-        Ok(collected.finish(stopped_at_ms))
+    pub fn calls<'a>(&'a self, filter: &'a CallFilter, limit: u32) -> PortFuture<'a, Result<CallList, LedgerError>> {
+        Box::pin(async move {
+            let span = filter.span();
+            let mut collected = CallCollector::new(filter, limit, &self.under_way().await?);
+            let stopped_at_ms = self.walk(span, &mut |record| collected.take(&record)).await?;
+            Ok(collected.finish(stopped_at_ms))
+        })
     }
 
     /// Passes on the records of calls that have ended, newest first, until it is told to stop or has passed on
     /// [`LOOKED_AT_MAX`].
-    pub async fn ended(
-        &self,
-        filter: &CallFilter,
-        visit: &mut (dyn FnMut(CallRecord) -> ControlFlow<()> + Send),
-    ) -> Result<Option<u64>, LedgerError> {
-        let mut only = |record: CallRecord| {
-            if filter.matches(&record) { visit(record) } else { ControlFlow::Continue(()) }
-        };
-        self.walk(filter.span(), &mut only).await
+    pub fn ended<'a>(
+        &'a self,
+        filter: &'a CallFilter,
+        visit: &'a mut (dyn FnMut(CallRecord) -> ControlFlow<()> + Send),
+    ) -> PortFuture<'a, Result<Option<u64>, LedgerError>> {
+        Box::pin(async move {
+            let mut only = |record: CallRecord| {
+                if filter.matches(&record) { visit(record) } else { ControlFlow::Continue(()) }
+            };
+            self.walk(filter.span(), &mut only).await
+        })
     }
 
     /// Returns when the oldest record that it passed on was received, if there may be more.
@@ -123,27 +133,33 @@ impl LedgerReader {
     }
 
     /// The quarantined answer of a call, if it has one.
-    pub async fn quarantined(&self, call_id: &str) -> Result<Option<QuarantinedBody>, LedgerError> {
-        match &self.source {
-            ReaderBackend::File(file) => in_file(file).quarantined(call_id),
-            ReaderBackend::Server(server) => server.quarantined(call_id).await,
-        }
+    pub fn quarantined<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<QuarantinedBody>, LedgerError>> {
+        Box::pin(async move {
+            match &self.source {
+                ReaderBackend::File(file) => in_file(file).quarantined(call_id),
+                ReaderBackend::Server(server) => server.quarantined(call_id).await,
+            }
+        })
     }
 
     /// The note of this kind and key, expired or not.
-    pub async fn note(&self, kind: NoteKind, key: &str) -> Result<Option<Note>, LedgerError> {
-        match &self.source {
-            ReaderBackend::File(file) => in_file(file).note(kind, key),
-            ReaderBackend::Server(server) => server.note(kind, key).await,
-        }
+    pub fn note<'a>(&'a self, kind: NoteKind, key: &'a str) -> PortFuture<'a, Result<Option<Note>, LedgerError>> {
+        Box::pin(async move {
+            match &self.source {
+                ReaderBackend::File(file) => in_file(file).note(kind, key),
+                ReaderBackend::Server(server) => server.note(kind, key).await,
+            }
+        })
     }
 
     /// How many calls there are.
-    pub async fn count(&self) -> Result<i64, LedgerError> {
-        match &self.source {
-            ReaderBackend::File(file) => in_file(file).count(),
-            ReaderBackend::Server(server) => server.count().await,
-        }
+    pub fn count(&self) -> PortFuture<'_, Result<i64, LedgerError>> {
+        Box::pin(async move {
+            match &self.source {
+                ReaderBackend::File(file) => in_file(file).count(),
+                ReaderBackend::Server(server) => server.count().await,
+            }
+        })
     }
 }
 

@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use servanda_effects::PortFuture;
+
 use crate::{
     AdoptionRequest, Ledger, LedgerError, LedgerGuard, LedgerSchemaPolicy, LossSettlement,
     postgres::upkeep as server,
@@ -41,19 +43,23 @@ impl Upkeep {
     }
 
     /// The ledger's status. Read-only.
-    pub async fn status(&self) -> Result<LedgerStatus, LedgerError> {
-        match &self.place {
-            LedgerLocation::File(path) => file::status(path, &self.guard()),
-            LedgerLocation::Server(url) => server::status(url, &self.guard()).await,
-        }
+    pub fn status(&self) -> PortFuture<'_, Result<LedgerStatus, LedgerError>> {
+        Box::pin(async move {
+            match &self.place {
+                LedgerLocation::File(path) => file::status(path, &self.guard()),
+                LedgerLocation::Server(url) => server::status(url, &self.guard()).await,
+            }
+        })
     }
 
     /// Reads the whole ledger and reports what is wrong. Read-only.
-    pub async fn verify(&self) -> Result<LedgerVerification, LedgerError> {
-        match &self.place {
-            LedgerLocation::File(path) => file::verify(path),
-            LedgerLocation::Server(url) => server::verify(url).await,
-        }
+    pub fn verify(&self) -> PortFuture<'_, Result<LedgerVerification, LedgerError>> {
+        Box::pin(async move {
+            match &self.place {
+                LedgerLocation::File(path) => file::verify(path),
+                LedgerLocation::Server(url) => server::verify(url).await,
+            }
+        })
     }
 
     /// Copies it to a new file, even while a gateway writes.
@@ -74,51 +80,61 @@ impl Upkeep {
 
     /// Accepts a ledger that is not the known one, or of which a part is missing. If it cannot be read, a new
     /// one begins. Refused while a gateway writes to the file.
-    pub async fn adopt(&self, terms: &AdoptionRequest) -> Result<LedgerRestoration, LedgerError> {
-        match &self.place {
-            LedgerLocation::File(path) => file::adopt(path, &self.guard(), terms),
-            LedgerLocation::Server(url) => {
-                let adoption = server::adopt(url, &self.guard(), terms).await?;
-                Ok(LedgerRestoration { set_aside: None, adoption })
+    pub fn adopt<'a>(&'a self, terms: &'a AdoptionRequest) -> PortFuture<'a, Result<LedgerRestoration, LedgerError>> {
+        Box::pin(async move {
+            match &self.place {
+                LedgerLocation::File(path) => file::adopt(path, &self.guard(), terms),
+                LedgerLocation::Server(url) => {
+                    let adoption = server::adopt(url, &self.guard(), terms).await?;
+                    Ok(LedgerRestoration { set_aside: None, adoption })
+                }
             }
-        }
+        })
     }
 
     /// Settles the lost windows of all acceptances: keys that the ledger does not know run again. Returns how
     /// many there were.
-    pub async fn settle(&self, settling: &LossSettlement) -> Result<usize, LedgerError> {
-        match &self.place {
-            LedgerLocation::File(path) => file::settle(path, &self.guard(), settling),
-            LedgerLocation::Server(url) => server::settle(url, &self.guard(), settling).await,
-        }
+    pub fn settle<'a>(&'a self, settling: &'a LossSettlement) -> PortFuture<'a, Result<usize, LedgerError>> {
+        Box::pin(async move {
+            match &self.place {
+                LedgerLocation::File(path) => file::settle(path, &self.guard(), settling),
+                LedgerLocation::Server(url) => server::settle(url, &self.guard(), settling).await,
+            }
+        })
     }
 
     /// What [`Self::migrate`] would do. Read-only.
-    pub async fn plan(&self) -> Result<MigrationPlan, LedgerError> {
-        match &self.place {
-            LedgerLocation::File(path) => file::plan(path, &self.guard()),
-            LedgerLocation::Server(url) => server::plan(url, &self.guard()).await,
-        }
+    pub fn plan(&self) -> PortFuture<'_, Result<MigrationPlan, LedgerError>> {
+        Box::pin(async move {
+            match &self.place {
+                LedgerLocation::File(path) => file::plan(path, &self.guard()),
+                LedgerLocation::Server(url) => server::plan(url, &self.guard()).await,
+            }
+        })
     }
 
     /// Brings it up to date; none if it already was.
-    pub async fn migrate(&self) -> Result<Option<Migration>, LedgerError> {
-        let guard = LedgerGuard { schema: LedgerSchemaPolicy::Migrate, ..self.guard() };
-        let ledger = match &self.place {
-            LedgerLocation::File(path) => Ledger::open_guarded(path, &guard)?,
-            LedgerLocation::Server(url) => Ledger::connect_guarded(url, &guard).await?,
-        };
-        let migration = ledger.migration().cloned();
-        ledger.close().await;
-        Ok(migration)
+    pub fn migrate(&self) -> PortFuture<'_, Result<Option<Migration>, LedgerError>> {
+        Box::pin(async move {
+            let guard = LedgerGuard { schema: LedgerSchemaPolicy::Migrate, ..self.guard() };
+            let ledger = match &self.place {
+                LedgerLocation::File(path) => Ledger::open_guarded(path, &guard)?,
+                LedgerLocation::Server(url) => Ledger::connect_guarded(url, &guard).await?,
+            };
+            let migration = ledger.migration().cloned();
+            ledger.close().await;
+            Ok(migration)
+        })
     }
 
     /// Writes to an existing ledger and to its disk, for real, and looks for damage for a bounded time.
-    pub async fn probe(&self) -> Result<Soundness, LedgerError> {
-        match &self.place {
-            LedgerLocation::File(path) => file::probe(path, &self.guard()),
-            LedgerLocation::Server(url) => server::probe(url).await.map(|()| Soundness::Sound),
-        }
+    pub fn probe(&self) -> PortFuture<'_, Result<Soundness, LedgerError>> {
+        Box::pin(async move {
+            match &self.place {
+                LedgerLocation::File(path) => file::probe(path, &self.guard()),
+                LedgerLocation::Server(url) => server::probe(url).await.map(|()| Soundness::Sound),
+            }
+        })
     }
 
     /// Whether a ledger file could be made where there is none yet.

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 use bytes::Bytes;
 use serde_json::value::{RawValue, to_raw_value};
 use servanda_contract::{Digest, digest::DigestDomain, tool::EffectClass};
-use servanda_effects::Notebook;
+use servanda_effects::{Notebook, PortFuture};
 use servanda_gates::Fenced;
 use servanda_mcp::{Era, envelope::code, fields::method};
 use tokio::{
@@ -103,65 +103,73 @@ impl Upstream {
     /// Everything the server offers to this requester, all pages. Connects if needed. Each page may take `connect_ms_max`.
     ///
     /// Cancel safe: nothing but the list is lost.
-    pub async fn tools(&self, requester: &UpstreamRequester) -> Result<ToolList, UpstreamError> {
-        let limits = &self.context().spec.limits;
-        let mut gathering = ToolListBuilder::new(limits.clone());
-        let mut cursor: Option<String> = None;
-        let mut editions = BTreeSet::new();
-        loop {
-            let deadline = Instant::now() + Duration::from_millis(limits.connect_ms_max);
-            let options = RequestOptions { requester: requester.clone(), ..RequestOptions::for_gateway(deadline) };
-            let page = self.deliver(&RequestDraft::page(method::TOOLS_LIST, cursor.as_deref()), options).await;
-            editions.extend(page.edition);
-            cursor = gathering.add_page(&page.outcome?.result)?;
-            if cursor.is_none() {
-                let edition = editions.pop_first().filter(|_| editions.is_empty());
-                let mut list = gathering.finish();
-                if let Some(credentials) = &self.context().credentials {
-                    list.tools.iter_mut().for_each(|tool| credentials.hide(tool));
+    pub fn tools<'a>(&'a self, requester: &'a UpstreamRequester) -> PortFuture<'a, Result<ToolList, UpstreamError>> {
+        Box::pin(async move {
+            let limits = &self.context().spec.limits;
+            let mut gathering = ToolListBuilder::new(limits.clone());
+            let mut cursor: Option<String> = None;
+            let mut editions = BTreeSet::new();
+            loop {
+                let deadline = Instant::now() + Duration::from_millis(limits.connect_ms_max);
+                let options = RequestOptions { requester: requester.clone(), ..RequestOptions::for_gateway(deadline) };
+                let page = self.deliver(&RequestDraft::page(method::TOOLS_LIST, cursor.as_deref()), options).await;
+                editions.extend(page.edition);
+                cursor = gathering.add_page(&page.outcome?.result)?;
+                if cursor.is_none() {
+                    let edition = editions.pop_first().filter(|_| editions.is_empty());
+                    let mut list = gathering.finish();
+                    if let Some(credentials) = &self.context().credentials {
+                        list.tools.iter_mut().for_each(|tool| credentials.hide(tool));
+                    }
+                    return Ok(ToolList { edition, ..list });
                 }
-                return Ok(ToolList { edition, ..list });
             }
-        }
+        })
     }
 
     /// Performs a fenced call.
     ///
     /// Not cancel safe: a call that was sent and is then dropped may still be executed, and its result is lost. Run it in a task of its own
     /// and cancel through [`RequestOptions::cancel`].
-    pub async fn perform(&self, fenced: Fenced, mut options: RequestOptions) -> UpstreamOutcome {
-        let started = Instant::now();
-        let called = if fenced.upstream() == self.id().as_str() {
-            let (tool, arguments) = (fenced.upstream_tool(), fenced.arguments());
-            let draft = RequestDraft::call(tool, arguments, fenced.effect_class());
-            let call = self.context().credentials.as_ref().map(|_| CredentialCall {
-                call_id: fenced.call_id().clone(),
-                tool: tool.to_owned(),
-                arguments: Digest::compute(DigestDomain::Arguments, &[arguments]),
-                effect: fenced.effect_class(),
-                requirements: options.requirements.clone(),
-            });
-            match options.late.take().filter(|_| fenced.effect_class().mutates()) {
-                Some(late) => {
-                    let (effect, arguments) = (fenced.effect_class(), arguments.clone());
-                    let owned = OwnedCall { tool: tool.to_owned(), arguments, effect, call };
-                    self.call_with_overtime(owned, options, late).await
+    pub fn perform(&self, fenced: Fenced, mut options: RequestOptions) -> PortFuture<'_, UpstreamOutcome> {
+        Box::pin(async move {
+            let started = Instant::now();
+            let called = if fenced.upstream() == self.id().as_str() {
+                let (tool, arguments) = (fenced.upstream_tool(), fenced.arguments());
+                let draft = RequestDraft::call(tool, arguments, fenced.effect_class());
+                let call = self.context().credentials.as_ref().map(|_| CredentialCall {
+                    call_id: fenced.call_id().clone(),
+                    tool: tool.to_owned(),
+                    arguments: Digest::compute(DigestDomain::Arguments, &[arguments]),
+                    effect: fenced.effect_class(),
+                    requirements: options.requirements.clone(),
+                });
+                match options.late.take().filter(|_| fenced.effect_class().mutates()) {
+                    Some(late) => {
+                        let (effect, arguments) = (fenced.effect_class(), arguments.clone());
+                        let owned = OwnedCall { tool: tool.to_owned(), arguments, effect, call };
+                        self.call_with_overtime(owned, options, late).await
+                    }
+                    None => self.deliver(&draft.with_call(call), options).await,
                 }
-                None => self.deliver(&draft.with_call(call), options).await,
-            }
-        } else {
-            let why = format!("the call is for `{}`, this is `{}`", fenced.upstream(), self.id());
-            DispatchOutcome { sent: false, outcome: Err(PerformFailure::Unavailable { why }), edition: None }
-        };
-        let took_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
-        UpstreamOutcome { fenced, sent: called.sent, took_us, outcome: called.outcome }
+            } else {
+                let why = format!("the call is for `{}`, this is `{}`", fenced.upstream(), self.id());
+                DispatchOutcome { sent: false, outcome: Err(PerformFailure::Unavailable { why }), edition: None }
+            };
+            let took_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+            UpstreamOutcome { fenced, sent: called.sent, took_us, outcome: called.outcome }
+        })
     }
 
     /// Makes a request that is not a tool call. Connects if needed.
     ///
     /// Cancel safe: only the answer is lost.
-    pub async fn ask(&self, question: UpstreamInquiry, options: RequestOptions) -> Result<Answer, PerformFailure> {
-        self.deliver(&RequestDraft::inquiry(&question), options).await.outcome
+    pub fn ask(
+        &self,
+        question: UpstreamInquiry,
+        options: RequestOptions,
+    ) -> PortFuture<'_, Result<Answer, PerformFailure>> {
+        Box::pin(async move { self.deliver(&RequestDraft::inquiry(&question), options).await.outcome })
     }
 
     /// What the server says outside any request. A receiver that lags behind loses the oldest announcements.
@@ -170,29 +178,33 @@ impl Upstream {
     }
 
     /// What the server says about itself; connects if needed. A server of both eras is asked in the modern one.
-    pub async fn offer(&self, deadline: Instant) -> Result<UpstreamOffer, PerformFailure> {
-        let link = match self.base_link(deadline).await {
-            Ok(link) => link,
-            // The server speaks the same era to every user, so any user's connection can tell.
-            Err(failure) => self.0.connections.pool.any_ready().ok_or(failure)?,
-        };
-        Ok(offer_on(&link))
+    pub fn offer(&self, deadline: Instant) -> PortFuture<'_, Result<UpstreamOffer, PerformFailure>> {
+        Box::pin(async move {
+            let link = match self.base_link(deadline).await {
+                Ok(link) => link,
+                // The server speaks the same era to every user, so any user's connection can tell.
+                Err(failure) => self.0.connections.pool.any_ready().ok_or(failure)?,
+            };
+            Ok(offer_on(&link))
+        })
     }
 
     /// What the server says about itself to this requester. A server of both eras is asked in the requester's era.
     ///
     /// Cancel safe: nothing but the offer is lost.
-    pub async fn offer_to(
-        &self,
-        requester: &UpstreamRequester,
+    pub fn offer_to<'a>(
+        &'a self,
+        requester: &'a UpstreamRequester,
         deadline: Instant,
-    ) -> Result<UpstreamOffer, PerformFailure> {
-        let offer = self.offer(deadline).await?;
-        let keeps_era = offer.era == Era::Modern && requester.era == Era::Legacy;
-        if !keeps_era || self.0.connections.connection_requester(requester).is_none() {
-            return Ok(offer);
-        }
-        self.0.connections.link(requester, deadline).await.map(|link| offer_on(&link))
+    ) -> PortFuture<'a, Result<UpstreamOffer, PerformFailure>> {
+        Box::pin(async move {
+            let offer = self.offer(deadline).await?;
+            let keeps_era = offer.era == Era::Modern && requester.era == Era::Legacy;
+            if !keeps_era || self.0.connections.connection_requester(requester).is_none() {
+                return Ok(offer);
+            }
+            self.0.connections.link(requester, deadline).await.map(|link| offer_on(&link))
+        })
     }
 
     /// Watches a resource for changes. The watch survives reconnections and ends with [`Upstream::unwatch`].
@@ -201,8 +213,8 @@ impl Upstream {
     /// the gateway.
     ///
     /// Cancel safe: a watch that is not awaited to the end is not kept.
-    pub async fn watch(&self, uri: &str, deadline: Instant) -> Result<(), PerformFailure> {
-        self.watch_subject(WatchSubject::Resource(uri.to_owned()), deadline).await
+    pub fn watch<'a>(&'a self, uri: &'a str, deadline: Instant) -> PortFuture<'a, Result<(), PerformFailure>> {
+        Box::pin(async move { self.watch_subject(WatchSubject::Resource(uri.to_owned()), deadline).await })
     }
 
     /// Stops watching a resource.
@@ -217,19 +229,21 @@ impl Upstream {
     /// modern; [`Upstream::watch`] applies then.
     ///
     /// Cancel safe: a watch that is not awaited to the end stops with the connection.
-    pub async fn watch_on_own_connection(
-        &self,
-        requester: &UpstreamRequester,
-        uri: &str,
+    pub fn watch_on_own_connection<'a>(
+        &'a self,
+        requester: &'a UpstreamRequester,
+        uri: &'a str,
         deadline: Instant,
-    ) -> Result<Option<ConnectionResourceWatch>, PerformFailure> {
-        let users_own = self.0.connections.is_personal_to(requester);
-        let shares = !requester.capabilities.answers_anything() && !users_own;
-        if shares || self.offer(deadline).await.is_ok_and(|offer| offer.era == Era::Modern) {
-            return Ok(None);
-        }
-        let lease = self.0.connections.pool.lease(requester, LeasePurpose::Gateway)?;
-        ConnectionResourceWatch::start(self.context(), requester, lease, uri, deadline).await.map(Some)
+    ) -> PortFuture<'a, Result<Option<ConnectionResourceWatch>, PerformFailure>> {
+        Box::pin(async move {
+            let users_own = self.0.connections.is_personal_to(requester);
+            let shares = !requester.capabilities.answers_anything() && !users_own;
+            if shares || self.offer(deadline).await.is_ok_and(|offer| offer.era == Era::Modern) {
+                return Ok(None);
+            }
+            let lease = self.0.connections.pool.lease(requester, LeasePurpose::Gateway)?;
+            ConnectionResourceWatch::start(self.context(), requester, lease, uri, deadline).await.map(Some)
+        })
     }
 
     /// Watches a task of a modern server for changes, until [`Upstream::unwatch_task`].
@@ -237,13 +251,15 @@ impl Upstream {
     /// Legacy servers announce changes unasked, on the connection that began the task.
     ///
     /// Cancel safe: a watch that is not awaited to the end is not kept.
-    pub async fn watch_task(&self, task_id: &str, deadline: Instant) -> Result<(), PerformFailure> {
-        let link = self.base_link(deadline).await?;
-        match link.peer.era() {
-            Era::Legacy => Ok(()),
-            Era::Modern if !link.peer.announces.tasks => Err(not_announced("tasks")),
-            Era::Modern => self.watch_subject(WatchSubject::Task(task_id.to_owned()), deadline).await,
-        }
+    pub fn watch_task<'a>(&'a self, task_id: &'a str, deadline: Instant) -> PortFuture<'a, Result<(), PerformFailure>> {
+        Box::pin(async move {
+            let link = self.base_link(deadline).await?;
+            match link.peer.era() {
+                Era::Legacy => Ok(()),
+                Era::Modern if !link.peer.announces.tasks => Err(not_announced("tasks")),
+                Era::Modern => self.watch_subject(WatchSubject::Task(task_id.to_owned()), deadline).await,
+            }
+        })
     }
 
     /// Stops watching a task.

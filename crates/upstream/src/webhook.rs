@@ -10,6 +10,7 @@ use hyper::{
     Method,
     header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT},
 };
+use servanda_effects::PortFuture;
 use url::Url;
 
 use crate::{
@@ -93,30 +94,36 @@ impl WebhookClient {
     }
 
     /// Sends a message once. The body of the answer is dropped unread.
-    pub async fn send(&self, to: &WebhookAddress, letter: WebhookMessage) -> Result<WebhookResponse, WebhookSendError> {
-        let mut headers = HeaderMap::new();
-        headers.insert(USER_AGENT, HeaderValue::from_static(concat!("servanda/", env!("CARGO_PKG_VERSION"))));
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        for (name, value) in &letter.headers {
-            let value =
-                HeaderValue::from_str(value).map_err(|_| WebhookSendError(format!("`{name}` cannot be sent")))?;
-            headers.insert(HeaderName::from_static(name), value);
-        }
-        // Messages are few. A kept connection that the receiver is just closing would cost one of the message's attempts.
-        let limits =
-            ClientLimits { connect_ms_max: CONNECT_MS_MAX, idle_ms_max: 0, unended_ms_max: 0, idle_connections: 0 };
-        let origin = Origin::from_url(&to.0).map_err(WebhookSendError)?;
-        let target = RequestTarget::from_url(&to.0).map_err(WebhookSendError)?;
-        let not_posted = |error: HttpError| {
-            let connecting = if error.is_connect() { "the receiver could not be reached: " } else { "" };
-            WebhookSendError(format!("{connecting}{error}"))
-        };
-        let client = HttpClient::new(origin, limits).map_err(not_posted)?;
-        let sending = client.send(Method::POST, &target, headers, HttpRequestBody::bytes(letter.body));
-        let sent = tokio::time::timeout(Duration::from_millis(self.answer_ms_max), sending).await;
-        let late = |_| WebhookSendError(format!("there was no answer within {} ms", self.answer_ms_max));
-        let answer = sent.map_err(late)?.map_err(not_posted)?;
-        Ok(WebhookResponse { status: answer.status().as_u16(), retry_after_ms: retry_after_ms(answer.headers()) })
+    pub fn send<'a>(
+        &'a self,
+        to: &'a WebhookAddress,
+        letter: WebhookMessage,
+    ) -> PortFuture<'a, Result<WebhookResponse, WebhookSendError>> {
+        Box::pin(async move {
+            let mut headers = HeaderMap::new();
+            headers.insert(USER_AGENT, HeaderValue::from_static(concat!("servanda/", env!("CARGO_PKG_VERSION"))));
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            for (name, value) in &letter.headers {
+                let value =
+                    HeaderValue::from_str(value).map_err(|_| WebhookSendError(format!("`{name}` cannot be sent")))?;
+                headers.insert(HeaderName::from_static(name), value);
+            }
+            // Messages are few. A kept connection that the receiver is just closing would cost one of the message's attempts.
+            let limits =
+                ClientLimits { connect_ms_max: CONNECT_MS_MAX, idle_ms_max: 0, unended_ms_max: 0, idle_connections: 0 };
+            let origin = Origin::from_url(&to.0).map_err(WebhookSendError)?;
+            let target = RequestTarget::from_url(&to.0).map_err(WebhookSendError)?;
+            let not_posted = |error: HttpError| {
+                let connecting = if error.is_connect() { "the receiver could not be reached: " } else { "" };
+                WebhookSendError(format!("{connecting}{error}"))
+            };
+            let client = HttpClient::new(origin, limits).map_err(not_posted)?;
+            let sending = client.send(Method::POST, &target, headers, HttpRequestBody::bytes(letter.body));
+            let sent = tokio::time::timeout(Duration::from_millis(self.answer_ms_max), sending).await;
+            let late = |_| WebhookSendError(format!("there was no answer within {} ms", self.answer_ms_max));
+            let answer = sent.map_err(late)?.map_err(not_posted)?;
+            Ok(WebhookResponse { status: answer.status().as_u16(), retry_after_ms: retry_after_ms(answer.headers()) })
+        })
     }
 }
 

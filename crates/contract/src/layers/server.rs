@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Defaults, ToolEntry};
+use crate::document::{self, DocumentError};
 
 /// The decisions about the tools of one server: `contracts/SERVER.yaml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,4 +18,16 @@ pub struct ServerContracts {
     pub defaults: Defaults,
     /// Entries by the tool's own name.
     pub tools: BTreeMap<String, ToolEntry>,
+}
+
+impl ServerContracts {
+    /// Reads the file's text. `file` is used only in errors.
+    pub fn from_document(file: &str, text: &str) -> Result<Self, DocumentError> {
+        document::read(file, text)
+    }
+
+    /// The text of a file.
+    pub fn to_document(&self) -> Result<String, DocumentError> {
+        document::write(self)
+    }
 }

@@ -36,7 +36,13 @@ pub use sections::{
 };
 pub use vocabulary::{Action, ContentType, Mutability, OutputDomain};
 
-use crate::{Digest, digest::DigestDomain, json, shared::Shared};
+use crate::{
+    Digest,
+    digest::DigestDomain,
+    document::{self, DocumentError},
+    json,
+    shared::Shared,
+};
 
 /// A whole contract: one tool, one version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -99,6 +105,11 @@ pub struct Binding {
 }
 
 impl ToolContract {
+    /// Reads a whole contract. `file` is used only in errors.
+    pub fn from_document(file: &str, text: &str) -> Result<Self, DocumentError> {
+        document::read(file, text)
+    }
+
     /// The digest of the contract's meaning: the same for YAML and JSON, for any order of fields and any white space.
     pub fn digest(&self) -> Result<Digest, serde_json::Error> {
         Self::digest_of(&serde_json::to_value(self)?)

@@ -19,7 +19,7 @@ use servanda_contract::{CallId, GateName, Refusal, TaxonomyClass};
 use servanda_doors::ServerIdentity;
 use servanda_engine::{
     CallAnswer, CallRequest, ChangeEvent, ClientMessage, ClientMessageSink, ClientQuestion, Gateway, Inquiry,
-    InquiryAnswer, InquirySubject, ListedTool, Listing, Notebook, PendingQuestion, RequestTerms, Requester,
+    InquiryAnswer, InquirySubject, ListedTool, Listing, Notebook, PendingQuestion, PortFuture, RequestTerms, Requester,
     ResourceWatchGuard, ToolResult,
 };
 use servanda_mcp::{Era, RpcError};
@@ -188,10 +188,12 @@ pub(crate) fn definition(name: &str) -> Value {
 }
 
 impl Gateway for Fixture {
-    async fn listing(&self, _requester: &Requester) -> Arc<Listing> {
-        self.lists.subscribe().wait_for(|given| *given).await.unwrap();
-        *self.listed_on.lock().unwrap() = std::thread::current().name().map(str::to_owned);
-        Arc::clone(&self.listing.lock().unwrap())
+    fn listing<'a>(&'a self, _requester: &'a Requester) -> PortFuture<'a, Arc<Listing>> {
+        Box::pin(async move {
+            self.lists.subscribe().wait_for(|given| *given).await.unwrap();
+            *self.listed_on.lock().unwrap() = std::thread::current().name().map(str::to_owned);
+            Arc::clone(&self.listing.lock().unwrap())
+        })
     }
 
     fn known_listing(&self, requester: &Requester) -> Arc<Listing> {
@@ -207,51 +209,63 @@ impl Gateway for Fixture {
         unreachable!("doors hear of changes through the news")
     }
 
-    async fn inquire(&self, inquiry: Inquiry) -> Result<InquiryAnswer, RpcError> {
-        let named = inquiry.params.iter().find(|(name, _)| matches!(name.as_str(), "uri" | "name" | "taskId"));
-        if named.is_some_and(|(_, value)| value.get() == r#""missing""#) {
-            let code = if inquiry.requester.era == Era::Modern { -32602 } else { -32002 };
-            return Err(RpcError::new(code, "there is none"));
-        }
-        if named.is_some_and(|(_, value)| value.get() == r#""asking""#) {
-            return ask_on_the_way(inquiry.requester.era, inquiry.terms)
-                .await
-                .map_err(|()| RpcError::new(-1, "declined"));
-        }
-        let facts = json!({
-            "params": inquiry.params.iter().map(|(name, value)| json!([name, value.get()])).collect::<Vec<Value>>(),
-            "terms": term_facts(&inquiry.terms),
-            "requester": requester_facts(&inquiry.requester),
-        });
-        Ok(InquiryAnswer::Complete(inquired(inquiry.subject, inquiry.requester.era, &facts).to_string()))
+    fn inquire(&self, inquiry: Inquiry) -> PortFuture<'_, Result<InquiryAnswer, RpcError>> {
+        Box::pin(async move {
+            let named = inquiry.params.iter().find(|(name, _)| matches!(name.as_str(), "uri" | "name" | "taskId"));
+            if named.is_some_and(|(_, value)| value.get() == r#""missing""#) {
+                let code = if inquiry.requester.era == Era::Modern { -32602 } else { -32002 };
+                return Err(RpcError::new(code, "there is none"));
+            }
+            if named.is_some_and(|(_, value)| value.get() == r#""asking""#) {
+                return ask_on_the_way(inquiry.requester.era, inquiry.terms)
+                    .await
+                    .map_err(|()| RpcError::new(-1, "declined"));
+            }
+            let facts = json!({
+                "params": inquiry.params.iter().map(|(name, value)| json!([name, value.get()])).collect::<Vec<Value>>(),
+                "terms": term_facts(&inquiry.terms),
+                "requester": requester_facts(&inquiry.requester),
+            });
+            Ok(InquiryAnswer::Complete(inquired(inquiry.subject, inquiry.requester.era, &facts).to_string()))
+        })
     }
 
     fn change_events(&self) -> broadcast::Receiver<ChangeEvent> {
         self.news.subscribe()
     }
 
-    async fn watch(&self, requester: &Requester, uri: &str) -> Result<ResourceWatchGuard, RpcError> {
-        if uri.starts_with("missing:") || !requester.authority.rights().resources.covers(uri) {
-            let code = if requester.era == Era::Modern { -32602 } else { -32002 };
-            return Err(RpcError::new(code, "no such resource"));
-        }
-        if uri.starts_with("b:") && !self.watchable.load(Ordering::SeqCst) {
-            self.record(format!("not yet {uri}"));
-            return Err(RpcError::new(-32603, "the server is down"));
-        }
-        self.record(format!("watch {uri}"));
-        let (events, uri) = (self.events.clone(), uri.to_owned());
-        Ok(ResourceWatchGuard::new(move || events.send_modify(|events| events.push(format!("unwatch {uri}")))))
+    fn watch<'a>(
+        &'a self,
+        requester: &'a Requester,
+        uri: &'a str,
+    ) -> PortFuture<'a, Result<ResourceWatchGuard, RpcError>> {
+        Box::pin(async move {
+            if uri.starts_with("missing:") || !requester.authority.rights().resources.covers(uri) {
+                let code = if requester.era == Era::Modern { -32602 } else { -32002 };
+                return Err(RpcError::new(code, "no such resource"));
+            }
+            if uri.starts_with("b:") && !self.watchable.load(Ordering::SeqCst) {
+                self.record(format!("not yet {uri}"));
+                return Err(RpcError::new(-32603, "the server is down"));
+            }
+            self.record(format!("watch {uri}"));
+            let (events, uri) = (self.events.clone(), uri.to_owned());
+            Ok(ResourceWatchGuard::new(move || events.send_modify(|events| events.push(format!("unwatch {uri}")))))
+        })
     }
 
-    async fn known_tasks(&self, _requester: &Requester, mut task_ids: Vec<String>) -> Vec<String> {
-        task_ids.retain(|task_id| task_id != "missing");
-        task_ids
+    fn known_tasks<'a>(&'a self, _requester: &'a Requester, mut task_ids: Vec<String>) -> PortFuture<'a, Vec<String>> {
+        Box::pin(async move {
+            task_ids.retain(|task_id| task_id != "missing");
+            task_ids
+        })
     }
 
-    async fn set_log_level(&self, requester: &Requester, level: &str) -> Result<(), RpcError> {
-        self.record(format!("level {level} {}", requester.affinity));
-        Ok(())
+    fn set_log_level<'a>(&'a self, requester: &'a Requester, level: &'a str) -> PortFuture<'a, Result<(), RpcError>> {
+        Box::pin(async move {
+            self.record(format!("level {level} {}", requester.affinity));
+            Ok(())
+        })
     }
 
     fn roots_changed(&self, requester: &Requester) {
@@ -273,73 +287,75 @@ impl Gateway for Fixture {
         Arc::clone(&self.notebook) as Arc<dyn Notebook>
     }
 
-    async fn call(&self, request: CallRequest) -> CallAnswer {
-        let facts = json!({
-            "client": request.requester.caller.client,
-            "session": request.requester.caller.session,
-            "principal": request.requester.caller.principal,
-            "callerWaitMs": request.terms.caller_wait_ms,
-            "traceParent": request.terms.trace_parent,
-            "chain": request.chain,
-            "keys": keys_facts(&request.keys),
-            "task": request.task,
-            "requester": requester_facts(&request.requester),
-            "terms": term_facts(&request.terms),
-        });
-        match request.tool.as_str() {
-            "echo" => result(&String::from_utf8_lossy(&request.arguments), &facts),
-            "refuse" => {
-                let refused = r#"{"content":[{"type":"text","text":"no"}],"isError":true}"#;
-                CallAnswer::Result(ToolResult::plain(refused.to_owned(), true))
-            }
-            "progress" => {
-                let progress = request.terms.messages.expect("a progress token");
-                for step in [1, 2, 2, 1, 3] {
-                    let client_message = ClientMessage::Progress(raw(&json!({"progress": step, "total": 3})));
-                    progress.send(client_message).await.unwrap();
+    fn call(&self, request: CallRequest) -> PortFuture<'_, CallAnswer> {
+        Box::pin(async move {
+            let facts = json!({
+                "client": request.requester.caller.client,
+                "session": request.requester.caller.session,
+                "principal": request.requester.caller.principal,
+                "callerWaitMs": request.terms.caller_wait_ms,
+                "traceParent": request.terms.trace_parent,
+                "chain": request.chain,
+                "keys": keys_facts(&request.keys),
+                "task": request.task,
+                "requester": requester_facts(&request.requester),
+                "terms": term_facts(&request.terms),
+            });
+            match request.tool.as_str() {
+                "echo" => result(&String::from_utf8_lossy(&request.arguments), &facts),
+                "refuse" => {
+                    let refused = r#"{"content":[{"type":"text","text":"no"}],"isError":true}"#;
+                    CallAnswer::Result(ToolResult::plain(refused.to_owned(), true))
                 }
-                result("done", &facts)
-            }
-            "log" => {
-                if let Some(client_messages) = request.terms.messages {
-                    for level in ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"] {
-                        client_messages.send(log_line(level)).await.unwrap();
+                "progress" => {
+                    let progress = request.terms.messages.expect("a progress token");
+                    for step in [1, 2, 2, 1, 3] {
+                        let client_message = ClientMessage::Progress(raw(&json!({"progress": step, "total": 3})));
+                        progress.send(client_message).await.unwrap();
                     }
+                    result("done", &facts)
                 }
-                result("logged", &facts)
-            }
-            "notify" => {
-                let client_messages = request.terms.messages.expect("a channel for messages");
-                let method = "notifications/progress".to_owned();
-                let params = Some(raw(&json!({"progressToken": "other", "progress": 1})));
-                client_messages.send(ClientMessage::Notification { method, params }).await.unwrap();
-                result("notified", &facts)
-            }
-            "ask" => match ask_on_the_way(request.requester.era, request.terms).await {
-                Ok(InquiryAnswer::Complete(reply)) => {
-                    let reply: Value = serde_json::from_str(&reply).unwrap();
-                    result(reply["text"].as_str().unwrap(), &facts)
+                "log" => {
+                    if let Some(client_messages) = request.terms.messages {
+                        for level in ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"] {
+                            client_messages.send(log_line(level)).await.unwrap();
+                        }
+                    }
+                    result("logged", &facts)
                 }
-                Ok(InquiryAnswer::InputRequired(members)) => CallAnswer::InputRequired(members),
-                Err(()) => result("declined", &facts),
-            },
-            "begin" => CallAnswer::Task(task(request.requester.era).to_string()),
-            "lack" => {
-                let data = json!({"requiredCapabilities": {"sampling": {}}});
-                CallAnswer::Failed(RpcError::new(-32021, "sampling is needed").with_data(&data))
+                "notify" => {
+                    let client_messages = request.terms.messages.expect("a channel for messages");
+                    let method = "notifications/progress".to_owned();
+                    let params = Some(raw(&json!({"progressToken": "other", "progress": 1})));
+                    client_messages.send(ClientMessage::Notification { method, params }).await.unwrap();
+                    result("notified", &facts)
+                }
+                "ask" => match ask_on_the_way(request.requester.era, request.terms).await {
+                    Ok(InquiryAnswer::Complete(reply)) => {
+                        let reply: Value = serde_json::from_str(&reply).unwrap();
+                        result(reply["text"].as_str().unwrap(), &facts)
+                    }
+                    Ok(InquiryAnswer::InputRequired(members)) => CallAnswer::InputRequired(members),
+                    Err(()) => result("declined", &facts),
+                },
+                "begin" => CallAnswer::Task(task(request.requester.era).to_string()),
+                "lack" => {
+                    let data = json!({"requiredCapabilities": {"sampling": {}}});
+                    CallAnswer::Failed(RpcError::new(-32021, "sampling is needed").with_data(&data))
+                }
+                "slow" => self.run_slowly(request).await,
+                "thread" => result(std::thread::current().name().unwrap_or("unnamed"), &facts),
+                "compute" => self.compute(&facts),
+                "panic" => panic!("asked for"),
+                _ => {
+                    let message = format!("no tool is called `{}`", request.tool);
+                    let hint = "list the tools".to_owned();
+                    let class = TaxonomyClass::UnknownError;
+                    let refusal = Refusal::new(CallId::new(), GateName::Resolve, class, message, hint);
+                    CallAnswer::UnknownTool(Box::new(refusal))
+                }
             }
-            "slow" => self.run_slowly(request).await,
-            "thread" => result(std::thread::current().name().unwrap_or("unnamed"), &facts),
-            "compute" => self.compute(&facts),
-            "panic" => panic!("asked for"),
-            _ => {
-                let message = format!("no tool is called `{}`", request.tool);
-                let hint = "list the tools".to_owned();
-                let class = TaxonomyClass::UnknownError;
-                let refusal = Refusal::new(CallId::new(), GateName::Resolve, class, message, hint);
-                CallAnswer::UnknownTool(Box::new(refusal))
-            }
-        }
+        })
     }
 }
 

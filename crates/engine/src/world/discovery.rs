@@ -18,6 +18,7 @@ use servanda_catalog::{
     pins::{Definition, LockFile},
 };
 use servanda_contract::Proposal;
+use servanda_effects::PortFuture;
 use servanda_mcp::ClientCapabilities;
 use servanda_upstream::{Upstream, UpstreamError, UpstreamRequester};
 use tokio_util::sync::CancellationToken;
@@ -49,8 +50,8 @@ pub struct Discovery {
 
 /// Asks an upstream for its tools, including those that it shows only to clients with capabilities: all of them need a contract. One bad
 /// definition never hides the others.
-pub async fn discover(upstream: &Upstream) -> Result<Inventory, UpstreamError> {
-    upstream.tools(&fully_capable_client()).await.map(|list| read_inventory(&list, |_| {}))
+pub fn discover(upstream: &Upstream) -> PortFuture<'_, Result<Inventory, UpstreamError>> {
+    Box::pin(async move { upstream.tools(&fully_capable_client()).await.map(|list| read_inventory(&list, |_| {})) })
 }
 
 /// A client with all capabilities: a server shows it every tool that it shows to any client.
@@ -203,47 +204,54 @@ impl Discovery {
     }
 
     /// Follows an upstream until stopped: connects, asks, listens for changes, probes.
-    pub async fn follow(self: Arc<Self>, id: String, probe_interval: Duration, stop: CancellationToken) {
-        let Some(upstream_discovery) = self.upstream_discoveries.get(&id) else { return };
-        let mut changes = upstream_discovery.changes();
-        let mut retry = Duration::from_millis(RETRY_MS);
-        let mut looked_for_missing = false;
-        loop {
-            changes.borrow_and_update();
-            let asked = tokio::select! {
-                asked = upstream_discovery.ask(&self.nobody) => asked,
-                () = stop.cancelled() => return,
-            };
-            if asked && !looked_for_missing {
-                looked_for_missing = true;
+    pub fn follow(
+        self: Arc<Self>,
+        id: String,
+        probe_interval: Duration,
+        stop: CancellationToken,
+    ) -> PortFuture<'static, ()> {
+        Box::pin(async move {
+            let Some(upstream_discovery) = self.upstream_discoveries.get(&id) else { return };
+            let mut changes = upstream_discovery.changes();
+            let mut retry = Duration::from_millis(RETRY_MS);
+            let mut looked_for_missing = false;
+            loop {
+                changes.borrow_and_update();
+                let asked = tokio::select! {
+                    asked = upstream_discovery.ask(&self.nobody) => asked,
+                    () = stop.cancelled() => return,
+                };
+                if asked && !looked_for_missing {
+                    looked_for_missing = true;
+                    tokio::select! {
+                        () = upstream_discovery.report_missing() => {}
+                        () = stop.cancelled() => return,
+                    }
+                }
+                let pause = if asked {
+                    retry = Duration::from_millis(RETRY_MS);
+                    probe_interval
+                } else {
+                    let pause = retry.min(probe_interval);
+                    retry = retry.saturating_mul(2);
+                    pause
+                };
+                // A server that announces changes all the time is asked once a second, not for every announcement.
                 tokio::select! {
-                    () = upstream_discovery.report_missing() => {}
+                    () = tokio::time::sleep(Duration::from_millis(ASK_INTERVAL_MS_MIN).min(probe_interval)) => {}
+                    () = stop.cancelled() => return,
+                }
+                tokio::select! {
+                    said = changes.changed() => {
+                        if said.is_err() {
+                            return;
+                        }
+                        self.catalog.mark_stale(&id);
+                    }
+                    () = tokio::time::sleep(pause) => {}
                     () = stop.cancelled() => return,
                 }
             }
-            let pause = if asked {
-                retry = Duration::from_millis(RETRY_MS);
-                probe_interval
-            } else {
-                let pause = retry.min(probe_interval);
-                retry = retry.saturating_mul(2);
-                pause
-            };
-            // A server that announces changes all the time is asked once a second, not for every announcement.
-            tokio::select! {
-                () = tokio::time::sleep(Duration::from_millis(ASK_INTERVAL_MS_MIN).min(probe_interval)) => {}
-                () = stop.cancelled() => return,
-            }
-            tokio::select! {
-                said = changes.changed() => {
-                    if said.is_err() {
-                        return;
-                    }
-                    self.catalog.mark_stale(&id);
-                }
-                () = tokio::time::sleep(pause) => {}
-                () = stop.cancelled() => return,
-            }
-        }
+        })
     }
 }

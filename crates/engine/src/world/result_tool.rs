@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
 use servanda_catalog::{Availability, ListedTool};
-use servanda_contract::document;
+use servanda_contract::ToolContract;
 use servanda_gates::{CompiledContract, Permit, RegisteredContracts, admit};
 
 /// The exposed name of the tool.
@@ -25,7 +25,7 @@ pub(crate) struct ResultToolArgs {
 pub(crate) fn result_tool() -> Option<&'static (Arc<CompiledContract>, Arc<ListedTool>)> {
     static TOOL: OnceLock<Option<(Arc<CompiledContract>, Arc<ListedTool>)>> = OnceLock::new();
     TOOL.get_or_init(|| {
-        let contract = document::read("result_tool.yaml", include_str!("result_tool.yaml")).ok()?;
+        let contract = ToolContract::from_document("result_tool.yaml", include_str!("result_tool.yaml")).ok()?;
         let contract = admit(contract, &RegisteredContracts::new()).ok()?;
         let listed = ListedTool::render(RESULT_TOOL, &contract, Availability::Available).ok()?;
         Some((Arc::new(contract), Arc::new(listed)))

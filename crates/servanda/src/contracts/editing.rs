@@ -20,7 +20,7 @@ const HEAD: &str = "\
 /// A new file.
 pub(crate) fn compose(server: &str, tools: BTreeMap<String, ToolEntry>) -> Result<String, CommandFailure> {
     let file = ServerContracts { server: server.to_owned(), defaults: Defaults::default(), tools };
-    let text = document::write(&file).map_err(|error| CommandFailure::failed(error.to_string()))?;
+    let text = file.to_document().map_err(|error| CommandFailure::failed(error.to_string()))?;
     Ok(format!("{HEAD}{text}"))
 }
 
@@ -80,12 +80,13 @@ pub(crate) fn change(
 }
 
 fn read(file: &Path, text: &str) -> Result<ServerContracts, CommandFailure> {
-    document::read(&file.display().to_string(), text).map_err(|error| CommandFailure::bad_input(error.to_string()))
+    ServerContracts::from_document(&file.display().to_string(), text)
+        .map_err(|error| CommandFailure::bad_input(error.to_string()))
 }
 
 /// Returns the text if it has the expected meaning.
 fn verified(file: &Path, text: String, expected: &ServerContracts, otherwise: &str) -> Result<String, CommandFailure> {
-    match document::read::<ServerContracts>("after", &text) {
+    match ServerContracts::from_document("after", &text) {
         Ok(after) if after == *expected => Ok(text),
         _ => Err(by_hand(file, otherwise)),
     }

@@ -188,18 +188,18 @@ pub(crate) enum ContractFile {
 /// first member of a server's file is unknown to it and fails at once.
 pub(crate) fn read_file(file: &Path, text: &str) -> Result<ContractFile, String> {
     let name = file.display().to_string();
-    let not_whole = match document::read::<ToolContract>(&name, text) {
+    let not_whole = match ToolContract::from_document(&name, text) {
         Ok(contract) => return Ok(ContractFile::Whole(Box::new(contract))),
         Err(error) => error,
     };
-    let members = document::read::<serde_json::Map<String, serde_json::Value>>(&name, text);
+    let members = document::read_members(&name, text);
     let members = members.map_err(|error| error.to_string())?;
     if ![TOOLS, SERVER].iter().any(|member| members.contains_key(*member)) {
         return Err(not_whole.to_string());
     }
     // Only the text has lines and columns, so it is parsed again to say where it is wrong.
     let server = serde_json::from_value::<ServerContracts>(members.into());
-    let server = server.or_else(|_| document::read::<ServerContracts>(&name, text));
+    let server = server.or_else(|_| ServerContracts::from_document(&name, text));
     server.map(ContractFile::Server).map_err(|error| error.to_string())
 }
 

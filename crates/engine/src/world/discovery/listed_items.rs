@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, value::RawValue};
 use servanda_catalog::pins::{Definition, ListedKind};
+use servanda_effects::PortFuture;
 use servanda_mcp::fields::{member, method};
 use servanda_upstream::{PerformFailure, RequestOptions, Upstream, UpstreamInquiry};
 use tokio::time::Instant;
@@ -18,26 +19,28 @@ const MS_MAX: u64 = 20_000;
 
 /// Everything that an upstream lists beside its tools, by list and name. Items that no agent would be shown are left out, and so are
 /// lists that cannot be read.
-pub async fn list_items(upstream: &Upstream) -> BTreeMap<ListedKind, Vec<Definition>> {
-    let deadline = within_ms(MS_MAX);
-    let mut lists = BTreeMap::new();
-    let Ok(offer) = upstream.offer(deadline).await else { return lists };
-    let offered: Value = serde_json::from_str(&offer.capabilities).unwrap_or_default();
-    for kind in ListedKind::ALL {
-        let capability = if kind == ListedKind::Prompts { "prompts" } else { "resources" };
-        if offered.get(capability).is_none() {
-            continue;
-        }
-        match items(upstream, kind, deadline).await {
-            Ok(items) => {
-                lists.insert(kind, items.iter().filter_map(|item| kind.read(item.get()).ok()).collect());
+pub fn list_items(upstream: &Upstream) -> PortFuture<'_, BTreeMap<ListedKind, Vec<Definition>>> {
+    Box::pin(async move {
+        let deadline = within_ms(MS_MAX);
+        let mut lists = BTreeMap::new();
+        let Ok(offer) = upstream.offer(deadline).await else { return lists };
+        let offered: Value = serde_json::from_str(&offer.capabilities).unwrap_or_default();
+        for kind in ListedKind::ALL {
+            let capability = if kind == ListedKind::Prompts { "prompts" } else { "resources" };
+            if offered.get(capability).is_none() {
+                continue;
             }
-            Err(error) => {
-                tracing::debug!(upstream = %upstream.id(), list = kind.word(), %error, "a list of an upstream could not be read");
+            match items(upstream, kind, deadline).await {
+                Ok(items) => {
+                    lists.insert(kind, items.iter().filter_map(|item| kind.read(item.get()).ok()).collect());
+                }
+                Err(error) => {
+                    tracing::debug!(upstream = %upstream.id(), list = kind.word(), %error, "a list of an upstream could not be read");
+                }
             }
         }
-    }
-    lists
+        lists
+    })
 }
 
 async fn items(upstream: &Upstream, kind: ListedKind, deadline: Instant) -> Result<Vec<Box<RawValue>>, PerformFailure> {

@@ -11,7 +11,7 @@ use std::{
 };
 
 use servanda_config::{BudgetConfig, Config, NameStyle, TaskConfig, UpstreamConfig};
-use servanda_contract::{document, expectation::BehaviourPattern, tool::Mutability};
+use servanda_contract::{expectation::BehaviourPattern, tool::Mutability};
 use servanda_sample::CONTRACTS;
 
 use super::tour::TRIAGE;
@@ -68,7 +68,7 @@ impl DemoFolder {
 
     fn write(&self, listen: SocketAddr) -> std::io::Result<()> {
         let config = config(&std::env::current_exe()?, listen)?;
-        let text = document::write(&config).map_err(std::io::Error::other)?;
+        let text = config.to_document().map_err(std::io::Error::other)?;
         let head = "# The configuration of `servanda demo`. It is removed when the demo ends.\n";
         std::fs::write(self.config_file(), format!("{head}{text}"))?;
         std::fs::create_dir_all(self.0.join("policies"))?;

@@ -10,7 +10,7 @@ use std::{
 
 use servanda_catalog::pins::{Definition, ListedKind, LockFile};
 use servanda_config::{LoadedConfig, state_folder};
-use servanda_contract::{Timestamp, document, layers::ToolEntry, time::Clock as _};
+use servanda_contract::{Timestamp, layers::ToolEntry, time::Clock as _};
 use servanda_engine::SystemClock;
 
 use crate::{
@@ -100,7 +100,7 @@ impl InitWriter {
 
     /// Writes the configuration.
     pub(super) fn config(&mut self, loaded: &LoadedConfig) -> Result<(), CommandFailure> {
-        let text = document::write(&loaded.config).map_err(|error| CommandFailure::failed(error.to_string()))?;
+        let text = loaded.config.to_document().map_err(|error| CommandFailure::failed(error.to_string()))?;
         let head = "# Servanda's configuration. `servanda check` reads it, `servanda schema config` says what may stand here.\n\
                     # Calls that delete, or move rights or code, are refused beyond what `budgets` allows; `servanda budgets` shows how\n\
                     # much is left.\n";

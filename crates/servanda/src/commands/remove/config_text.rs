@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use servanda_clients::json;
 use servanda_contract::document;
 
@@ -24,8 +24,8 @@ pub(super) fn without(file: &str, text: &str, server: &str) -> Result<String, St
     if meaning(file, &edited)? == expected { Ok(edited) } else { Err("the rest would not mean the same".to_owned()) }
 }
 
-fn meaning(file: &str, text: &str) -> Result<Value, String> {
-    document::read(file, text).map_err(|error| error.to_string())
+fn meaning(file: &str, text: &str) -> Result<Map<String, Value>, String> {
+    document::read_members(file, text).map_err(|error| error.to_string())
 }
 
 /// The text without the lines of the server, if the YAML is in block style.
