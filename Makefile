@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: build-cost faults contracts recording redteam redteam-short fuzz fuzz-short test lint unit doc oidc interop interop-full conformance conformance-table conformance-client conformance-client-table hygiene bench bench-smoke bench-page syscalls syscalls-short chaos chaos-short \
+.PHONY: build-cost orderfile orderfile-check faults contracts recording redteam redteam-short fuzz fuzz-short test lint unit doc oidc interop interop-full conformance conformance-table conformance-client conformance-client-table hygiene bench bench-smoke bench-page syscalls syscalls-short chaos chaos-short \
 	chaos-checker chaos-trial chaos-unfenced chaos-million model ledger-size ledger-size-short identity-tables gate-cost gate-cost-check \
 	demo deny clean
 
@@ -113,7 +113,7 @@ bench-smoke:
 
 # Everything side by side in one run of about half an hour: `make bench`, `make bench QUICK=1` for two minutes. Peers are measured where a
 # variable has the path of their binary (trials/bench/peers). Writes target/bench; `make bench-page` makes docs/performance.md of it.
-bench:
+bench: orderfile-check
 	cargo build --release -p servanda -p servanda-ledger --bin servanda --example durable
 	cargo build --release --manifest-path trials/bench/Cargo.toml
 	trials/bench/run --servanda target/release/servanda --binaries trials/bench/target/release --durable target/release/examples/durable \
@@ -137,6 +137,23 @@ syscalls-short:
 	cargo build -p servanda
 	cargo build --manifest-path trials/bench/Cargo.toml
 	trials/syscalls --servanda target/debug/servanda --binaries trials/bench/target/debug --calls 800 $(SYSCALLS_MAX)
+
+# The order in which the linker places functions (crates/servanda/build.rs), from a run in callgrind. After changes of the call path, of
+# dependencies or of the compiler; `make bench` says how much of it still holds.
+SYMBOLS := target/release/servanda-symbols
+orderfile: $(SYMBOLS)
+	trials/need-valgrind
+	cargo build --release --manifest-path trials/bench/Cargo.toml
+	trials/orderfile --servanda $(SYMBOLS) --binaries trials/bench/target/release --out crates/servanda/orderfile.txt
+
+orderfile-check: $(SYMBOLS)
+	trials/orderfile --servanda $(SYMBOLS) --binaries trials/bench/target/release --out crates/servanda/orderfile.txt --check
+
+# The release build with the names of its functions.
+.PHONY: $(SYMBOLS)
+$(SYMBOLS):
+	cargo rustc --release -p servanda --bin servanda -- -C strip=none
+	cp target/release/servanda $(SYMBOLS)
 
 # What the first release build costs, crate by crate. From nothing, so as long as a first build takes; the table goes to docs/dependencies.md by hand.
 build-cost:

@@ -51,7 +51,7 @@ pub(crate) trait UpstreamServer: fmt::Debug + Send + Sync {
 
 impl UpstreamServer for Upstream {
     fn perform(&self, fenced: Fenced, delivery: RequestOptions) -> PortFuture<'_, UpstreamOutcome> {
-        Box::pin(self.perform(fenced, delivery))
+        self.perform(fenced, delivery)
     }
 
     fn ask(
@@ -59,11 +59,11 @@ impl UpstreamServer for Upstream {
         question: UpstreamInquiry,
         delivery: RequestOptions,
     ) -> PortFuture<'_, Result<Answer, PerformFailure>> {
-        Box::pin(self.ask(question, delivery))
+        self.ask(question, delivery)
     }
 
     fn offer(&self, deadline: Instant) -> PortFuture<'_, Result<UpstreamOffer, PerformFailure>> {
-        Box::pin(self.offer(deadline))
+        self.offer(deadline)
     }
 
     fn offer_to<'a>(
@@ -71,14 +71,14 @@ impl UpstreamServer for Upstream {
         upstream_requester: &'a UpstreamRequester,
         deadline: Instant,
     ) -> PortFuture<'a, Result<UpstreamOffer, PerformFailure>> {
-        Box::pin(self.offer_to(upstream_requester, deadline))
+        self.offer_to(upstream_requester, deadline)
     }
 
     fn tools<'a>(
         &'a self,
         upstream_requester: &'a UpstreamRequester,
     ) -> PortFuture<'a, Result<ToolList, UpstreamError>> {
-        Box::pin(self.tools(upstream_requester))
+        self.tools(upstream_requester)
     }
 
     fn announcements(&self) -> broadcast::Receiver<Announcement> {
@@ -86,7 +86,7 @@ impl UpstreamServer for Upstream {
     }
 
     fn watch<'a>(&'a self, uri: &'a str, deadline: Instant) -> PortFuture<'a, Result<(), PerformFailure>> {
-        Box::pin(self.watch(uri, deadline))
+        self.watch(uri, deadline)
     }
 
     fn watch_alone<'a>(
@@ -95,7 +95,7 @@ impl UpstreamServer for Upstream {
         uri: &'a str,
         deadline: Instant,
     ) -> PortFuture<'a, Result<Option<ConnectionResourceWatch>, PerformFailure>> {
-        Box::pin(self.watch_on_own_connection(upstream_requester, uri, deadline))
+        self.watch_on_own_connection(upstream_requester, uri, deadline)
     }
 
     fn unwatch(&self, uri: &str) {
@@ -103,7 +103,7 @@ impl UpstreamServer for Upstream {
     }
 
     fn watch_task<'a>(&'a self, task_id: &'a str, deadline: Instant) -> PortFuture<'a, Result<(), PerformFailure>> {
-        Box::pin(self.watch_task(task_id, deadline))
+        self.watch_task(task_id, deadline)
     }
 
     fn unwatch_task(&self, task_id: &str) {
