@@ -26,7 +26,9 @@ fn main() {
     let packed = ["-Wl,-z,pack-relative-relocs".to_owned()];
     for options in [&in_order[..], &packed[..]] {
         if build.links_and_runs(options) {
-            options.iter().for_each(|option| report(&format!("rustc-link-arg-bins={option}")));
+            for option in options {
+                report(&format!("rustc-link-arg-bins={option}"));
+            }
         }
     }
 }
@@ -79,7 +81,6 @@ fn succeeds(program: &Path, arguments: &[String]) -> bool {
     Command::new(program).args(arguments).output().is_ok_and(|done| done.status.success())
 }
 
-#[expect(clippy::print_stdout, reason = "this is how a build script speaks to cargo")]
 fn report(instruction: &str) {
     println!("cargo::{instruction}");
 }
