@@ -114,7 +114,8 @@ bench-smoke:
 # Everything side by side in one run of about half an hour: `make bench`, `make bench QUICK=1` for two minutes. Peers are measured where a
 # variable has the path of their binary (trials/bench/peers). Writes target/bench; `make bench-page` makes docs/performance.md of it.
 bench: orderfile-check
-	cargo build --release -p servanda -p servanda-ledger --bin servanda --example durable
+	cargo build --release -p servanda-ledger --example durable
+	cargo build --release
 	cargo build --release --manifest-path trials/bench/Cargo.toml
 	trials/bench/run --servanda target/release/servanda --binaries trials/bench/target/release --durable target/release/examples/durable \
 		$(if $(QUICK),--quick)
@@ -139,7 +140,8 @@ syscalls-short:
 	trials/syscalls --servanda target/debug/servanda --binaries trials/bench/target/debug --calls 800 $(SYSCALLS_MAX)
 
 # The order in which the linker places functions (crates/servanda/build.rs), from a run in callgrind. After changes of the call path, of
-# dependencies or of the compiler; `make bench` says how much of it still holds.
+# dependencies or of the compiler; `make bench` says how much of it still holds. The names are those of `cargo build --release`: a build of
+# several packages at once has other features, and so other names.
 SYMBOLS := target/release/servanda-symbols
 orderfile: $(SYMBOLS)
 	trials/need-valgrind

@@ -39,7 +39,7 @@ impl CallPipeline<'_> {
             started: context.started,
             begun: context.started,
         });
-        Box::pin(pipeline.run(proposal, context)).await
+        pipeline.run(proposal, context).await
     }
 
     async fn run(mut self: Box<Self>, proposal: Box<Proposal>, context: Box<CallContext>) -> CallAnswer {
