@@ -112,7 +112,7 @@ bench-smoke:
 	trials/bench/smoke target/debug/servanda trials/bench/target/debug
 
 # Everything side by side in one run of about half an hour: `make bench`, `make bench QUICK=1` for two minutes. Peers are measured where a
-# variable has the path of their binary (trials/bench/peers). Writes target/bench; `make bench-page` makes docs/performance.md of it.
+# variable has the path of their binary (trials/bench/peers). Writes target/bench; `make bench-page` puts its tables and plots into docs/performance.
 bench: orderfile-check
 	cargo build --release -p servanda-ledger --example durable
 	cargo build --release

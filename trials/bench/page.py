@@ -1,5 +1,5 @@
-"""The page of a run: medians over the rounds as Markdown tables, with plots beside it. `make bench-page` puts it at docs/performance.md; a
-quick run is refused there, because its figures are too short to quote.
+"""The page of a run: medians over the rounds as Markdown tables, with plots beside it. `make bench-page` puts both into docs/performance;
+docs/performance.md, which says what they mean, is written by hand. A quick run is refused there, because its figures are too short to quote.
 
 usage: page.py RUN_JSON FOLDER
 """
@@ -19,7 +19,7 @@ PLOTS = (
 NOISE_SHARE = 0.1
 
 
-def write(run, folder, name="performance.md"):
+def write(run, folder):
     rows = medians(run["rows"])
     pictures = pathlib.Path(folder, "performance")
     pictures.mkdir(parents=True, exist_ok=True)
@@ -28,10 +28,10 @@ def write(run, folder, name="performance.md"):
         chosen = [row for row in rows if row["group"] in groups and row.get(key)]
         if chosen:
             (pictures / f"{file}.svg").write_text(bars(title, unit, by_case(chosen, key)))
-            text.append(f"![{title}](performance/{file}.svg)\n")
+            text.append(f"![{title}]({file}.svg)\n")
     for group in dict.fromkeys(row["group"] for row in rows):
         text.append(table(group, [row for row in rows if row["group"] == group]))
-    pathlib.Path(folder, name).write_text("\n".join(text))
+    (pictures / "run.md").write_text("\n".join(text))
 
 
 def medians(rows):
@@ -65,7 +65,7 @@ def head(run, rows):
     machine, others = run["machine"], max((row["others"] for row in rows), default=0)
     noise = f" Other processes took up to {others:.0%} of the machine meanwhile: compare processor time and counts only." if others > NOISE_SHARE else ""
     return (
-        "# What it costs\n"
+        "# The last run of the benchmark\n"
         f"`mcp-echo` behind Servanda, measured by `make bench` at {machine['commit']}, {machine['at']}: {machine['cores']} cores ({machine['model']}) shared by load "
         f"generator, upstream and gateway; medians of {run['rounds']} rounds of {run['seconds']:g} s in changing order; every call through all gates and on "
         f"record. Compare ratios and counts; absolute figures do not travel.{noise}\n"

@@ -103,7 +103,7 @@ impl HttpOptions {
             page_size: PAGE_SIZE,
             body_bytes_max: MESSAGE_BYTES_MAX,
             body_read_ms_max: 30_000,
-            sessions_max: 1000,
+            sessions_max: 16_384,
             session_idle_ms_max: SESSION_IDLE_MS_MAX,
             session_room_idle_ms_min: 60_000,
             streams_per_session_max: 4,
