@@ -4,10 +4,10 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .PHONY: build-cost orderfile orderfile-check faults contracts recording redteam redteam-short fuzz fuzz-short test lint unit doc oidc interop interop-full conformance conformance-table conformance-client conformance-client-table hygiene bench bench-smoke bench-page syscalls syscalls-short chaos chaos-short \
-	chaos-checker chaos-trial chaos-unfenced chaos-million model ledger-size ledger-size-short identity-tables gate-cost gate-cost-check \
+	chaos-checker chaos-trial chaos-unfenced chaos-million model ledger-size ledger-size-short console identity-tables gate-cost gate-cost-check \
 	demo deny clean
 
-test: lint unit faults gate-cost-check doc oidc contracts interop conformance hygiene redteam-short fuzz-short chaos-checker chaos-short ledger-size-short bench-smoke syscalls-short deny
+test: lint unit faults gate-cost-check doc oidc contracts interop conformance hygiene redteam-short fuzz-short chaos-checker chaos-short ledger-size-short bench-smoke syscalls-short console deny
 	@echo "all of make test passed"
 	@trials/skipped
 
@@ -76,6 +76,12 @@ conformance-table: .tools/ready
 	cargo build -p servanda
 	cargo build --manifest-path trials/conformance/fixture/Cargo.toml
 	trials/conformance/run --servanda target/debug/servanda --cells --markdown docs/conformance.md || true
+
+# The console's pages in Debian's Chromium: signing in, deciding, keyboard, without JavaScript, narrow, and axe in light and dark. About half a
+# minute. `SHOTS=folder` keeps a picture of every page.
+console: .tools/ready
+	cargo build -p servanda-console --example console_fixture
+	trials/console/run --fixture target/debug/examples/console_fixture $(if $(SHOTS),--screenshots $(SHOTS))
 
 # Clients come and go a thousand times, and nothing of them is left.
 hygiene:

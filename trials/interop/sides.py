@@ -154,8 +154,9 @@ class Side:
             (made / ".mcp.json").write_text(json.dumps({"mcpServers": entries}, indent=2))
             run_to_end([servanda, "init", "--yes"], made, self.env, "init.log", INIT_SECONDS_MAX)
             configuration = made / "servanda.yaml"
-            # This trial does not test budgets.
-            configuration.write_text(configuration.read_text().replace("amount: 10", "amount: 100000"))
+            # This trial tests neither budgets nor approvals.
+            written = configuration.read_text().replace("amount: 10", "amount: 100000")
+            configuration.write_text(written + "approvals: {by_class: false}\n")
             if "everything" in entries:
                 # It prints its environment, so it is refused until a person permits it.
                 (made / "policies").mkdir()

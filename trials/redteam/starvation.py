@@ -20,7 +20,7 @@ RATIO_MAX = 3.0
 ROUNDS_MAX = 3
 CONNECTIONS = 3_000
 META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}, "io.modelcontextprotocol/clientInfo": {"name": "redteam", "version": "1"}}
-CONFIG = "auth:\n  mode: required\nlimits:\n  refused_calls_per_minute_max: 1200\n"
+CONFIG = "approvals: {by_class: false}\nauth:\n  mode: required\nlimits:\n  refused_calls_per_minute_max: 1200\n"
 
 
 class Town:

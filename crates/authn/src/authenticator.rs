@@ -14,6 +14,7 @@ use servanda_authority::{
     challenge::ResourceMetadata,
     jwks::{KeySet, NoSuchKey},
     key_cache::IssuerKeyLookup,
+    rights::CONSOLE_SCOPE,
     token::{TokenError, UnverifiedToken},
 };
 use servanda_contract::{Timestamp, time::Clock};
@@ -93,6 +94,12 @@ pub enum AuthnError {
     /// The store does not answer.
     #[error("the credential store does not answer: {0}")]
     Store(#[from] JournalError),
+    /// An agent presents a credential that was made for people.
+    #[error("the credential `{0}` is for people: it opens the console and no door for agents")]
+    ForPeople(CredentialId),
+    /// A person presents a credential that was made for agents.
+    #[error("the credential `{0}` is not for people: it does not name the scope `{CONSOLE_SCOPE}`, or is no API key")]
+    NotForPeople(CredentialId),
 }
 
 impl CredentialAuthenticator {
@@ -180,8 +187,22 @@ impl CredentialAuthenticator {
         Ok(verified.map_err(AuthenticationError::from)?)
     }
 
-    /// The caller that an `Authorization` header authenticates, if its credential is valid and not revoked.
+    /// The caller that an `Authorization` header authenticates at a door for agents, if its credential is valid and not revoked.
     pub(crate) async fn authenticate(
+        &self,
+        mode: &RequiredAuthn,
+        header: &str,
+    ) -> Result<Arc<AuthenticatedCaller>, AuthnError> {
+        let authenticated = self.authenticate_anyone(mode, header).await?;
+        // An agent that got hold of a person's key must not act with it, and must not delegate from it.
+        if authenticated.rights().scopes.names(CONSOLE_SCOPE) {
+            return Err(AuthnError::ForPeople(authenticated.credential().clone()));
+        }
+        Ok(authenticated)
+    }
+
+    /// The same for credentials of agents and of people.
+    pub(crate) async fn authenticate_anyone(
         &self,
         mode: &RequiredAuthn,
         header: &str,

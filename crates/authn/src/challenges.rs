@@ -112,6 +112,10 @@ impl RequiredAuthn {
             }
             AuthnError::Credential(why) => why.client_message(),
             AuthnError::Revocation(RevocationCheckError::Revoked(_)) => "the credential was revoked",
+            AuthnError::ForPeople(_) => {
+                "this credential is for people who sign in to the console; agents need one of their own"
+            }
+            AuthnError::NotForPeople(_) => "the credential is not valid here",
             AuthnError::Revocation(RevocationCheckError::Unknown(..)) | AuthnError::Store(_) => {
                 tracing::info!(%why, "a credential cannot be checked at present");
                 return not_now();

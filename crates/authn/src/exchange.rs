@@ -69,7 +69,9 @@ impl CredentialAuthenticator {
             tracing::info!(%why, "a token in an exchange was not accepted");
             match why {
                 AuthnError::Credential(why) if !why.is_temporary() => otherwise,
-                AuthnError::Revocation(RevocationCheckError::Revoked(_)) => otherwise,
+                AuthnError::Revocation(RevocationCheckError::Revoked(_))
+                | AuthnError::ForPeople(_)
+                | AuthnError::NotForPeople(_) => otherwise,
                 AuthnError::Credential(_) | AuthnError::Revocation(_) | AuthnError::Store(_) => ExchangeError::Later,
             }
         })

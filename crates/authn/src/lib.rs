@@ -5,6 +5,7 @@
 //! it looks up, fetches, caches, and reports. No part of a credential is ever logged or repeated in an error; a
 //! credential is named by the id it is revoked by.
 
+pub mod attestation_keys;
 mod authenticator;
 mod cache;
 mod challenges;
@@ -12,6 +13,7 @@ mod exchange;
 mod fetch;
 mod issuers;
 pub mod keys;
+mod people;
 pub mod revocation;
 pub mod root_keys;
 mod settings;

@@ -32,6 +32,9 @@ const GRACE_MS: u64 = 600_000;
 pub trait SealingKeySource: Send + Sync + fmt::Debug {
     /// The key, or the reason why there is none, in words for the operator.
     fn roots_key(&self) -> Result<SealingKey, String>;
+
+    /// The key for the key that signs approvals, or the reason why there is none.
+    fn attestation_key(&self) -> Result<SealingKey, String>;
 }
 
 /// The root keys in the notebook.

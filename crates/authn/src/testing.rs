@@ -29,7 +29,9 @@ use tokio::{
 };
 
 use crate::{
-    AuthnSettings, CredentialAuthenticator, IssuerSettings, KEY_CACHE_POLICY, RequiredAuthnSettings, keys,
+    AuthnSettings, CredentialAuthenticator, IssuerSettings, KEY_CACHE_POLICY, RequiredAuthnSettings,
+    attestation_keys::ATTESTATION_PURPOSE,
+    keys,
     root_keys::{ROOTS_PURPOSE, SealingKeySource},
 };
 
@@ -40,6 +42,10 @@ pub(crate) const NOW_MS: u64 = 1_800_000_000_000;
 pub(crate) struct AuthnTestClock(AtomicU64);
 
 impl AuthnTestClock {
+    pub(crate) fn at(ms: u64) -> Self {
+        Self(ms.into())
+    }
+
     pub(crate) fn pass_ms(&self, ms: u64) {
         self.0.fetch_add(ms, Ordering::SeqCst);
     }
@@ -109,6 +115,10 @@ pub(crate) struct FixedSeal(pub(crate) u8);
 impl SealingKeySource for FixedSeal {
     fn roots_key(&self) -> Result<SealingKey, String> {
         SealingKey::new(ROOTS_PURPOSE, &Secret::new([self.0; 32])).map_err(|error| error.to_string())
+    }
+
+    fn attestation_key(&self) -> Result<SealingKey, String> {
+        SealingKey::new(ATTESTATION_PURPOSE, &Secret::new([self.0; 32])).map_err(|error| error.to_string())
     }
 }
 

@@ -6,6 +6,7 @@
 //! comes from outside.
 
 pub mod api_key;
+pub mod attestation;
 pub mod bearer;
 pub mod caller;
 #[cfg(test)]
@@ -17,6 +18,7 @@ pub mod exchange;
 pub mod invocation;
 pub mod jwks;
 pub mod key_cache;
+pub mod passkey;
 pub mod rights;
 pub mod scrubber;
 pub mod sealing;

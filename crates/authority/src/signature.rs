@@ -1,5 +1,6 @@
-//! The signatures that we accept on access tokens: four algorithms, each with one kind of key. There is no symmetric
-//! algorithm and no `none`, so a token cannot ask for either.
+//! The signatures that we accept on access tokens and by passkeys: four algorithms, each with one kind of key. There is no
+//! symmetric algorithm and no `none`, so a token cannot ask for either. Tokens and passkeys write ECDSA signatures in different
+//! forms, and neither form is accepted in place of the other.
 //!
 //! This uses aws-lc-rs directly. A token library would keep the last of duplicate claims and read the clock, both of
 //! which must be our decision, and its choice of cryptography is a process-wide setting that panics if it was not made.
@@ -7,8 +8,8 @@
 use std::fmt;
 
 use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, RSA_PSS_2048_8192_SHA256, RsaPublicKeyComponents,
-    UnparsedPublicKey,
+    ECDSA_P256_SHA256_ASN1, ECDSA_P256_SHA256_FIXED, ED25519, ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256,
+    RSA_PSS_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey,
 };
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +57,12 @@ pub enum PublicKey {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the signature is not by this key")]
 pub struct BadSignature(());
+
+impl BadSignature {
+    pub(crate) const fn new() -> Self {
+        Self(())
+    }
+}
 
 impl Algorithm {
     /// By its registered name, which is compared exactly.
@@ -107,6 +114,30 @@ impl PublicKey {
                 | (Self::P256(_), Algorithm::Es256)
                 | (Self::Ed25519(_), Algorithm::EdDsa)
         )
+    }
+
+    /// Whether it is worth keeping: a point on its curve, or a modulus of 2048 bits or more.
+    pub(crate) fn is_strong(&self) -> bool {
+        match self {
+            Self::Rsa { modulus, .. } => {
+                let fills_its_bytes = modulus.first().is_some_and(|byte| byte.leading_zeros() == 0);
+                modulus.len() > *MODULUS_BYTES.start() || fills_its_bytes
+            }
+            Self::P256(point) => ParsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, point).is_ok(),
+            Self::Ed25519(key) => ParsedPublicKey::new(&ED25519, key).is_ok(),
+        }
+    }
+
+    /// Checks that a passkey with this key made the signature. The kind of key decides the algorithm: `ES256`, `EdDSA` or `RS256`.
+    /// `WebAuthn` writes an ECDSA signature in ASN.1, and JWS as two numbers.
+    pub(crate) fn verify_passkey(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature> {
+        match self {
+            Self::P256(point) => UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, point)
+                .verify(message, signature)
+                .map_err(|_| BadSignature(())),
+            Self::Ed25519(_) => self.verify(Algorithm::EdDsa, message, signature),
+            Self::Rsa { .. } => self.verify(Algorithm::Rs256, message, signature),
+        }
     }
 
     /// Checks that the signature is by this key.

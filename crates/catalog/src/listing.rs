@@ -59,8 +59,7 @@ struct ListedDefinition<'a> {
 #[derive(Serialize)]
 struct ListedContractSummary {
     side_effect_class: SideEffectClass,
-    /// Absent if each call is decided by itself. `denied` means that every call is refused, because the approval that the
-    /// contract requires cannot be given yet.
+    /// `needs_approval` if a person usually has to approve each call; absent if calls are decided at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     disposition: Option<&'static str>,
     /// Absent if the upstream answers.
@@ -201,7 +200,7 @@ fn summary(compiled: &CompiledContract, availability: Availability) -> ListedCon
     let contract = compiled.contract();
     ListedContractSummary {
         side_effect_class: contract.transactional.side_effect_class,
-        disposition: contract.transactional.confirmation_required.then_some("denied"),
+        disposition: compiled.usually_needs_approval().then_some("needs_approval"),
         availability: Some(availability).filter(|availability| *availability != Availability::Available),
     }
 }

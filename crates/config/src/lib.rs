@@ -4,6 +4,7 @@
 //! Deliberately absent: connecting and serving with these settings, and messages to a person. An error says what is wrong; the binary says
 //! what to do next. Permissions that were repaired on the way are returned, not printed.
 
+mod approvals;
 mod auth;
 mod budgets;
 mod callbacks;
@@ -39,6 +40,7 @@ use servanda_contract::{
 use servanda_engine::LONG_WAIT_MS_MAX;
 use servanda_gates::budget::Allowance;
 
+pub use approvals::{ApprovalsConfig, EscalationConfig, PatternConfig};
 pub use auth::{AuthConfig, AuthMode, IssuerConfig, TenantClaim, TenantConfig};
 pub use budgets::BudgetConfig;
 pub use callbacks::{CallbackConfig, CallbackTrigger, SigningSecretReference};
@@ -116,6 +118,9 @@ pub struct Config {
     /// Who may call what.
     #[serde(default, skip_serializing_if = "PolicyConfig::is_default")]
     pub policy: PolicyConfig,
+    /// When calls need a person's approval, and from whom.
+    #[serde(default, skip_serializing_if = "ApprovalsConfig::is_default")]
+    pub approvals: ApprovalsConfig,
     /// Whether to send calls that cannot be repeated although the ledger's database has an asynchronous standby. After a failover the
     /// ledger may then have forgotten that they were sent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -226,6 +231,7 @@ impl Config {
             expectations: BTreeMap::new(),
             budgets: BudgetConfig::defaults_for_new_users(),
             policy: PolicyConfig::default(),
+            approvals: ApprovalsConfig::default(),
             accepts_lost_commits: false,
             auth: AuthConfig::default(),
             callbacks: Vec::new(),
@@ -272,6 +278,7 @@ fn check(file: &str, config: &Config) -> Result<(), DocumentError> {
         return wrong("names", "`bare` names are for a single upstream".to_owned());
     }
     let fault = expected::fault(config).or_else(|| auth::fault(config)).or_else(|| policy::fault(config));
+    let fault = fault.or_else(|| approvals::fault(config));
     let fault = fault.or_else(|| limits::fault(&config.limits));
     if let Some((field, reason)) = fault.or_else(|| credential::fault(config.upstreams.iter())) {
         return wrong(&field, reason);

@@ -98,6 +98,7 @@ pub fn judge(contract: &ToolContract, registered: &BTreeMap<(String, String), Di
     let digest = digest.ok();
     version_registered(contract, digest, registered, &mut verdict);
     auth_policy_defined(contract, &mut verdict);
+    approval_consistent(contract, &mut verdict);
     timeout_class_assigned(contract, &mut verdict);
     idempotency_specified(contract, &mut verdict);
     mutation_class_labeled(contract, &mut verdict);
@@ -244,6 +245,15 @@ fn auth_policy_defined(contract: &ToolContract, verdict: &mut FailureCollector) 
         Conjunct::AuthPolicyDefined,
         "security.required_scopes is empty, but the tool changes something: name the scope a caller needs",
     );
+}
+
+/// The terms of approval contradict neither themselves nor the rest of the contract.
+fn approval_consistent(contract: &ToolContract, verdict: &mut FailureCollector) {
+    let Some(terms) = &contract.approval else { return };
+    let faults = terms.faults(contract.transactional.confirmation_required, &contract.identity.name);
+    for fault in faults {
+        verdict.fail(Conjunct::AuthPolicyDefined, fault);
+    }
 }
 
 fn timeout_class_assigned(contract: &ToolContract, verdict: &mut FailureCollector) {

@@ -46,6 +46,16 @@ pub enum DigestDomain {
     Configuration,
     /// Content that many stored records share.
     DictionaryEntry,
+    /// The id of a key with which the gateway signs what it attests.
+    AttestationKey,
+    /// The lookup key of one approval ticket: tenant, principal, agents and payload, independent of the contract's version.
+    TicketKey,
+    /// The lookup key of a run's tickets: tenant and run.
+    TicketRun,
+    /// A signed warrant, as its text.
+    Warrant,
+    /// What a passkey signs: a ticket, its payload, the decision and the approver.
+    PasskeyDecision,
 }
 
 /// A SHA-256 digest, written `sha256:` and 64 hex digits.
@@ -106,6 +116,11 @@ impl DigestDomain {
             Self::Question => "servanda/question/v1",
             Self::Configuration => "servanda/configuration/v1",
             Self::DictionaryEntry => "servanda/dictionary-entry/v1",
+            Self::AttestationKey => "servanda/attestation-key/v1",
+            Self::TicketKey => "servanda/ticket-key/v1",
+            Self::TicketRun => "servanda/ticket-run/v1",
+            Self::Warrant => "servanda/warrant/v1",
+            Self::PasskeyDecision => "servanda/passkey-decision/v1",
         }
     }
 }

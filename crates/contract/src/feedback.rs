@@ -27,6 +27,8 @@ const FIELD_ERROR_TOKENS: usize = 9;
 /// Tokens for a handle, and for a waiting time.
 const HANDLE_TOKENS: usize = 24;
 const RETRY_TOKENS: usize = 7;
+/// What a refusal of gate 10 may have in addition: the ticket and the address where people decide.
+const TICKET_TOKENS: usize = 70;
 /// Tokens for the number of further errors.
 const MORE_TOKENS: usize = 6;
 /// Further field errors are only counted.
@@ -60,7 +62,7 @@ pub struct Feedback {
     /// How long to wait before the same call may succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
-    /// What to fetch the result by, for `ask_later`.
+    /// What to fetch the result by, for `ask_later`; or the ticket of the approval that the call needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
     /// What is known about the outside world.
@@ -85,11 +87,14 @@ pub struct FieldFeedback {
 impl Feedback {
     /// What the agent is told of that refusal.
     pub fn from_refusal(refusal: &Refusal) -> Self {
-        let handle = refusal.handle.clone().filter(|_| refusal.next_action == NextAction::AskLater);
+        let is_about_ticket = refusal.gate == GateName::Confirmation;
+        let is_told = is_about_ticket || refusal.next_action == NextAction::AskLater;
+        let handle = refusal.handle.clone().filter(|_| is_told);
+        let tokens_max = if is_about_ticket && handle.is_some() { TOKENS_MAX + TICKET_TOKENS } else { TOKENS_MAX };
         let aside = if handle.is_some() { HANDLE_TOKENS } else { 0 }
             + if refusal.retry_after_ms.is_some() { RETRY_TOKENS } else { 0 }
             + if refusal.field_errors.len() > 1 { MORE_TOKENS } else { 0 };
-        let mut left = TOKENS_MAX.saturating_sub(FRAME_TOKENS + words_tokens(refusal) + aside);
+        let mut left = tokens_max.saturating_sub(FRAME_TOKENS + words_tokens(refusal) + aside);
         let field_errors = field_errors(refusal, &mut left);
         let more_errors = match field_errors.len() {
             0 => 0,

@@ -82,6 +82,9 @@ pub struct CallRecord {
     /// The questions that the upstream asked the caller during the call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<QuestionRecord>,
+    /// The ticket of the approval that the call needs or used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticket_id: Option<String>,
 }
 
 /// The client name in the record of an upstream's answer that came after its call's deadline.
@@ -197,6 +200,7 @@ impl CallRecord {
             price: None,
             policy: None,
             questions: Vec::new(),
+            ticket_id: None,
         }
     }
 

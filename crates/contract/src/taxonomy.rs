@@ -216,7 +216,7 @@ impl TaxonomyClass {
                 vector(false, false, false, true, false, Next::StopAndTellUser)
             }
             Self::StaleState => vector(true, false, false, false, false, Next::RefreshStateAndReplan),
-            // The gateway has no approvals yet: an agent that waits for one would wait for ever.
+            // A refusal that a ticket waits for says that the same call may be made again; without one, waiting does not help.
             Self::ConfirmationMissing => vector(false, false, true, true, false, Next::StopAndTellUser),
             Self::RateLimited | Self::IdempotencyConflict | Self::DependencyUnavailable => {
                 vector(false, true, false, false, false, Next::RetryAfterDelay)

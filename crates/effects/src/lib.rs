@@ -1,6 +1,6 @@
 //! What a call may do to the world and how much it may spend, as two pure state machines ([`effect`],
 //! [`budget`]); and the ports through which stores keep their states, the records of calls ([`Journal`]) and
-//! small facts ([`Notebook`]).
+//! small facts ([`Notebook`]), and the tickets of approvals ([`TicketStore`]).
 //!
 //! Every store runs the same machine inside its own transaction, so that no two stores can disagree about what
 //! is safe. The in-memory stores, which last as long as the process, are here too, for one-off commands and for
@@ -15,7 +15,9 @@ pub mod effect;
 mod journal;
 mod notebook;
 mod resource;
+pub mod ticket_store;
 
 pub use journal::{Journal, JournalError, PortFuture};
 pub use notebook::{InMemoryNotebook, Note, NoteKind, Notebook};
 pub use resource::{ANYTHING, all_touched, overlap};
+pub use ticket_store::TicketStore;

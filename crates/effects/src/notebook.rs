@@ -48,6 +48,8 @@ pub enum NoteKind {
     ApiKey,
     /// That a credential was revoked, by the id it is revoked by.
     Revoked,
+    /// A person's session in the console, by the person and the hash of the session's token.
+    ConsoleSession,
 }
 
 /// One fact.
@@ -114,6 +116,7 @@ impl NoteKind {
             Self::Refreshing => "refreshing",
             Self::ApiKey => "api_key",
             Self::Revoked => "revoked",
+            Self::ConsoleSession => "console_session",
         }
     }
 }

@@ -22,6 +22,7 @@ use tokio_util::task::TaskTracker;
 
 pub(crate) use self::in_flight_effects::{InFlightEffectGuard, InFlightEffects};
 use crate::{
+    approvals::Approvals,
     budgets::BudgetClient,
     cache::Cache,
     callbacks::{CallbackNotices, CallbackOutbox},
@@ -39,6 +40,7 @@ pub(crate) struct Core {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) notebook: Arc<dyn Notebook>,
     pub(crate) effects: Arc<dyn EffectStore>,
+    pub(crate) approvals: Arc<Approvals>,
     /// This process, among those that share the effects.
     pub(crate) owner: OwnerId,
     /// Until when the store considers this process alive.

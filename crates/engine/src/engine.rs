@@ -18,6 +18,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     answers::{refusals::invalid_params, tool_result},
+    approvals::{ApprovalParts, Approvals},
     bridge::{Bridge, ClientSessions},
     budgets::{self, BudgetClient},
     cache::Cache,
@@ -67,6 +68,8 @@ pub struct EngineParts {
     pub effects: Arc<dyn EffectStore>,
     /// Where budgets are kept.
     pub budgets: Arc<dyn BudgetStore>,
+    /// Where approvals are kept, and what signs them.
+    pub approvals: ApprovalParts,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// What the engine accepts at most.
@@ -79,6 +82,7 @@ pub(crate) struct Stores {
     pub(crate) notebook: Arc<dyn Notebook>,
     pub(crate) effects: Arc<dyn EffectStore>,
     pub(crate) budgets: Arc<dyn BudgetStore>,
+    pub(crate) approvals: ApprovalParts,
 }
 
 /// What the engine accepts at most.
@@ -215,8 +219,8 @@ impl Gateway for Engine {
 impl Engine {
     /// Builds an engine.
     pub fn new(parts: EngineParts) -> Self {
-        let EngineParts { world, journal, notebook, effects, budgets, clock, limits } = parts;
-        let stores = Stores { journal, notebook, effects, budgets };
+        let EngineParts { world, journal, notebook, effects, budgets, approvals, clock, limits } = parts;
+        let stores = Stores { journal, notebook, effects, budgets, approvals };
         Self::from_snapshot(WorldSnapshot::new(world, Arc::default()), stores, clock, limits)
     }
 
@@ -226,7 +230,7 @@ impl Engine {
         clock: Arc<dyn Clock>,
         limits: EngineLimits,
     ) -> Self {
-        let Stores { journal, notebook, effects, budgets } = stores;
+        let Stores { journal, notebook, effects, budgets, approvals } = stores;
         let world = Arc::new(PresentWorld::new(Arc::new(snapshot)));
         let in_flight = TaskTracker::new();
         let core = Arc::new(Core {
@@ -236,6 +240,7 @@ impl Engine {
             journal,
             notebook,
             effects,
+            approvals: Arc::new(Approvals::new(approvals, Arc::clone(&clock))),
             owner: OwnerId::new(),
             owner_lease: Arc::default(),
             in_flight_effects: Arc::default(),
@@ -368,6 +373,11 @@ impl Engine {
         stop: CancellationToken,
     ) -> PortFuture<'_, ()> {
         Box::pin(deferred::deliver(&self.core, transport, CallbackRetryPolicy::default(), stop))
+    }
+
+    /// The approvals: tickets, and people's decisions about them.
+    pub fn approvals(&self) -> &Arc<Approvals> {
+        &self.core.approvals
     }
 
     /// The tools that exist.

@@ -10,6 +10,7 @@
 //! only what is below it.
 
 mod answers;
+pub mod approvals;
 mod bridge;
 mod budgets;
 mod cache;

@@ -146,6 +146,7 @@ async fn offer_end(core: &Arc<Core>, settling: EffectSettlement) -> SettlementOu
             record: Some(record.clone()).filter(|_| !is_bare),
             quarantine: quarantine.clone().filter(|_| !is_bare),
             notices: notices.clone(),
+            consumes: None,
         };
         match core.effects.apply(change).await {
             Ok(AppliedChange { reply, effect }) => {

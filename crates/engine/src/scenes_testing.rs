@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use servanda_approval::ApprovalSettings;
 use servanda_authority::{
     Rights,
     api_key::{self, ApiKeySpec, CreatedApiKey, PresentedKey},
@@ -49,6 +50,7 @@ pub(crate) fn ruled(
         Policies::load(Arc::clone(&vocabulary), &sources, BuiltInPermits::On, &PolicyLimits::default()).unwrap()
     };
     let mut authorities = Authorities::new(load(rules.policies), "test").with_tenants(rules.tenants.clone());
+    authorities = authorities.with_approvals(only_where_asked());
     if let Some(text) = rules.shadow {
         authorities = authorities.with_shadow(ShadowPolicies::new(load(text)));
     }
@@ -61,8 +63,13 @@ pub(crate) fn snapshot_of(server: &Arc<ScriptedServer>, contracts: Vec<ToolContr
     let contracts = contracts.into_iter().map(|contract| admit(contract, &RegisteredContracts::new()).unwrap());
     let catalog = Catalog::new(contracts, ExposedNaming::Bare).unwrap();
     let servers = BTreeMap::from([("up".to_owned(), server.clone() as Arc<dyn UpstreamServer>)]);
-    let authorities = Arc::new(Authorities::with_default_policies(&catalog).unwrap());
-    WorldSnapshot::with_servers(Arc::new(catalog), servers, ExposedNaming::Bare, authorities)
+    let authorities = Authorities::with_default_policies(&catalog).unwrap().with_approvals(only_where_asked());
+    WorldSnapshot::with_servers(Arc::new(catalog), servers, ExposedNaming::Bare, Arc::new(authorities))
+}
+
+/// Approvals only where a contract or a policy asks for them, and calls do not wait for people.
+pub(crate) fn only_where_asked() -> ApprovalSettings {
+    ApprovalSettings { by_class: false, wait_ms_max: 0, ..ApprovalSettings::default() }
 }
 
 /// A requester of a tenant with a real key, made now, that covers every call of the scripted servers.

@@ -2,6 +2,8 @@
 
 #[path = "books_testing.rs"]
 mod books;
+#[path = "clock_testing.rs"]
+mod clock;
 #[path = "effects_testing.rs"]
 mod effects;
 #[path = "scenes_testing.rs"]
@@ -20,11 +22,11 @@ use bytes::Bytes;
 use serde_json::{Value, json, value::RawValue};
 use servanda_catalog::names::ExposedNaming;
 use servanda_contract::{
-    CallRecord, OperationKeys, Timestamp, ToolContract, document, expectation::Aims, refusal::EffectKnowledge,
-    time::Clock,
+    CallRecord, OperationKeys, ToolContract, document, expectation::Aims, refusal::EffectKnowledge, time::Clock,
 };
 use servanda_effects::{
     InMemoryNotebook, Journal, JournalError, Notebook, PortFuture, budget::InMemoryBudgets, effect::InMemoryEffects,
+    ticket_store::InMemoryTickets,
 };
 use servanda_gates::{Fenced, RegisteredContracts, admit};
 use servanda_mcp::{ClientCapabilities, Era, RpcError};
@@ -41,11 +43,13 @@ use tokio::{
 use crate::{
     CallRequest, ClientMessage, Engine, EngineLimits, Inquiry, InquirySubject, RequestTerms, Requester, SystemClock,
     answers::upstream_failure,
+    approvals::{ApprovalParts, EphemeralAttestationKeys},
     engine::Stores,
     world::{UpstreamMember, WorldSnapshot, server::UpstreamServer},
 };
 
 pub(crate) use books::CountedBudgets;
+pub(crate) use clock::EngineTestClock;
 pub(crate) use effects::RecordingEffects;
 pub(crate) use snapshots::{TestRules, everything, requester_of, requester_with, ruled, snapshot, snapshot_of};
 
@@ -279,6 +283,13 @@ pub(crate) struct EngineHarness {
     pub(crate) notebook: Arc<InMemoryNotebook>,
     pub(crate) effects: Arc<RecordingEffects>,
     pub(crate) budgets: Arc<CountedBudgets>,
+    pub(crate) approvals: ApprovalParts,
+}
+
+/// Empty tickets, and a key that lasts as long as the test.
+pub(crate) fn approval_parts() -> ApprovalParts {
+    let tickets = Arc::new(InMemoryTickets::new(Arc::new(SystemClock)));
+    ApprovalParts { tickets, keys: Arc::new(EphemeralAttestationKeys::new()) }
 }
 
 impl EngineHarness {
@@ -299,8 +310,10 @@ impl EngineHarness {
     pub(crate) fn in_snapshot(snapshot: WorldSnapshot, notebook: Arc<InMemoryNotebook>, clock: Arc<dyn Clock>) -> Self {
         let records = Arc::new(RecordingJournal::default());
         let kept: Arc<dyn Notebook> = notebook.clone();
+        let tickets = Arc::new(InMemoryTickets::new(Arc::clone(&clock)));
+        let approvals = ApprovalParts { tickets: tickets.clone(), keys: Arc::new(EphemeralAttestationKeys::new()) };
         let effects = Arc::new(RecordingEffects {
-            effects: InMemoryEffects::new(Arc::clone(&clock)).with_notebook(notebook.clone()),
+            effects: InMemoryEffects::new(Arc::clone(&clock)).with_notebook(notebook.clone()).with_tickets(tickets),
             records: records.clone(),
             down: AtomicBool::new(false),
             away: AtomicBool::new(false),
@@ -308,10 +321,15 @@ impl EngineHarness {
             unkept_ends: AtomicU8::new(0),
         });
         let budgets = Arc::new(CountedBudgets::new(InMemoryBudgets::new(Arc::clone(&clock), effects.clone())));
-        let stores =
-            Stores { journal: records.clone(), notebook: kept, effects: effects.clone(), budgets: budgets.clone() };
+        let stores = Stores {
+            journal: records.clone(),
+            notebook: kept,
+            effects: effects.clone(),
+            budgets: budgets.clone(),
+            approvals: approvals.clone(),
+        };
         let engine = Engine::from_snapshot(snapshot, stores, clock, EngineLimits::default());
-        Self { engine, records, notebook, effects, budgets }
+        Self { engine, records, notebook, effects, budgets, approvals }
     }
 
     /// The same harness after its process died and another was started: the records, notes and effects are still there.
@@ -324,9 +342,11 @@ impl EngineHarness {
             notebook: kept,
             effects: effects.clone(),
             budgets: budgets.clone(),
+            approvals: self.approvals.clone(),
         };
         let engine = Engine::from_snapshot(snapshot, stores, clock, EngineLimits::default());
-        Self { engine, records: self.records.clone(), notebook: self.notebook.clone(), effects, budgets }
+        let (records, notebook, approvals) = (self.records.clone(), self.notebook.clone(), self.approvals.clone());
+        Self { engine, records, notebook, effects, budgets, approvals }
     }
 
     /// The outcome of every recorded call, in order.
@@ -343,26 +363,6 @@ impl EngineHarness {
         let record = self.last_record();
         let effect = record.refusal.map(|refusal| refusal.effect);
         (record.outcome.name(), effect, *self.records.last_durable.lock().unwrap())
-    }
-}
-
-/// A clock that moves when a test says so.
-#[derive(Debug)]
-pub(crate) struct EngineTestClock(Mutex<u64>);
-
-impl EngineTestClock {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self(Mutex::new(1_800_000_000_000)))
-    }
-
-    pub(crate) fn pass_ms(&self, ms: u64) {
-        *self.0.lock().unwrap() += ms;
-    }
-}
-
-impl Clock for EngineTestClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_unix_ms(*self.0.lock().unwrap())
     }
 }
 

@@ -7,6 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use servanda_approval::{ApprovalFacts, ApprovalInputs, ApprovalSettings, TrustLevel, demand};
 use servanda_authority::{
     RequiredRights,
     rights::{Scope, Scopes},
@@ -43,6 +44,7 @@ pub struct CompiledContract {
     scopes: BTreeSet<Scope>,
     price: Result<Price, CostError>,
     time_limit_place: Option<Box<str>>,
+    usually_needs_approval: bool,
     /// Made for the first call, and shared by the records of all calls.
     reference: OnceLock<Arc<ContractReference>>,
 }
@@ -91,6 +93,7 @@ pub fn admit(contract: ToolContract, registered: &RegisteredContracts) -> Result
     let price = Price::from_profile(&contract.runtime.cost_profile, contract.timeout_ms());
     match (input, rules, found_when, digest) {
         (Some(input), Ok(rules), Ok(found_when), Some(digest)) if failures.is_empty() => Ok(CompiledContract {
+            usually_needs_approval: ApprovalFacts::from_contract(&contract).asks_by_itself(),
             contract,
             digest,
             // Most tools are rarely or never called, so the validator is compiled on first use.
@@ -154,6 +157,21 @@ impl CompiledContract {
     /// Where a person can change the time limit of a call, if that is known.
     pub fn time_limit_place(&self) -> Option<&str> {
         self.time_limit_place.as_deref()
+    }
+
+    /// The same contract under an operator's settings for approvals.
+    #[must_use]
+    pub fn with_approval_settings(mut self, settings: &ApprovalSettings) -> Self {
+        let facts = ApprovalFacts::from_contract(&self.contract);
+        let class = self.contract.transactional.side_effect_class;
+        let inputs = ApprovalInputs { class, facts, trust: TrustLevel::Proven, policies: &[], payload: None };
+        self.usually_needs_approval = demand(&inputs, settings).is_some();
+        self
+    }
+
+    /// Whether its calls need a person's approval, unless a policy or the program in a call says otherwise.
+    pub const fn usually_needs_approval(&self) -> bool {
+        self.usually_needs_approval
     }
 
     /// The price of a call, if it can be counted.

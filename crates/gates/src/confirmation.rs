@@ -1,11 +1,16 @@
-//! Gate 10, confirmation: a call whose contract requires a person's approval does not pass without one.
+//! Gate 10, confirmation: a call that needs a person's approval does not pass without one.
 //!
-//! This version has no way to give an approval yet, so such a call is always refused: a contract that requires
-//! confirmation and a gateway that ignores it would be worse than no contract. This is the last gate that needs
-//! nothing from outside, so it makes the permit.
+//! The gate decides whether the call needs an approval (`servanda_approval::demand`). A call that needs none gets its permit here. A call
+//! that needs one is held: only a warrant for this very call makes a permit of it, and the fence uses the warrant's ticket up in the
+//! transaction that lets bytes leave. Deliberately not here: opening tickets, and waiting for people.
 
-use std::sync::Arc;
+use std::{ops::Deref, sync::Arc};
 
+use servanda_approval::{
+    ApprovalDemand, ApprovalFacts, ApprovalInputs, ApprovalUse, TicketId, TicketKey, VerifiedWarrant, Warrant,
+    WarrantExpectation, WarrantFault, demand,
+};
+use servanda_authority::attestation::AttestationPublicKey;
 use servanda_contract::{
     CallId, Digest, GateName, Proposal, Refusal, TaxonomyClass,
     digest::DigestDomain,
@@ -16,38 +21,187 @@ use servanda_effects::effect::{ClientKey, EffectKey};
 use servanda_identity::effects::UrlDestination;
 
 use crate::{
-    CompiledContract, Mandate, operation::Operation, policy, resources, semantics::CanonicalCall, state::InServiceCall,
+    CompiledContract, Mandate, mandate::CallOrigin, operation::Operation, policy, resources, semantics::CanonicalCall,
+    state::InServiceCall,
 };
+
+/// A call that gates 1 to 9 have passed, as everything after them sees it.
+#[derive(Debug)]
+pub struct JudgedCall {
+    meant: CanonicalCall,
+}
 
 /// Evidence that every gate before the last one passed the call. Gate 11 decides about its cost: only a call
 /// that it cleared can be fenced.
 #[derive(Debug)]
 pub struct Permit {
-    meant: CanonicalCall,
+    judged: JudgedCall,
+    /// Boxed, because few calls have one.
+    warrant: Option<Box<VerifiedWarrant>>,
 }
 
-pub(crate) fn gate(in_time: InServiceCall) -> Result<Permit, Box<Refusal>> {
-    let InServiceCall { meant } = in_time;
-    let contract = meant.resolved.contract.contract();
-    if contract.transactional.confirmation_required {
-        let refusal = Refusal::new(
-            meant.resolved.proposal.call_id.clone(),
-            GateName::Confirmation,
-            TaxonomyClass::ConfirmationMissing,
-            format!(
-                "`{}` is always refused: it needs approval, which cannot be given yet",
-                meant.resolved.proposal.tool
-            ),
-            "do not wait or try another way; tell the user what you wanted to do".to_owned(),
-        );
-        return Err(Box::new(refusal.for_operators(
-            "perform it yourself, or set `transactional.confirmation_required: false` in the contract",
-        )));
+/// A call that needs an approval and shows none yet. It cannot be cleared or fenced.
+#[derive(Debug)]
+pub struct HeldCall {
+    judged: JudgedCall,
+    demand: Box<ApprovalDemand>,
+}
+
+/// What gate 10 makes of a call.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most calls are permitted, and a box would cost each of them an allocation"
+)]
+pub enum Confirmation {
+    /// It needs no approval.
+    Permitted(Permit),
+    /// It needs one.
+    Held(Box<HeldCall>),
+}
+
+/// The warrant that a held call shows, and what it is checked against.
+#[derive(Debug, Clone, Copy)]
+pub struct ShownWarrant<'a> {
+    /// The warrant.
+    pub warrant: &'a Warrant,
+    /// The ticket that the call took up.
+    pub ticket: &'a TicketId,
+    /// The trace of the call that opened the ticket.
+    pub trace_id: &'a str,
+    /// The keys that may have signed it.
+    pub keys: &'a [AttestationPublicKey],
+    /// The time.
+    pub now_ms: u64,
+}
+
+pub(crate) fn gate(in_time: InServiceCall, account: &CallOrigin<'_>) -> Result<Confirmation, Box<Refusal>> {
+    let InServiceCall { meant, approvals } = in_time;
+    let judged = JudgedCall { meant };
+    let contract = judged.contract().contract();
+    let CallOrigin::Caller(mandate) = account else {
+        // No person waits for the gateway's own questions, so a tool that needs an approval is not asked.
+        if ApprovalFacts::from_contract(contract).asks_by_itself() {
+            return Err(not_asked(&judged));
+        }
+        return Ok(Confirmation::Permitted(Permit { judged, warrant: None }));
+    };
+    let class = judged.side_effect_class();
+    let asks_by_itself = contract.transactional.confirmation_required || contract.approval.is_some();
+    if class == SideEffectClass::ReadOnly && !asks_by_itself && approvals.is_empty() {
+        return Ok(Confirmation::Permitted(Permit { judged, warrant: None }));
     }
-    Ok(Permit { meant })
+    let inputs = ApprovalInputs {
+        class,
+        facts: ApprovalFacts::from_contract(contract),
+        trust: mandate.policy.principal.trust(mandate.approvals),
+        policies: &approvals,
+        payload: Some(&judged.meant.proposal_digest),
+    };
+    Ok(match demand(&inputs, mandate.approvals) {
+        None => Confirmation::Permitted(Permit { judged, warrant: None }),
+        Some(demand) => Confirmation::Held(Box::new(HeldCall { judged, demand: Box::new(demand) })),
+    })
+}
+
+/// Refuses a question of the gateway to a tool that needs an approval.
+pub(crate) fn not_asked(judged: &JudgedCall) -> Box<Refusal> {
+    let (call_id, class) = (judged.call_id().clone(), TaxonomyClass::ConfirmationMissing);
+    let message =
+        format!("`{}` needs a person's approval, so the gateway does not ask it by itself", judged.proposal().tool);
+    let hint = "name a tool that needs no approval".to_owned();
+    Box::new(Refusal::new(call_id, GateName::Confirmation, class, message, hint))
+}
+
+impl HeldCall {
+    /// The approval that it needs.
+    pub fn demand(&self) -> &ApprovalDemand {
+        &self.demand
+    }
+
+    /// What its ticket is looked up by.
+    pub fn ticket_key(&self) -> TicketKey {
+        TicketKey::new(&self.proposal().caller, &self.payload_digest())
+    }
+
+    /// Makes a permit of the call if the warrant approves this very call. Otherwise the call comes back, with the reason.
+    pub fn confirm(self: Box<Self>, shown: &ShownWarrant<'_>) -> Result<Permit, (Box<Self>, WarrantFault)> {
+        let contract = self.contract().contract();
+        let caller = &self.proposal().caller;
+        let expected = WarrantExpectation {
+            ticket: shown.ticket,
+            trace_id: shown.trace_id,
+            tenant: &caller.tenant,
+            principal: &caller.principal,
+            actors: &caller.actors,
+            tool: &contract.identity.name,
+            version: &contract.identity.version,
+            contract_digest: &self.contract().digest(),
+            payload: &self.proposal_digest(),
+            now_ms: shown.now_ms,
+        };
+        match shown.warrant.verify(shown.keys, &expected) {
+            Ok(warrant) => Ok(Permit { judged: self.judged, warrant: Some(Box::new(warrant)) }),
+            Err(fault) => Err((self, fault)),
+        }
+    }
 }
 
 impl Permit {
+    /// The approval that its dispatch uses up; none if it needs none.
+    pub(crate) fn approval_use(&self) -> Option<ApprovalUse> {
+        self.warrant.as_ref().map(|warrant| ApprovalUse {
+            ticket: warrant.ticket().clone(),
+            payload: *warrant.payload(),
+            call_id: self.call_id().clone(),
+            warrant: *warrant.digest(),
+        })
+    }
+
+    /// Whether its dispatch uses up an approval.
+    pub fn is_approved_by_people(&self) -> bool {
+        self.warrant.is_some()
+    }
+}
+
+impl Confirmation {
+    /// The permit of a call that needs no approval. A held call comes back.
+    pub fn permitted(self) -> Result<Permit, Box<HeldCall>> {
+        match self {
+            Self::Permitted(permit) => Ok(permit),
+            Self::Held(held) => Err(held),
+        }
+    }
+}
+
+impl Deref for Permit {
+    type Target = JudgedCall;
+
+    fn deref(&self) -> &JudgedCall {
+        &self.judged
+    }
+}
+
+impl Deref for HeldCall {
+    type Target = JudgedCall;
+
+    fn deref(&self) -> &JudgedCall {
+        &self.judged
+    }
+}
+
+impl Deref for Confirmation {
+    type Target = JudgedCall;
+
+    fn deref(&self) -> &JudgedCall {
+        match self {
+            Self::Permitted(permit) => permit,
+            Self::Held(held) => held,
+        }
+    }
+}
+
+impl JudgedCall {
     /// The call.
     pub fn call_id(&self) -> &CallId {
         &self.meant.resolved.proposal.call_id

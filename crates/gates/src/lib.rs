@@ -24,7 +24,7 @@
 //! A permit cannot be made from its parts,
 //! ```compile_fail,E0616
 //! fn forge(permit: servanda_gates::Permit) -> servanda_gates::Permit {
-//!     servanda_gates::Permit { meant: permit.meant }
+//!     servanda_gates::Permit { judged: permit.judged, warrant: None }
 //! }
 //! ```
 //! nor by calling a gate out of turn,
@@ -38,6 +38,18 @@
 //! async fn twice(cleared: Cleared, one: FenceRequest, other: FenceRequest, effects: &dyn EffectStore) {
 //!     let _ = fence(cleared, one, effects).await;
 //!     let _ = fence(cleared, other, effects).await;
+//! }
+//! ```
+//! A call that needs an approval gets its permit only with a warrant,
+//! ```compile_fail,E0308
+//! fn unapproved(held: servanda_gates::HeldCall) -> servanda_gates::Permit {
+//!     held
+//! }
+//! ```
+//! and only the check of a signed warrant makes the evidence of one.
+//! ```compile_fail,E0451
+//! fn forge(warrant: &servanda_approval::VerifiedWarrant) -> servanda_approval::VerifiedWarrant {
+//!     servanda_approval::VerifiedWarrant { ticket: warrant.ticket().clone(), ..todo!() }
 //! }
 //! ```
 //! A call that gate 11 has not cleared cannot be fenced,
@@ -64,6 +76,7 @@
 //! }
 //! ```
 
+mod approval_texts;
 mod behaviour;
 mod bounds;
 pub mod budget;
@@ -94,8 +107,9 @@ mod tests;
 mod trail;
 mod types;
 
+pub use approval_texts::ApprovalTexts;
 pub use compiled::{CompiledContract, RegisteredContracts, admit};
-pub use confirmation::Permit;
+pub use confirmation::{Confirmation, HeldCall, JudgedCall, Permit, ShownWarrant};
 pub use fence::{
     Claimed, FenceProgress, FenceRequest, Fenced, Funded, NotFenced, NotFencedReason, PreconditionsMet, Recovery,
     begin, fence, fence_funded, fund, pass_read, recover,

@@ -3,6 +3,7 @@
 //!
 //! The door identifies the caller, and the configuration names the policies in force. Nothing is decided here.
 
+use servanda_approval::ApprovalSettings;
 use servanda_authority::AuthenticatedCaller;
 use servanda_policy::{Policies, Principal, ShadowPolicies};
 
@@ -13,6 +14,8 @@ pub struct Mandate<'a> {
     pub authenticated: &'a AuthenticatedCaller,
     /// The operator's policies.
     pub policy: PoliciesInForce<'a>,
+    /// When approvals are needed, and from whom.
+    pub approvals: &'a ApprovalSettings,
 }
 
 /// The policies in force, for one principal.

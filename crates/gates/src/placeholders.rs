@@ -44,7 +44,7 @@ fn whole(text: &str) -> Option<&str> {
     text.strip_prefix('{')?.strip_suffix('}').filter(|name| !name.is_empty() && !name.contains(['{', '}']))
 }
 
-fn filled(text: &str, arguments: &Value) -> String {
+pub(crate) fn filled(text: &str, arguments: &Value) -> String {
     let mut filled = String::new();
     let mut rest = text;
     while let Some((before, name, behind)) = placeholder(rest) {

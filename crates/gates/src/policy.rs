@@ -7,6 +7,9 @@
 //! Policies that are only tried out are evaluated after the decision, and only the record contains what they
 //! say.
 
+use std::sync::Arc;
+
+use servanda_approval::PolicyApproval;
 use servanda_contract::{GateName, Refusal, TaxonomyClass, record::PolicyRecord, tool::QuestionKind};
 use servanda_policy::{CallCircumstances, PolicyCall, PolicyDecision, PolicyRefusalCause, RefusedByPolicy};
 
@@ -21,6 +24,8 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct PolicyApprovedCall {
     pub(crate) meant: CanonicalCall,
+    /// What the policies that permit the call say about approvals.
+    pub(crate) approvals: Arc<[PolicyApproval]>,
 }
 
 /// Judges the call. Whatever the decision, `told` receives what the record should say.
@@ -30,8 +35,10 @@ pub(crate) fn gate(
     told: &mut Option<PolicyRecord>,
 ) -> Result<PolicyApprovedCall, Box<Refusal>> {
     let CoveredCall { meant } = covered;
-    let CallOrigin::Caller(Mandate { policy, .. }) = account else { return Ok(PolicyApprovedCall { meant }) };
-    let PoliciesInForce { policies, shadow, principal, environment } = *policy;
+    let CallOrigin::Caller(mandate) = account else {
+        return Ok(PolicyApprovedCall { meant, approvals: Arc::default() });
+    };
+    let PoliciesInForce { policies, shadow, principal, environment } = mandate.policy;
     let circumstances = circumstances(&meant, environment);
     let call = PolicyCall {
         principal,
@@ -48,10 +55,11 @@ pub(crate) fn gate(
         task: aims.task.clone(),
         intent: aims.intent.clone(),
         program_class: meant.program_class,
-        shadow: shadow.map(|shadow| shadow.would_have(&call).to_record()),
+        shadow: shadow
+            .map(|shadow| shadow.would_have(&call, mandate.approvals, Some(&meant.proposal_digest)).to_record()),
     });
     match decision {
-        PolicyDecision::Allowed(_) => Ok(PolicyApprovedCall { meant }),
+        PolicyDecision::Allowed(allowed) => Ok(PolicyApprovedCall { meant, approvals: allowed.approvals() }),
         PolicyDecision::Refused(refused) => Err(refuse(&meant, &refused)),
     }
 }

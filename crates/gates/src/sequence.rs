@@ -3,7 +3,7 @@
 use servanda_contract::{GateName, Refusal, TaxonomyClass};
 
 use crate::{
-    GateLimits, Mandate, Permit, ResolvedCall, Trail, behaviour, bounds, budget::Cleared, confirmation,
+    Confirmation, GateLimits, Mandate, ResolvedCall, Trail, behaviour, bounds, budget::Cleared, confirmation,
     mandate::CallOrigin, parse, policy, scope, semantics, state, structure, types,
 };
 
@@ -13,7 +13,7 @@ pub fn pass_all(
     mandate: &Mandate<'_>,
     limits: GateLimits,
     trail: &mut Trail<'_>,
-) -> Result<Permit, Box<Refusal>> {
+) -> Result<Confirmation, Box<Refusal>> {
     pass(resolved, &CallOrigin::Caller(*mandate), limits, trail)
 }
 
@@ -31,7 +31,8 @@ pub fn pass_question(
         let (call_id, class) = (resolved.proposal.call_id.clone(), TaxonomyClass::PolicyViolation);
         return Err(Box::new(Refusal::new(call_id, GateName::Behaviour, class, message, hint)));
     }
-    pass(resolved, &CallOrigin::Gateway, limits, trail).map(Cleared::for_question)
+    let confirmation = pass(resolved, &CallOrigin::Gateway, limits, trail)?;
+    confirmation.permitted().map(Cleared::for_question).map_err(|held| confirmation::not_asked(&held))
 }
 
 pub(crate) fn pass(
@@ -39,7 +40,7 @@ pub(crate) fn pass(
     account: &CallOrigin<'_>,
     limits: GateLimits,
     trail: &mut Trail<'_>,
-) -> Result<Permit, Box<Refusal>> {
+) -> Result<Confirmation, Box<Refusal>> {
     trail.begin_laps();
     let parsed = trail.judge_next(GateName::Parse, || parse::gate(resolved, limits))?;
     let structured = trail.judge_next(GateName::Structure, || structure::gate(parsed))?;
@@ -53,5 +54,10 @@ pub(crate) fn pass(
     trail.note_policy(told);
     let sanctioned = sanctioned?;
     let in_time = trail.judge_next(GateName::State, || state::gate(sanctioned))?;
-    trail.judge_next(GateName::Confirmation, || confirmation::gate(in_time))
+    let judged = confirmation::gate(in_time, account);
+    // A held call has no verdict yet: its ticket decides.
+    if !matches!(judged, Ok(Confirmation::Held(_))) {
+        trail.note_next(GateName::Confirmation, judged.is_ok());
+    }
+    judged
 }

@@ -4,6 +4,9 @@
 //! asked, which other code does: this gate says what to ask and judges the answers. Deliberately not here: the
 //! state of a tool (quarantined, withdrawn, unhealthy), which the catalog checks when the name is resolved.
 
+use std::sync::Arc;
+
+use servanda_approval::PolicyApproval;
 use servanda_contract::{GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge, taxonomy::NextAction};
 
 use crate::{policy::PolicyApprovedCall, semantics::CanonicalCall};
@@ -12,15 +15,17 @@ use crate::{policy::PolicyApprovedCall, semantics::CanonicalCall};
 #[derive(Debug)]
 pub(crate) struct InServiceCall {
     pub(crate) meant: CanonicalCall,
+    /// What the policies that permit the call say about approvals.
+    pub(crate) approvals: Arc<[PolicyApproval]>,
 }
 
 pub(crate) fn gate(sanctioned: PolicyApprovedCall) -> Result<InServiceCall, Box<Refusal>> {
-    let PolicyApprovedCall { meant } = sanctioned;
+    let PolicyApprovedCall { meant, approvals } = sanctioned;
     let lifecycle = &meant.resolved.contract.contract().identity.lifecycle;
     // A timestamp begins with its date, and dates compare as text. The last day is included.
     let today: String = meant.resolved.proposal.received_at.to_string().chars().take(DATE_CHARS).collect();
     let Some(date) = lifecycle.sunset_date.as_ref().filter(|date| **date < today) else {
-        return Ok(InServiceCall { meant });
+        return Ok(InServiceCall { meant, approvals });
     };
     let hint = match &lifecycle.replacement {
         Some(replacement) => format!("use `{replacement}` instead; `tools/list` has all tools"),

@@ -50,8 +50,13 @@ impl<'a> Trail<'a> {
         stage: impl FnOnce() -> Result<T, Box<Refusal>>,
     ) -> Result<T, Box<Refusal>> {
         let verdict = stage();
-        self.note(gate, verdict.is_ok(), self.lap_us);
+        self.note_next(gate, verdict.is_ok());
         verdict
+    }
+
+    /// Records the verdict of a stage that began when the stage before it ended.
+    pub(crate) fn note_next(&mut self, gate: GateName, passed: bool) {
+        self.note(gate, passed, self.lap_us);
     }
 
     /// Records the verdict of a stage that ran elsewhere and began at `started_us` of this trail's stopwatch.

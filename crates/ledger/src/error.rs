@@ -139,6 +139,14 @@ pub enum LedgerError {
         /// Why.
         reason: String,
     },
+    /// A stored ticket cannot be read or written.
+    #[error("the ticket `{ticket_id}` cannot be used: {reason}")]
+    Ticket {
+        /// Which.
+        ticket_id: String,
+        /// Why.
+        reason: String,
+    },
     /// The stored state of a budget cannot be read.
     #[error("the books of budgets cannot be read at `{key}`: {reason}")]
     Books {
@@ -207,7 +215,11 @@ impl LedgerError {
     /// fault.
     pub(crate) fn is_store_failure(&self) -> bool {
         match self {
-            Self::Record { .. } | Self::RecordNewer { .. } | Self::Effect { .. } | Self::Books { .. } => false,
+            Self::Record { .. }
+            | Self::RecordNewer { .. }
+            | Self::Effect { .. }
+            | Self::Ticket { .. }
+            | Self::Books { .. } => false,
             Self::Sql(error) => error.sqlite_error_code() != Some(rusqlite::ErrorCode::ConstraintViolation),
             // Data, integrity, program limits.
             Self::Server(error) => {

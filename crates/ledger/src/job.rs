@@ -8,11 +8,13 @@ use std::{
 };
 
 use bytes::Bytes;
+use servanda_approval::{ApprovalUse, TicketEvent};
 use servanda_contract::CallRecord;
 use servanda_effects::{
     JournalError, Note, NoteKind,
     budget::{AccountEntry, EntryReply, SweepReport},
     effect::{AppliedChange, DispatchEnd, EffectEvent, EffectTarget, Notice, OwnerId, StoredAnswer},
+    ticket_store::{AppliedTicket, TicketTarget},
 };
 use tokio::sync::oneshot;
 
@@ -61,10 +63,14 @@ pub(crate) enum Job {
         event: EffectEvent,
         recorded: Option<Box<CallRecordWrite>>,
         notices: Vec<Notice>,
+        /// The approval that it uses up if the effect is the caller's.
+        consumes: Option<Box<ApprovalUse>>,
         done: JobResponder<AppliedChange>,
     },
     /// Turns expired effects into tombstones.
     Expire { limit: u32, done: JobResponder<u64> },
+    /// Applies an event to a ticket.
+    Ticket { target: TicketTarget, event: Box<TicketEvent>, done: JobResponder<AppliedTicket> },
     /// Makes an entry in the accounts of budgets.
     Book { entry: AccountEntry, done: JobResponder<EntryReply> },
     /// Closes abandoned reservations.
@@ -78,6 +84,7 @@ pub(crate) enum Job {
 pub(crate) enum JobOutcome {
     Put,
     Applied(Box<AppliedChange>),
+    Ticket(AppliedTicket),
     Expired(u64),
     Booked(EntryReply),
     Swept(SweepReport),
@@ -118,6 +125,10 @@ impl Job {
     pub(crate) fn bytes(&self) -> usize {
         let moved = match self {
             Self::Apply { event: EffectEvent::Begin(begin), .. } => begin.order.arguments.len(),
+            Self::Ticket { event, .. } => match &**event {
+                TicketEvent::Request(request) => request.subject.arguments.len(),
+                _ => 0,
+            },
             Self::Apply {
                 event: EffectEvent::Settle(_, DispatchEnd::Completed(answer) | DispatchEnd::Failed(answer)),
                 ..
@@ -161,6 +172,14 @@ impl Job {
         }
     }
 
+    /// The approval that the job uses up.
+    pub(crate) fn consumes(&self) -> Option<&ApprovalUse> {
+        match self {
+            Self::Apply { consumes, .. } => consumes.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Answers the waiting caller. If the caller has gone, the write still stands.
     pub(crate) fn answer(self, outcome: Result<JobOutcome, JournalError>, lost: &AtomicU64) {
         if let Err(error) = &outcome {
@@ -177,6 +196,10 @@ impl Job {
             Self::Put { done: Some(done), .. } => drop(done.send(outcome.map(|_| ()))),
             Self::Apply { done, .. } => drop(done.send(outcome.and_then(|outcome| match outcome {
                 JobOutcome::Applied(applied) => Ok(*applied),
+                _ => Err(odd()),
+            }))),
+            Self::Ticket { done, .. } => drop(done.send(outcome.and_then(|outcome| match outcome {
+                JobOutcome::Ticket(applied) => Ok(applied),
                 _ => Err(odd()),
             }))),
             Self::Expire { done, .. } => drop(done.send(outcome.and_then(|outcome| match outcome {
@@ -209,6 +232,7 @@ impl fmt::Display for Job {
             }
             Self::Apply { .. } => formatter.write_str("an effect"),
             Self::Expire { .. } => formatter.write_str("the expiry of old effects"),
+            Self::Ticket { .. } => formatter.write_str("a ticket of an approval"),
             Self::Book { entry, .. } => write!(formatter, "a budget's entry of {}", entry.id()),
             Self::Sweep { .. } => formatter.write_str("the closing of old reservations"),
             Self::Prune { .. } => formatter.write_str("the pruning of old rows"),

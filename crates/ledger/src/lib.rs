@@ -1,9 +1,9 @@
 //! Durable state. The only crate with SQL; statements live in `sql/`.
 //!
-//! It keeps the record of every call, notes, the effects of calls, and the accounts of budgets: in an embedded
+//! It keeps the record of every call, notes, the effects of calls, the accounts of budgets, and the tickets of approvals: in an embedded
 //! SQLite database, or in a PostgreSQL that several gateways share. It decides nothing. The engine decides what
-//! a record says; `servanda_effects::effect::step` and `servanda_effects::budget::step` decide the next state
-//! of an effect or account, and every store runs them inside its own transaction.
+//! a record says; `servanda_effects::effect::step`, `servanda_effects::budget::step` and `servanda_approval::step` decide the next state
+//! of an effect, account or ticket, and every store runs them inside its own transaction.
 
 mod budget_rows;
 mod call_list;
@@ -28,6 +28,8 @@ mod sqlite;
 mod store;
 #[cfg(test)]
 mod tests;
+mod ticket_page;
+mod ticket_rows;
 mod time;
 mod tls_failure;
 mod upkeep;
@@ -35,11 +37,13 @@ mod upkeep;
 use std::{ops::Deref, path::Path, sync::Arc};
 
 use bytes::Bytes;
+use servanda_approval::{Ticket, TicketEvent};
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_effects::{
-    Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
+    Journal, JournalError, Note, NoteKind, Notebook, PortFuture, TicketStore,
     budget::{AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, SweepReport},
     effect::{AppliedChange, Effect, EffectChange, EffectQuery, EffectStore, EffectTarget, OrphanQuery, OwnerId},
+    ticket_store::{AppliedTicket, TicketQuery, TicketTarget, check_event},
 };
 
 pub use call_list::{CallFilter, CallList, LOOKED_AT_MAX};
@@ -131,7 +135,7 @@ impl Ledger {
         self.store.close().await;
     }
 
-    /// One small round of pruning: keys beyond their window, tombstones, records, notes. The report says
+    /// One small round of pruning: keys beyond their window, tombstones, records, tickets, notes. The report says
     /// whether there is more to do.
     pub fn prune(&self, retention: Retention, now: Timestamp) -> PortFuture<'_, Result<PruneReport, JournalError>> {
         Box::pin(async move {
@@ -291,5 +295,38 @@ impl BudgetStore for Ledger {
 
     fn balances(&self, query: BalanceQuery) -> PortFuture<'_, Result<Vec<AccountBalance>, JournalError>> {
         self.store.balances(query)
+    }
+}
+
+impl TicketStore for Ledger {
+    fn apply_ticket(
+        &self,
+        target: TicketTarget,
+        event: TicketEvent,
+    ) -> PortFuture<'_, Result<AppliedTicket, JournalError>> {
+        if let Err(error) = check_event(&target, &event) {
+            return Box::pin(std::future::ready(Err(error)));
+        }
+        // A ticket is a row with arguments, which any caller can ask for. The room that is left is for what is under way.
+        if let Some(reason) = self.capacity.exhausted_reason().filter(|_| event.opens()) {
+            return Box::pin(std::future::ready(Err(JournalError::new(reason))));
+        }
+        self.store.apply_ticket(target, event)
+    }
+
+    fn find_ticket(&self, target: TicketTarget) -> PortFuture<'_, Result<Option<Ticket>, JournalError>> {
+        self.store.find_ticket(target)
+    }
+
+    fn list_tickets(&self, query: TicketQuery) -> PortFuture<'_, Result<Vec<Ticket>, JournalError>> {
+        self.store.list_tickets(query)
+    }
+
+    fn count_pending(&self, tenant: Option<String>, limit: u32) -> PortFuture<'_, Result<u32, JournalError>> {
+        self.store.count_pending(tenant, limit)
+    }
+
+    fn due_tickets(&self, limit: u32) -> PortFuture<'_, Result<Vec<Ticket>, JournalError>> {
+        self.store.due_tickets(limit)
     }
 }

@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 
+use servanda_approval::TicketEvent;
 use servanda_effects::{
     JournalError,
     budget::{AccountEntry, EntryReply, SweepReport},
     effect::{AppliedChange, EffectChange},
+    ticket_store::{AppliedTicket, TicketTarget},
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -47,9 +49,21 @@ impl Queue {
     /// Applies a change. Cancel-safe: a change that was handed in is applied.
     pub(crate) async fn apply(&self, change: EffectChange) -> Result<AppliedChange, JournalError> {
         let (done, wait) = oneshot::channel();
-        let EffectChange { target, event, record, quarantine, notices } = change;
+        let EffectChange { target, event, record, quarantine, notices, consumes } = change;
         let recorded = record.map(|record| CallRecordWrite::new(record, quarantine));
-        self.hand_in(Job::Apply { target, event, recorded, notices, done }).await?;
+        let consumes = consumes.map(Box::new);
+        self.hand_in(Job::Apply { target, event, recorded, notices, consumes, done }).await?;
+        wait.await.map_err(|_| closed())?
+    }
+
+    /// Applies an event to a ticket. Cancel-safe: an event that was handed in is applied.
+    pub(crate) async fn apply_ticket(
+        &self,
+        target: TicketTarget,
+        event: TicketEvent,
+    ) -> Result<AppliedTicket, JournalError> {
+        let (done, wait) = oneshot::channel();
+        self.hand_in(Job::Ticket { target, event: Box::new(event), done }).await?;
         wait.await.map_err(|_| closed())?
     }
 

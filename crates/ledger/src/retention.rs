@@ -3,6 +3,7 @@
 //!
 //! Deliberately not here: when a round is made, and turning settled effects into tombstones, which is `expire`.
 
+use servanda_approval::DENIAL_HOLD_MS;
 use servanda_contract::Timestamp;
 
 use crate::codec::unsigned;
@@ -17,7 +18,8 @@ pub(crate) const HOLDS_EXAMINED_MAX: u32 = 1_000;
 /// How long finished data is kept; forever if unset. Unknown effects and calls under way are always kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// Records of calls and quarantined answers: counted from when the call was received, by the wall clock.
+    /// Records of calls and quarantined answers: counted from when the call was received, by the wall clock. Tickets of approvals that are
+    /// over: as long, from their last change, by the store's clock.
     pub records_ms: Option<u64>,
     /// Tombstones of keys: counted from the end of the key's own window, in ledger time.
     pub tombstones_ms: Option<u64>,
@@ -32,6 +34,8 @@ pub struct PruneReport {
     pub expired: u64,
     /// Tombstones that were removed.
     pub tombstones: u64,
+    /// Tickets of approvals that were over.
+    pub tickets: u64,
     /// Notes that had expired.
     pub notes: u64,
     /// Whether there may be more to remove right away.
@@ -68,6 +72,12 @@ impl PruneRound {
     /// Records received before this may be removed.
     pub(crate) fn records_before_ms(&self) -> Option<u64> {
         self.retention.records_ms.map(|kept_ms| self.now.unix_ms().saturating_sub(kept_ms))
+    }
+
+    /// Tickets that are over and have not changed since this moment of the store's clock may be removed. A denial is remembered for as long
+    /// as it holds.
+    pub(crate) fn tickets_before_ms(&self, now_ms: u64) -> Option<u64> {
+        self.retention.records_ms.map(|kept_ms| now_ms.saturating_sub(kept_ms.max(DENIAL_HOLD_MS)))
     }
 }
 

@@ -3,7 +3,9 @@
 
 use std::path::PathBuf;
 
-use servanda_effects::{Journal, JournalError, Notebook, PortFuture, budget::BudgetStore, effect::EffectStore};
+use servanda_effects::{
+    Journal, JournalError, Notebook, PortFuture, TicketStore, budget::BudgetStore, effect::EffectStore,
+};
 
 #[cfg(test)]
 use crate::time::StoreTime;
@@ -24,7 +26,7 @@ pub struct Migration {
 }
 
 /// What a store does besides its ports.
-pub(crate) trait LedgerStore: Journal + Notebook + EffectStore + BudgetStore {
+pub(crate) trait LedgerStore: Journal + Notebook + EffectStore + BudgetStore + TicketStore {
     fn close(&self) -> PortFuture<'_, ()>;
     fn prune(&self, round: PruneRound) -> PortFuture<'_, Result<PruneReport, JournalError>>;
     fn measure(&self, limits: LedgerLimits) -> PortFuture<'_, Result<StorageUsage, JournalError>>;

@@ -33,6 +33,9 @@ pub(crate) struct PolicyAnswer {
     errors: Vec<String>,
     /// No policy permits the call under a name that needs a permit.
     lacks_permit: bool,
+    /// Under one of several names no policy lifts the approval that the class asks for, so it is not lifted. Otherwise an agent could
+    /// claim the name of a trusted one.
+    lacks_lift: bool,
 }
 
 impl Default for PartialEvaluation {
@@ -66,7 +69,8 @@ impl PolicyAnswer {
     pub(crate) fn combined_with(self, role: PrincipalRole, said: &Self) -> Self {
         let permits = if role.needs_permit() { said.permits.clone() } else { Vec::new() };
         let lacks_permit = self.lacks_permit || (role.needs_permit() && permits.is_empty());
-        Self { lacks_permit, ..self.merged_with(&Self { permits, ..said.clone() }) }
+        let lacks_lift = self.lacks_lift || (role.needs_permit() && !said.lifts_approval());
+        Self { lacks_permit, lacks_lift, ..self.merged_with(&Self { permits, ..said.clone() }) }
     }
 
     /// Adds the tenant rule for a call in the name of a tenant, which may differ from the principal's own.
@@ -83,6 +87,10 @@ impl PolicyAnswer {
     /// Whether some policy permits it.
     pub(crate) fn permits(&self) -> bool {
         !self.permits.is_empty()
+    }
+
+    fn lifts_approval(&self) -> bool {
+        self.permits.iter().any(|policy| policy.approval.as_ref().is_some_and(|approval| approval.lifts()))
     }
 
     /// Records the result of a rule's condition.
@@ -118,7 +126,8 @@ impl PolicyAnswer {
         if self.permits.is_empty() || self.lacks_permit {
             return Err(RefusedByPolicy::for_cause(PolicyRefusalCause::NotPermitted));
         }
-        Ok(DecidingPolicies::new(self.permits))
+        let permitted = DecidingPolicies::new(self.permits);
+        Ok(if self.lacks_lift { permitted.without_lifts() } else { permitted })
     }
 
     /// The decision that follows.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use servanda_approval::ApprovalSettings;
 use servanda_contract::{
     CallerActor, Timestamp,
     document::{self, DocumentError},
@@ -13,6 +14,7 @@ use servanda_contract::{
 };
 
 use crate::{
+    expectation::{ExpectedApproval, ExpectedDecision, quoted},
     explain::PolicyExplanation,
     policies::Policies,
     principal::{PartyIdentity, Principal, PrincipalError},
@@ -50,6 +52,9 @@ pub struct PolicyCase {
     pub env: CaseCircumstances,
     /// The expected decision.
     pub expect: ExpectedDecision,
+    /// The approval that is expected; members that are left out are not compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ExpectedApproval>,
     /// The policies that must decide, exactly these; not checked if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<BTreeSet<String>>,
@@ -107,16 +112,6 @@ pub struct CaseCircumstances {
     pub question: Option<QuestionKind>,
 }
 
-/// An expected decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ExpectedDecision {
-    /// The call is allowed.
-    Allow,
-    /// It is not.
-    Deny,
-}
-
 /// The result of a case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CaseOutcome {
@@ -139,9 +134,14 @@ impl PolicyCases {
 /// How grave a call of a tool with these arguments is, if the program in them decides.
 pub type ProgramClass<'a> = dyn Fn(&str, &CanonicalBytes) -> Option<SideEffectClass> + 'a;
 
-/// Runs every case.
-pub fn run_cases(policies: &Policies, cases: &PolicyCases, program_class: &ProgramClass<'_>) -> Vec<CaseOutcome> {
-    cases.cases.iter().map(|case| run(policies, case, program_class)).collect()
+/// Runs every case. A call that a review queue may sample counts as held.
+pub fn run_cases(
+    policies: &Policies,
+    cases: &PolicyCases,
+    approvals: &ApprovalSettings,
+    program_class: &ProgramClass<'_>,
+) -> Vec<CaseOutcome> {
+    cases.cases.iter().map(|case| run(policies, case, approvals, program_class)).collect()
 }
 
 impl CaseOutcome {
@@ -151,8 +151,13 @@ impl CaseOutcome {
     }
 }
 
-fn run(policies: &Policies, case: &PolicyCase, program_class: &ProgramClass<'_>) -> CaseOutcome {
-    match explain(policies, case, program_class) {
+fn run(
+    policies: &Policies,
+    case: &PolicyCase,
+    approvals: &ApprovalSettings,
+    program_class: &ProgramClass<'_>,
+) -> CaseOutcome {
+    match explain(policies, case, approvals, program_class) {
         Ok((explanation, by)) => {
             let failures = failures(case, &explanation, &by);
             CaseOutcome { name: case.name.clone(), failures, explanation: Some(explanation) }
@@ -167,6 +172,7 @@ fn run(policies: &Policies, case: &PolicyCase, program_class: &ProgramClass<'_>)
 fn explain(
     policies: &Policies,
     case: &PolicyCase,
+    approvals: &ApprovalSettings,
     program_class: &ProgramClass<'_>,
 ) -> Result<(PolicyExplanation, BTreeSet<String>), String> {
     let principal = case.principal.principal(policies.vocabulary()).map_err(|error| error.to_string())?;
@@ -176,22 +182,25 @@ fn explain(
     let call =
         PolicyCall { principal: &principal, tool: &case.tool, arguments: &arguments, circumstances: &circumstances };
     let by = policies.decide(&call).by().iter().map(|deciding| deciding.policy.clone()).collect();
-    Ok((policies.explain(&call), by))
+    Ok((policies.explain(&call, approvals), by))
 }
 
 fn failures(case: &PolicyCase, explanation: &PolicyExplanation, by: &BTreeSet<String>) -> Vec<String> {
     let mut failures = Vec::new();
-    let word = |allowed| if allowed { "allow" } else { "deny" };
-    let expected = case.expect == ExpectedDecision::Allow;
-    if explanation.allowed != expected {
-        failures.push(format!("expected {}, got {}", word(expected), word(explanation.allowed)));
+    let decision = ExpectedDecision::of(explanation);
+    if decision != case.expect {
+        failures.push(format!("expected {}, got {}", case.expect.word(), decision.word()));
     }
-    let list = |ids: &BTreeSet<String>| match ids.len() {
-        0 => "no policy".to_owned(),
-        _ => ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", "),
-    };
+    match (&case.approval, &explanation.approval) {
+        (Some(expected), Some(demand)) => failures.extend(expected.differences(demand)),
+        (Some(_), None) if case.expect != ExpectedDecision::Approval => {
+            failures.push("the case describes an approval: write `expect: approval` with it".to_owned());
+        }
+        _ => {}
+    }
     if let Some(wanted) = case.by.as_ref().filter(|wanted| *wanted != by) {
-        failures.push(format!("expected it to be by {}, and it is by {}", list(wanted), list(by)));
+        let (wanted, found) = (quoted(wanted, "no policy"), quoted(by, "no policy"));
+        failures.push(format!("expected it to be by {wanted}, and it is by {found}"));
     }
     failures
 }

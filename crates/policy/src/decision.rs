@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use servanda_approval::PolicyApproval;
 use servanda_contract::record::Texts;
 
 use crate::deciding_policy::DecidingPolicy;
@@ -36,6 +37,7 @@ pub struct RefusedByPolicy {
 pub(crate) struct DecidingPolicies {
     policies: Arc<[Arc<DecidingPolicy>]>,
     ids: Texts,
+    approvals: Arc<[PolicyApproval]>,
 }
 
 /// Kinds of refusals.
@@ -71,7 +73,14 @@ impl DecidingPolicies {
         policies.sort_unstable();
         policies.dedup();
         let ids = policies.iter().map(|deciding| deciding.policy.clone()).collect();
-        Self { policies: policies.into(), ids }
+        let approvals = policies.iter().filter_map(|deciding| deciding.approval.as_deref().cloned()).collect();
+        Self { policies: policies.into(), ids, approvals }
+    }
+
+    /// The same, but none of them lifts an approval.
+    pub(crate) fn without_lifts(self) -> Self {
+        let approvals = self.approvals.iter().filter(|approval| approval.asks()).cloned().collect();
+        Self { approvals, ..self }
     }
 }
 
@@ -122,6 +131,11 @@ impl AllowedByPolicy {
     /// The policies that permit it.
     pub fn by(&self) -> &[Arc<DecidingPolicy>] {
         &self.by.policies
+    }
+
+    /// What they say about approvals.
+    pub fn approvals(&self) -> Arc<[PolicyApproval]> {
+        Arc::clone(&self.by.approvals)
     }
 }
 

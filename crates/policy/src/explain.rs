@@ -5,8 +5,10 @@ use std::{collections::BTreeSet, fmt};
 
 use cedar_policy::{Effect, Policy, PolicySet};
 use serde::Serialize;
+use servanda_approval::{ApprovalDemand, ApprovalSettings, PolicyApproval};
 
 use crate::{
+    approvals::ApprovalQuestion,
     context_needs::PolicyCondition,
     decision::{PolicyDecision, PolicyRefusalCause},
     loaded::LoadedPolicy,
@@ -24,6 +26,9 @@ pub struct PolicyExplanation {
     /// The kind of refusal, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<PolicyRefusalCause>,
+    /// The approval that it needs, if it is allowed with one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalDemand>,
     /// Every policy that could apply to the call; those that said something come first.
     pub looked_at: Vec<ConsideredPolicy>,
     /// How many policies could not apply.
@@ -42,6 +47,9 @@ pub struct ConsideredPolicy {
     pub reason: Option<String>,
     /// `permit` or `forbid`.
     pub effect: &'static str,
+    /// What it says about approvals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<PolicyApproval>,
     /// What it said.
     pub outcome: PolicyOutcome,
     /// Set if the policy was evaluated for a name that the caller only claims, or for an agent that acted before.
@@ -69,7 +77,7 @@ pub enum PolicyOutcome {
 
 impl Policies {
     /// Explains the decision about a call.
-    pub fn explain(&self, call: &PolicyCall<'_>) -> PolicyExplanation {
+    pub fn explain(&self, call: &PolicyCall<'_>, approvals: &ApprovalSettings) -> PolicyExplanation {
         let decision = self.decide(call);
         let mut looked_at = self.looked_at(call);
         let silent = |matched: &ConsideredPolicy| matches!(matched.outcome, PolicyOutcome::DoesNotHold { .. });
@@ -80,7 +88,10 @@ impl Policies {
             PolicyDecision::Allowed(_) => None,
             PolicyDecision::Refused(refused) => Some(refused.cause().clone()),
         };
-        PolicyExplanation { allowed: decision.is_allowed(), cause, looked_at, passed_over }
+        let approval = self.approval_needed(&decision, &ApprovalQuestion::from(call), approvals);
+        // An upstream's question belongs to a call that people approved already.
+        let approval = approval.filter(|_| call.circumstances.question.is_none());
+        PolicyExplanation { allowed: decision.is_allowed(), cause, approval, looked_at, passed_over }
     }
 
     fn looked_at(&self, call: &PolicyCall<'_>) -> Vec<ConsideredPolicy> {
@@ -121,6 +132,7 @@ impl Policies {
             place: policy.deciding_policy.place.clone(),
             reason: policy.deciding_policy.reason.clone(),
             effect: if policy.policy.effect() == Effect::Permit { "permit" } else { "forbid" },
+            approval: policy.deciding_policy.approval.as_deref().cloned(),
             outcome: outcome.unwrap_or_else(|error| PolicyOutcome::Failed { error }),
             of: None,
         }
@@ -176,6 +188,9 @@ impl PolicyExplanation {
 impl fmt::Display for PolicyExplanation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verdict = match &self.cause {
+            None if let Some(demand) = &self.approval => {
+                format!("allowed, with approval by {}: {}", demand.describe(), demand.describe_causes())
+            }
             None => "allowed: a policy permits it and none forbids it".to_owned(),
             Some(PolicyRefusalCause::Forbidden) => "refused: a policy forbids it".to_owned(),
             Some(PolicyRefusalCause::NotPermitted) if self.is_permitted_to_some() => {
@@ -201,6 +216,9 @@ impl fmt::Display for PolicyExplanation {
             let of = matched.of.as_ref().map_or_else(String::new, |of| format!(" of {of},"));
             write!(formatter, "\n  {} `{}`{of} {outcome} ({})", matched.effect, matched.policy, matched.place)?;
             let silent = matches!(matched.outcome, PolicyOutcome::DoesNotHold { .. });
+            if let Some(approval) = matched.approval.as_ref().filter(|_| matched.outcome == PolicyOutcome::Holds) {
+                write!(formatter, "\n    {}", approval.describe())?;
+            }
             if let Some(reason) = matched.reason.as_ref().filter(|_| !silent) {
                 write!(formatter, "\n    reason: {reason}")?;
             }

@@ -8,11 +8,14 @@ use std::{
 
 use cedar_policy::{Entity, EntityUid, ExpressionConstructionError, RestrictedExpression};
 use serde_json::Value;
+use servanda_approval::ApprovalFacts;
 use servanda_contract::{
     ToolContract,
     schema::CompiledSchema,
     shared::Shared,
-    tool::{DataClassification, EgressPolicy, Security, SideEffectClass, Transactional},
+    tool::{
+        ApprovalTerms, DataClassification, EffectDeclaration, EgressPolicy, Security, SideEffectClass, Transactional,
+    },
 };
 
 use crate::{
@@ -31,6 +34,8 @@ pub(crate) struct CedarToolFacts {
     mutates: bool,
     security: Shared<Security>,
     transactional: Shared<Transactional>,
+    effect: Option<Shared<EffectDeclaration>>,
+    approval: Option<Shared<ApprovalTerms>>,
     /// Mutability, action and output domain.
     behaviour: Option<[&'static str; 3]>,
     tenants: Arc<BTreeSet<String>>,
@@ -97,6 +102,8 @@ impl CedarToolFacts {
             mutates: contract.effect_class().mutates(),
             security: contract.security.clone(),
             transactional: contract.transactional.clone(),
+            effect: contract.effect.clone(),
+            approval: contract.approval.clone(),
             behaviour: behaviour.map(|it| [it.mutability.word(), it.action.word(), it.output_domain.word()]),
             tenants: common.tenants(upstream, tenants),
             names,
@@ -112,6 +119,12 @@ impl CedarToolFacts {
             let (arguments, unseen) = arguments_of(&schema);
             VisibleArguments { arguments, unseen, open: CompiledSchema::schema_may_have(&schema, "") }
         })
+    }
+
+    /// What the contract says about approvals.
+    pub(crate) fn approval(&self) -> ApprovalFacts<'_> {
+        let (effect, terms) = (self.effect.as_deref(), self.approval.as_deref());
+        ApprovalFacts::from_sections(&self.security, &self.transactional, effect, terms)
     }
 
     pub(crate) fn resource(&self) -> EntityUid {

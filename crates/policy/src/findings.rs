@@ -39,6 +39,8 @@ pub enum PolicyFindingKind {
     Deceptive,
     /// An id that another policy already has.
     SameId,
+    /// An annotation about approvals that means nothing.
+    Approval,
     /// A limit was exceeded.
     Limit,
     /// A defect of ours.

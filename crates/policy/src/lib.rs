@@ -6,6 +6,7 @@
 //! that knows Cedar, and no Cedar type appears in its interface.
 
 mod answer;
+mod approvals;
 mod arguments;
 mod bucket;
 mod cases;
@@ -14,6 +15,7 @@ mod decide;
 mod deciding_policy;
 mod decision;
 mod entity_types;
+mod expectation;
 mod explain;
 mod facts;
 mod findings;
@@ -38,11 +40,11 @@ mod unseen;
 mod validate;
 mod vocabulary;
 
-pub use cases::{
-    CaseCircumstances, CaseOutcome, CasePrincipal, ExpectedDecision, PolicyCase, PolicyCases, ProgramClass, run_cases,
-};
+pub use approvals::ApprovalQuestion;
+pub use cases::{CaseCircumstances, CaseOutcome, CasePrincipal, PolicyCase, PolicyCases, ProgramClass, run_cases};
 pub use deciding_policy::DecidingPolicy;
 pub use decision::{AllowedByPolicy, PolicyDecision, PolicyRefusalCause, RefusedByPolicy};
+pub use expectation::{ExpectedApproval, ExpectedDecision};
 pub use explain::{ConsideredPolicy, PolicyExplanation, PolicyOutcome};
 pub use findings::{PolicyFinding, PolicyFindingKind, PolicyLoadFailure};
 pub use list::ListDecision;

@@ -3,13 +3,15 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use cedar_policy::{Expression, Policy, PolicyId};
+use cedar_policy::{Effect, Expression, Policy, PolicyId};
+use servanda_approval::PolicyApproval;
 
 use crate::{
     context_needs::ContextNeeds,
     deciding_policy::DecidingPolicy,
     findings::{PolicyFinding, PolicyFindingKind, describe_diagnostic},
     loaded::{LoadedPolicy, PolicySource},
+    nearest::nearest,
     scope::policy_scope,
     split::{PolicyText, clauses, pieces, position},
     validate,
@@ -103,6 +105,27 @@ fn condition(text: &str) -> Result<Option<Expression>, String> {
     joined.join(" && ").parse().map(Some).map_err(|error: cedar_policy::ParseErrors| error.to_string())
 }
 
+/// What a policy says about approvals. Only a permit can say something about them.
+fn approval(policy: &Policy, id: &str) -> Result<Option<PolicyApproval>, LoadMistake> {
+    let mistake =
+        |message: String, hint: String| (0, Some(id.to_owned()), PolicyFindingKind::Approval, (message, Some(hint)));
+    let found = PolicyApproval::read(id, |name| policy.annotation(name))
+        .map_err(|fault| mistake(fault.to_string(), fault.hint))?;
+    if found.is_some() && policy.effect() == Effect::Forbid {
+        let message = "a `forbid` refuses the call, so there is nothing to approve".to_owned();
+        let hint = "write the annotation on the `permit` whose calls need an approval".to_owned();
+        return Err(mistake(message, hint));
+    }
+    // Other annotations mean nothing to us. A misspelt one would silently let calls pass without an approval.
+    for (name, _) in policy.annotations().filter(|(name, _)| !PolicyApproval::ANNOTATIONS.contains(name)) {
+        if let Some(meant) = nearest(name, PolicyApproval::ANNOTATIONS) {
+            let message = format!("`@{name}` says nothing about approvals");
+            return Err(mistake(message, format!("did you mean `@{meant}`?")));
+        }
+    }
+    Ok(found)
+}
+
 struct PolicyLoader<'a> {
     vocabulary: &'a Vocabulary,
     limits: &'a PolicyLimits,
@@ -165,7 +188,8 @@ impl PolicyLoader<'_> {
             .map(Arc::new);
         let (text, needs) = (text.to_owned(), ContextNeeds::default());
         let reason = policy.annotation("reason").filter(|reason| !reason.is_empty()).map(str::to_owned);
-        let told = Arc::new(DecidingPolicy { policy: id.clone(), place: format!("{file}:{line}"), reason });
+        let approval = approval(&policy, &id)?.map(Box::new);
+        let told = Arc::new(DecidingPolicy { policy: id.clone(), place: format!("{file}:{line}"), reason, approval });
         let (file, offset) = (Arc::clone(file), piece.offset);
         self.loaded.push(LoadedPolicy {
             id,

@@ -11,6 +11,7 @@ use std::{
 };
 
 use cedar_policy::{Entities, Entity, EntityUid, RestrictedExpression};
+use servanda_approval::{ApprovalSettings, TrustLevel};
 use servanda_contract::{CallerActor, record::Texts};
 
 use crate::{
@@ -52,6 +53,8 @@ pub struct Principal {
     pub(crate) tenant: String,
     /// The other names for which policies must be evaluated.
     others: Vec<(PrincipalRole, Principal)>,
+    /// Whether the name that acts now is only claimed.
+    acts_under_a_claim: bool,
 }
 
 /// A party that no policy can refer to.
@@ -126,6 +129,7 @@ impl Principal {
         };
         let proven = actors.iter().position(|actor| actor.proven);
         let mut principal = proven.and_then(|at| actors.get(at)).map_or_else(|| Self::user(vocabulary, user), agent)?;
+        principal.acts_under_a_claim = actors.first().is_some_and(|actor| !actor.proven);
         for (at, actor) in actors.iter().enumerate().filter(|(at, _)| Some(*at) != proven) {
             let role =
                 if proven.is_none_or(|proven| at < proven) { PrincipalRole::Claimed } else { PrincipalRole::Delegator };
@@ -159,6 +163,14 @@ impl Principal {
         self.groups.clone()
     }
 
+    /// How far it is trusted to change things alone.
+    pub fn trust(&self, settings: &ApprovalSettings) -> TrustLevel {
+        if self.groups.as_slice().iter().any(|group| settings.trusted_groups.contains(group)) {
+            return TrustLevel::Trusted;
+        }
+        if self.acts_under_a_claim { TrustLevel::Claimed } else { TrustLevel::Proven }
+    }
+
     fn assemble(
         uid: EntityUid,
         entities: Vec<Entity>,
@@ -170,7 +182,8 @@ impl Principal {
         let scopes = identity.scopes.iter().cloned().collect();
         let groups = identity.groups.iter().cloned().collect();
         let tenant = identity.tenant.clone();
-        Ok(Self { uid, entities, store, cache: Arc::default(), keys, scopes, groups, tenant, others: Vec::new() })
+        let (cache, others, acts_under_a_claim) = (Arc::default(), Vec::new(), false);
+        Ok(Self { uid, entities, store, cache, keys, scopes, groups, tenant, others, acts_under_a_claim })
     }
 
     /// Every entity that a policy can read when this principal calls this tool.

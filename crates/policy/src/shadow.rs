@@ -1,9 +1,13 @@
 //! Policies that are tried out: what they would have said is worked out and recorded, and nothing can take it for a
 //! permission. There is deliberately no way from [`ShadowOutcome`] to a [`PolicyDecision`].
 
-use servanda_contract::record::{self, ShadowRecord, Texts};
+use servanda_approval::ApprovalSettings;
+use servanda_contract::{
+    Digest,
+    record::{self, ShadowRecord, Texts},
+};
 
-use crate::{decision::PolicyDecision, policies::Policies, request::PolicyCall};
+use crate::{approvals::ApprovalQuestion, decision::PolicyDecision, policies::Policies, request::PolicyCall};
 
 /// A set of policies that decides nothing.
 #[derive(Debug)]
@@ -22,8 +26,9 @@ pub struct ShadowPolicies {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShadowOutcome {
-    /// Why it would have been refused, if so.
-    refused_for: Option<&'static str>,
+    would_have: record::ShadowDecision,
+    /// Why it would have been refused, or the pattern of the approval.
+    cause: Option<&'static str>,
     by: Texts,
 }
 
@@ -33,14 +38,25 @@ impl ShadowPolicies {
         Self { policies }
     }
 
-    /// What enforcement would have done.
-    pub fn would_have(&self, call: &PolicyCall<'_>) -> ShadowOutcome {
+    /// What enforcement would have done. `payload` is the digest of the call's payload, if it is known.
+    pub fn would_have(
+        &self,
+        call: &PolicyCall<'_>,
+        approvals: &ApprovalSettings,
+        payload: Option<&Digest>,
+    ) -> ShadowOutcome {
         let decision = self.policies.decide(call);
-        let refused_for = match &decision {
-            PolicyDecision::Allowed(_) => None,
-            PolicyDecision::Refused(refused) => Some(refused.cause().word()),
+        let (would_have, cause) = match &decision {
+            PolicyDecision::Refused(refused) => (record::ShadowDecision::Refused, Some(refused.cause().word())),
+            PolicyDecision::Allowed(_) => {
+                let question = ApprovalQuestion { payload, ..ApprovalQuestion::from(call) };
+                match self.policies.approval_needed(&decision, &question, approvals) {
+                    Some(demand) => (record::ShadowDecision::Approval, Some(demand.pattern.word())),
+                    None => (record::ShadowDecision::Allowed, None),
+                }
+            }
         };
-        ShadowOutcome { refused_for, by: decision.ids() }
+        ShadowOutcome { would_have, cause, by: decision.ids() }
     }
 
     /// The policies, to read and explain them.
@@ -52,8 +68,7 @@ impl ShadowPolicies {
 impl ShadowOutcome {
     /// The result in the form of a record.
     pub fn to_record(&self) -> ShadowRecord {
-        let (refused, allowed) = (record::ShadowDecision::Refused, record::ShadowDecision::Allowed);
-        let would_have = if self.refused_for.is_some() { refused } else { allowed };
-        ShadowRecord { would_have, cause: self.refused_for.map(str::to_owned), by: self.by.clone() }
+        let (would_have, by) = (self.would_have, self.by.clone());
+        ShadowRecord { would_have, cause: self.cause.map(str::to_owned), by }
     }
 }

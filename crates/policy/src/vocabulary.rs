@@ -81,7 +81,7 @@ pub(crate) struct PolicyTool {
     /// Unique among all tools of all vocabularies.
     pub number: u64,
     pub facts: Arc<CedarToolFacts>,
-    class: SideEffectClass,
+    pub class: SideEffectClass,
     /// The same tool as policies see it in a call of a milder class than the contract's.
     milder: BTreeMap<SideEffectClass, Self>,
 }

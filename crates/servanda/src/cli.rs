@@ -1,6 +1,7 @@
 //! The command line: commands, arguments and their help texts. `commands` carries them out.
 
 mod access;
+mod approvals;
 mod budgets;
 mod calls;
 mod contracts;
@@ -19,6 +20,7 @@ use servanda_clients::{ClientFileScope, ClientName};
 use servanda_config::{CONFIG_FILE, DRAIN_MS_MIN};
 
 pub(crate) use access::{DelegateArgs, KeyCreateArgs, KeysArgs, KeysCommand, RevokeArgs, RightsArgs};
+pub(crate) use approvals::{ApprovalsArgs, ApprovalsCommand, TicketFilter};
 pub(crate) use budgets::BudgetsArgs;
 pub(crate) use calls::CallsArgs;
 pub(crate) use contracts::{ContractArgs, ContractCommand, ReviewArgs};
@@ -115,6 +117,8 @@ pub(crate) enum Command {
     Budgets(BudgetsArgs),
     /// List the tools that are held back, and why; hold one back, release one
     Quarantine(QuarantineArgs),
+    /// List the calls that wait for a person's approval; show one, decide with a person's credential, check a warrant
+    Approvals(ApprovalsArgs),
     /// Print the policy schema, test policies, explain a decision, see what other policies would decide
     Policy(PolicyArgs),
     /// Show what tools and statements do, and which tools can be mixed up

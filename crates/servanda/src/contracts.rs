@@ -291,7 +291,10 @@ fn judge(written: LocatedContract, loaded: &LoadedConfig) -> Result<CompiledCont
     }
     reasons.extend(unserved_reasons(&contract));
     match admit(contract, &RegisteredContracts::new()) {
-        Ok(admitted) if reasons.is_empty() => Ok(admitted.with_time_limit_place(time_limit)),
+        Ok(admitted) if reasons.is_empty() => {
+            let settings = loaded.config.approval_settings(None);
+            Ok(admitted.with_time_limit_place(time_limit).with_approval_settings(&settings))
+        }
         Ok(_) => Err(reasons),
         Err(rejection) => {
             reasons

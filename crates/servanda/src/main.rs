@@ -46,7 +46,13 @@ fn main() -> ExitCode {
     let screen = Screen { json: cli.json };
     screen::log::start(level(cli.verbose, &cli.command), prints_calls(&cli.command));
     forbid_core_files();
-    match run(&cli, screen) {
+    let ended = if is_for_people(&cli.command) && servanda_upstream::supervisor::is_below_server() {
+        Err(CommandFailure::refused("this command is for people, and it was started by a server of a gateway")
+            .hint("run it on a terminal of your own"))
+    } else {
+        run(&cli, screen)
+    };
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             screen.failure(&failure);
@@ -82,6 +88,7 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), CommandFailure> {
             Command::Effects(args) => until_stopped(commands::effects::run(&cli.config, args, screen)).await,
             Command::Budgets(args) => until_stopped(commands::budgets::run(&cli.config, args, screen)).await,
             Command::Quarantine(args) => until_stopped(commands::quarantine::run(&cli.config, args, screen)).await,
+            Command::Approvals(args) => until_stopped(commands::approvals::run(&cli.config, args, screen)).await,
             Command::Callbacks(args) => until_stopped(commands::callbacks::run(&cli.config, args, screen)).await,
             Command::Keys(args) => until_stopped(commands::keys::run(&cli.config, args, screen)).await,
             Command::Delegate(args) => until_stopped(commands::delegate::run(&cli.config, args, screen)).await,
@@ -135,6 +142,49 @@ async fn until_stopped(command: impl Future<Output = Result<(), CommandFailure>>
         tracing::error!("a server may still be running");
     }
     Err(CommandFailure::failed("stopped"))
+}
+
+/// Whether a command decides what only people decide, or makes what decides for them. A server behind a gateway has the gateway's user and
+/// files, and could run it (T31).
+fn is_for_people(command: &Command) -> bool {
+    match command {
+        Command::Keys(_)
+        | Command::Delegate(_)
+        | Command::Revoke(_)
+        | Command::Approvals(_)
+        | Command::Quarantine(_)
+        | Command::Effects(_)
+        | Command::Review(_)
+        | Command::Pin(_)
+        | Command::Ledger(_)
+        | Command::Secret(_)
+        | Command::Login(_)
+        | Command::Logout(_) => true,
+        Command::Init(_)
+        | Command::Remove(_)
+        | Command::Check(_)
+        | Command::Contract(_)
+        | Command::Serve(_)
+        | Command::Stdio
+        | Command::Connect(_)
+        | Command::Disconnect(_)
+        | Command::Tools(_)
+        | Command::Diff(_)
+        | Command::Pins(_)
+        | Command::Call(_)
+        | Command::Calls(_)
+        | Command::Explain(_)
+        | Command::Migrate(_)
+        | Command::Budgets(_)
+        | Command::Policy(_)
+        | Command::Identity(_)
+        | Command::Callbacks(_)
+        | Command::Logins
+        | Command::Schema(_)
+        | Command::Doctor(_)
+        | Command::Demo(_)
+        | Command::Sample(_) => false,
+    }
 }
 
 /// Forbids core files, because memory holds secrets: ours and, in the servers we start, theirs.

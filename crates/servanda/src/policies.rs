@@ -3,7 +3,11 @@
 
 mod files;
 
-use std::{path::Path, sync::Arc};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+    sync::Arc,
+};
 
 use servanda_config::{LoadedConfig, PolicyMode};
 use servanda_engine::{Authorities, UpstreamTenants};
@@ -56,10 +60,11 @@ pub(crate) fn vocabulary<'a>(
     tenants(loaded).vocabulary(contracts).map(Arc::new).map_err(|error| CommandFailure::bad_input(error.to_string()))
 }
 
-/// The policies in force, and the shadow policies.
+/// The policies in force, the shadow policies, and the settings for approvals. `console_url` is where this process serves the console.
 pub(crate) fn authorities<'a>(
     loaded: &LoadedConfig,
     contracts: impl IntoIterator<Item = &'a CompiledContract>,
+    console_url: Option<String>,
 ) -> Result<Authorities, CommandFailure> {
     let policy = &loaded.config.policy;
     let vocabulary = vocabulary(loaded, contracts)?;
@@ -73,11 +78,22 @@ pub(crate) fn authorities<'a>(
             (written, Some(next))
         }
     };
-    let authorities = Authorities::new(in_force, &policy.environment).with_tenants(tenants(loaded));
+    let authorities = Authorities::new(in_force, &policy.environment)
+        .with_tenants(tenants(loaded))
+        .with_approvals(loaded.config.approval_settings(console_url));
     Ok(match shadow {
         Some(shadow) => authorities.with_shadow(ShadowPolicies::new(shadow)),
         None => authorities,
     })
+}
+
+/// Where people reach the console of a gateway that listens at that address. On loopback it has a host name of its own, because browsers
+/// send the cookies of `127.0.0.1` to every server there.
+pub(crate) fn console_url(door: SocketAddr) -> String {
+    if door.ip() == Ipv4Addr::LOCALHOST {
+        return format!("http://servanda.localhost:{}", door.port());
+    }
+    format!("http://{door}")
 }
 
 /// The warning that written policies are not enforced.

@@ -4,6 +4,7 @@ mod catalogs;
 mod command_notebook;
 mod ending;
 mod health;
+pub(crate) mod people;
 pub(crate) mod preflight;
 pub(crate) mod reload;
 pub(crate) mod remembered_names;
@@ -24,6 +25,7 @@ use servanda_config::{CredentialConfig, LoadedConfig};
 use servanda_effects::Notebook;
 use servanda_engine::{
     Authorities, Engine, EngineLimits, EngineParts, RefusedCallLimits, SystemClock, World,
+    approvals::ApprovalParts,
     callbacks::{ANSWER_MS_MAX, Callbacks},
 };
 use servanda_gates::{GateLimits, repair::RepairLimits};
@@ -114,6 +116,10 @@ impl AssembledGateway {
         let engine = Engine::new(EngineParts {
             world: world(loaded, catalog, upstreams, callbacks, authorities),
             journal: ledger.clone(),
+            approvals: ApprovalParts {
+                tickets: ledger.clone(),
+                keys: credentials::attestation_keys(loaded, Arc::clone(&notebook)),
+            },
             notebook,
             effects: ledger.clone(),
             budgets: ledger.clone(),
@@ -209,6 +215,12 @@ impl AssembledGateway {
         self.followers.spawn(async move { engine.recover_effects(stop).await });
     }
 
+    /// Ends tickets whose time is over.
+    fn keep_time_of_tickets(&self) {
+        let (approvals, stop) = (Arc::clone(self.engine.approvals()), self.stop.clone());
+        self.followers.spawn(async move { approvals.keep_time(stop).await });
+    }
+
     /// Sends callbacks about ended work.
     fn deliver_callbacks(&self) {
         let (engine, stop) = (Arc::clone(&self.engine), self.stop.clone());
@@ -235,6 +247,7 @@ impl AssembledGateway {
         self.stay_alive();
         self.look_after_effects();
         self.deliver_callbacks();
+        self.keep_time_of_tickets();
         let (ledger, retention, stop) = (self.ledger.clone(), self.retention.clone(), self.stop.clone());
         self.followers.spawn(upkeep::remove_what_is_over(ledger, retention, stop));
     }
@@ -260,7 +273,7 @@ impl AssembledGateway {
             upstreams.insert(id.clone(), upstream);
         }
         let terms = self.door.get().map(|address| loaded.admission_terms(*address, &catalog)).transpose()?;
-        let authorities = authorities(loaded, &catalog)?;
+        let authorities = authorities(loaded, &catalog, self.door.get().copied())?;
         let next = world(loaded, catalog, upstreams, callbacks, authorities);
         self.engine.replace(next).await.map_err(|error| bad_names(&error))?;
         if let Some(terms) = terms {
@@ -320,9 +333,13 @@ fn world(
 }
 
 /// The policies for the tools of a catalog. They are read before anything is built, because an invalid policy refuses the start.
-fn authorities(loaded: &LoadedConfig, catalog: &Catalog) -> Result<Arc<Authorities>, CommandFailure> {
+fn authorities(
+    loaded: &LoadedConfig,
+    catalog: &Catalog,
+    door: Option<SocketAddr>,
+) -> Result<Arc<Authorities>, CommandFailure> {
     let contracts = catalog.entries().map(|(_, entry)| &*entry.contract);
-    policies::authorities(loaded, contracts).map(Arc::new)
+    policies::authorities(loaded, contracts, door.map(policies::console_url)).map(Arc::new)
 }
 
 fn engine_limits(loaded: &LoadedConfig) -> EngineLimits {

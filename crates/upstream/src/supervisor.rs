@@ -28,6 +28,8 @@ const SUPERVISE: &str = "supervise-stdio-server";
 /// The first argument of a program that becomes the server. It is followed by the supervisor's process id, the server's program and its
 /// arguments.
 const BECOME: &str = "become-stdio-server";
+/// The most ancestors of a process that are looked at.
+const ANCESTORS_MAX: usize = 64;
 /// The exit status with which a shell reports that a program could not be started.
 const NOT_STARTED: u8 = 127;
 
@@ -56,6 +58,34 @@ pub fn run_if_supervisor(args: impl IntoIterator<Item = OsString>) -> Option<Exi
             None
         }
     }
+}
+
+/// Whether this process runs below a server that some gateway started, however it was started there: a supervisor adopts the orphans of its
+/// server, so a program cannot leave it by forking. Only known on Linux; elsewhere the answer is no.
+pub fn is_below_server() -> bool {
+    let mut process = getppid().map_or(0, |parent| parent.as_raw_nonzero().get());
+    for _ in 0..ANCESTORS_MAX {
+        if process <= 1 {
+            return false;
+        }
+        if has_role(process, SUPERVISE) || has_role(process, BECOME) {
+            return true;
+        }
+        let Some(parent) = parent_of(process) else { return false };
+        process = parent;
+    }
+    // A chain of processes that is longer than any shell makes is not a person's.
+    true
+}
+
+fn has_role(process: i32, role: &str) -> bool {
+    let words = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    words.split(|byte| *byte == 0).nth(1) == Some(role.as_bytes())
+}
+
+fn parent_of(process: i32) -> Option<i32> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
 }
 
 /// How a server is started under a supervisor: the program to start, and its arguments before the server's own command. None if this

@@ -150,6 +150,8 @@ impl Setup {
             "limits": { "probe_interval_ms": 600_000 },
             // A caller waits for the end of a long call like any caller.
             "long_work": { "wait_ms_max": null },
+            // No person is there to approve anything; trials of approvals say so themselves.
+            "approvals": { "by_class": false },
         });
         if let Some(limit) = self.budget {
             let (per, period) = ("tenant", "total");

@@ -9,6 +9,10 @@ pub const SCOPES_MAX: usize = 128;
 /// Bytes one scope may have.
 pub const SCOPE_BYTES_MAX: usize = 128;
 
+/// The scope of credentials for people: they sign in to the console, and are refused at every door for agents. A word like any other, so a
+/// credential has it only if its maker named it.
+pub const CONSOLE_SCOPE: &str = "servanda:console";
+
 /// One scope.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
@@ -87,6 +91,14 @@ impl Scopes {
             (_, Self::All) => true,
             (Self::All, Self::These(_)) => false,
             (Self::These(one), Self::These(two)) => one.is_subset(two),
+        }
+    }
+
+    /// Whether this set has a scope by name. The set of all scopes names none.
+    pub fn names(&self, scope: &str) -> bool {
+        match self {
+            Self::All => false,
+            Self::These(own) => own.iter().any(|own| own.as_str() == scope),
         }
     }
 

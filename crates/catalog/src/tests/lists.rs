@@ -39,8 +39,8 @@ fn a_list_says_of_a_contract_only_what_is_not_as_usual() {
     };
     let usual = json!({ "servanda/contract": { "side_effect_class": "READ_ONLY" } });
     assert_eq!(told(contract(false), false), usual);
-    let denied = json!({ "servanda/contract": { "side_effect_class": "READ_ONLY", "disposition": "denied" } });
-    assert_eq!(told(contract(true), false), denied, "nobody can approve anything yet");
+    let asks = json!({ "servanda/contract": { "side_effect_class": "READ_ONLY", "disposition": "needs_approval" } });
+    assert_eq!(told(contract(true), false), asks);
     let away = json!({ "servanda/contract": { "side_effect_class": "READ_ONLY", "availability": "unavailable" } });
     assert_eq!(told(contract(false), true), away);
 }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::tool::{Behaviour, SideEffectClass};
 
 /// Sections that any layer may write parts of.
-const SECTIONS: [&str; 13] = [
+const SECTIONS: [&str; 14] = [
     "identity",
     "runtime",
     "security",
@@ -25,6 +25,7 @@ const SECTIONS: [&str; 13] = [
     "probes",
     "verification",
     "questions",
+    "approval",
     "affordance",
 ];
 /// Members that describe one tool, so no default may set them.

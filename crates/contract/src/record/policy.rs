@@ -40,7 +40,7 @@ pub struct PolicyRecord {
 pub struct ShadowRecord {
     /// What they would have done.
     pub would_have: ShadowDecision,
-    /// Why, if they would have refused, in a word: `forbidden`, `not_permitted` and so on.
+    /// Why, in a word: for a refusal `forbidden`, `not_permitted` and so on; for an approval its pattern.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     /// The ids of the policies that would have decided.
@@ -54,6 +54,8 @@ pub struct ShadowRecord {
 pub enum ShadowDecision {
     /// It would have been allowed.
     Allowed,
+    /// It would have been held until people approve it.
+    Approval,
     /// It would have been refused.
     Refused,
 }
@@ -67,6 +69,7 @@ impl ShadowDecision {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Allowed => "allowed",
+            Self::Approval => "approval",
             Self::Refused => "refused",
         }
     }

@@ -100,6 +100,7 @@ fn record() -> CallRecord {
         price: None,
         policy: None,
         questions: Vec::new(),
+        ticket_id: None,
     }
 }
 
@@ -180,6 +181,10 @@ fn a_record_of_what_policies_said_and_others_would_have() {
     // A caller without groups differs from a record that has no groups.
     let reread = |policy: &serde_json::Value| serde_json::from_value::<PolicyRecord>(policy.clone()).unwrap().groups;
     assert_eq!((reread(&json!({})), reread(&json!({ "groups": [] }))), (None, Some(crate::record::Texts::default())));
+    for word in [ShadowDecision::Allowed, ShadowDecision::Approval, ShadowDecision::Refused] {
+        assert_eq!(json!(word), word.word());
+        assert_eq!(serde_json::from_value::<ShadowDecision>(json!(word.word())).unwrap(), word);
+    }
     // A reader that looks for a verdict does not find the shadow result.
     let shadow = json!(record)["policy"]["shadow"].clone();
     assert!(["decision", "verdict", "outcome", "allowed", "refused"].iter().all(|word| shadow.get(word).is_none()));

@@ -5,6 +5,7 @@
 //! contract without them is read and then refused with every missing conjunct named, not with the first.
 
 mod affordance;
+mod approval;
 mod behaviour;
 mod effect;
 mod execution;
@@ -19,6 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use affordance::{Affordance, Example};
+pub use approval::{ApprovalPattern, ApprovalTerms, CONSEQUENCE_CHARS_MAX, Presence, StateQuery, UpstreamDryRun};
 pub use behaviour::{Behaviour, REVIEWED_CHARS_MAX};
 pub use effect::{
     EffectClass, EffectDeclaration, KeyPlacement, MutationClass, Overlap, SideEffect, SideEffectOperation, StatusQuery,
@@ -92,6 +94,9 @@ pub struct ToolContract {
     /// may ask everything that the client supports and no policy forbids.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub questions: Option<Vec<QuestionKind>>,
+    /// Whether a person approves each call, and what that person is shown. Without it, the side-effect class decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Shared<ApprovalTerms>>,
 }
 
 /// Which upstream performs a tool, under which name.

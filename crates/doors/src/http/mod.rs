@@ -1,5 +1,5 @@
 //! The HTTP door: Streamable HTTP at `/mcp`, both eras, `/livez`, `/healthz` and `/readyz`, and the OAuth endpoints
-//! that tell clients how to authenticate.
+//! that tell clients how to authenticate. Every other path is passed to the pages for people, if there are any.
 //!
 //! Responsible for what HTTP adds to the protocol: which requests are accepted at all, sessions, headers that repeat
 //! the body, and the two forms of an answer. Deliberately not here: TLS, and the check of a credential, which is the
@@ -14,6 +14,8 @@ mod health;
 mod oauth;
 mod options;
 mod origin_guard;
+mod page_answer;
+mod pages;
 mod param_headers;
 mod post;
 mod serving;
@@ -35,10 +37,12 @@ use servanda_mcp::{Era, Id};
 pub use self::authenticator::{AuthRejection, Authenticator, LocalAuthenticator, TokenExchangeResponse};
 pub use self::health::{AlwaysHealthy, Health, HealthProblem, UpstreamsReport};
 pub use self::options::{HttpOptions, SESSION_IDLE_MS_MAX};
+pub use self::pages::{PAGE_BODY_BYTES_MAX, PageBody, PageEvents, PageRequest, PageResponse, Pages};
 pub use self::serving::{DRAIN_MS_MAX, DoorThreads, ServingOptions, serve_stream, serve_with};
 use self::{
     answer_body::AnswerBody,
     origin_guard::OriginGuard,
+    page_answer::PageStreams,
     param_headers::ParamHeaders,
     serving::{DrainSignals, SharedTimer},
     sessions::{HttpSessionLease, HttpSessionRegistry, HttpSessionTable},
@@ -62,6 +66,8 @@ struct HttpDoor<G> {
     batch_messages_max: usize,
     authenticator: Arc<dyn Authenticator>,
     health: Arc<dyn Health>,
+    pages: Option<Arc<dyn Pages>>,
+    page_streams: Arc<PageStreams>,
     wrong_credentials: WrongCredentialLog,
     local_affinity: Arc<str>,
 }
@@ -121,6 +127,8 @@ pub fn router<G: Gateway>(gateway: Arc<G>, options: HttpOptions) -> Router<G> {
         batch_messages_max: options.batch_messages_max,
         authenticator: options.authenticator,
         health: options.health,
+        pages: options.pages,
+        page_streams: Arc::default(),
         wrong_credentials: WrongCredentialLog::default(),
         local_affinity: Caller::local().principal.into(),
         origin_guard: OriginGuard::new(options.allowed_hosts, options.allowed_origins),
@@ -153,7 +161,10 @@ impl<G: Gateway> Router<G> {
             }
             "/oauth/token" => not_for_method("POST"),
             path if is_metadata(path) => oauth::metadata(door, &request_head),
-            _ => empty(StatusCode::NOT_FOUND),
+            _ if door.pages.is_none() => empty(StatusCode::NOT_FOUND),
+            // Boxed, so that a call's future has no room for it. A page keeps no place for its connection: calls have
+            // precedence.
+            _ => return (Box::pin(page_answer::answer(door, request_head, body)).await, AuthOutcome::Rejected),
         };
         (response, AuthOutcome::Rejected)
     }

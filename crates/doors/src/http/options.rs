@@ -9,6 +9,7 @@ use servanda_engine::SystemClock;
 use super::{
     authenticator::{Authenticator, LocalAuthenticator},
     health::{AlwaysHealthy, Health},
+    pages::Pages,
 };
 use crate::{
     limits::{
@@ -91,6 +92,8 @@ pub struct HttpOptions {
     pub authenticator: Arc<dyn Authenticator>,
     /// The source of `/livez`, `/healthz` and `/readyz`.
     pub health: Arc<dyn Health>,
+    /// Answers every path that is not the door's own; without it they do not exist.
+    pub pages: Option<Arc<dyn Pages>>,
 }
 
 /// How long an unused session is kept by default.
@@ -132,6 +135,7 @@ impl HttpOptions {
             clock: Arc::new(SystemClock),
             authenticator: Arc::new(LocalAuthenticator),
             health: Arc::new(AlwaysHealthy),
+            pages: None,
         }
     }
 }

@@ -7,7 +7,9 @@ use http::{HeaderMap, HeaderName, StatusCode, header, request::Parts};
 
 use crate::fault::ProtocolFault;
 
-const LOCAL_HOSTNAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+/// Names of this machine that no name server can move. Cookies do not know ports, so a page of another local server at
+/// `localhost` gets the cookies of `localhost`; the console has a name of its own for that reason.
+const LOCAL_HOSTNAMES: [&str; 4] = ["localhost", "127.0.0.1", "[::1]", "servanda.localhost"];
 
 /// The hostnames and origins that the door accepts.
 #[derive(Debug)]

@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// A source of frames. If it is silent for longer than the keep-alive time, a comment is sent in between.
-trait FrameSource: Send + 'static {
+pub(super) trait FrameSource: Send + 'static {
     /// The next frame, or `None` at the end. Cancel safe.
     fn next(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
 }
@@ -247,7 +247,8 @@ impl FrameSource for SubscriptionFrames {
     }
 }
 
-fn respond(frames: impl FrameSource, keep_alive: Duration) -> DoorResponse {
+/// The frames as the body of an answer.
+pub(super) fn body_of(frames: impl FrameSource, keep_alive: Duration) -> AnswerBody {
     let body = stream::unfold(frames, move |mut frames| async move {
         let frame = match tokio::time::timeout(keep_alive, frames.next()).await {
             Ok(Some(frame)) => frame,
@@ -256,7 +257,11 @@ fn respond(frames: impl FrameSource, keep_alive: Duration) -> DoorResponse {
         };
         Some((frame, frames))
     });
-    let mut response = DoorResponse::new(AnswerBody::Frames(Box::pin(body)));
+    AnswerBody::Frames(Box::pin(body))
+}
+
+fn respond(frames: impl FrameSource, keep_alive: Duration) -> DoorResponse {
+    let mut response = DoorResponse::new(body_of(frames, keep_alive));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));

@@ -1,5 +1,6 @@
 //! What can happen to an effect, and the replies to it.
 
+use servanda_approval::TicketReply;
 use servanda_contract::{CallId, Digest, tool::EffectClass};
 
 use super::{DispatchOrder, EffectId, EffectKey, EffectWaitReason, OwnerId, StoredAnswer};
@@ -133,4 +134,6 @@ pub enum EffectReply {
     NotNow,
     /// There is no such effect.
     NotFound,
+    /// The approval that the call needs cannot be used; the reply is the ticket's. Nothing was changed.
+    NotApproved(Box<TicketReply>),
 }

@@ -9,14 +9,15 @@ use std::{
     },
 };
 
+use servanda_approval::TicketReply;
 use servanda_contract::{CallRecord, time::Clock};
 
 use super::{
     AppliedChange, BeginRequest, Effect, EffectChange, EffectContext, EffectEvent, EffectId, EffectKey, EffectQuery,
-    EffectState, EffectStore, EffectTarget, EffectTransition, LedgerNow, OrphanQuery, OwnerId, is_blocking,
-    is_orphaned, notes_due, orphan_query::limit_per_upstream, step,
+    EffectReply, EffectState, EffectStore, EffectTarget, EffectTransition, LedgerNow, OrphanQuery, OwnerId,
+    is_blocking, is_orphaned, notes_due, orphan_query::limit_per_upstream, step,
 };
-use crate::{InMemoryNotebook, JournalError, PortFuture};
+use crate::{InMemoryNotebook, JournalError, PortFuture, ticket_store::InMemoryTickets};
 
 /// Effects in memory.
 #[derive(Debug)]
@@ -25,6 +26,7 @@ pub struct InMemoryEffects {
     kept: Mutex<State>,
     applied: AtomicU64,
     notebook: Option<Arc<InMemoryNotebook>>,
+    tickets: Option<Arc<InMemoryTickets>>,
 }
 
 #[derive(Debug, Default)]
@@ -37,13 +39,29 @@ struct State {
 impl InMemoryEffects {
     /// A store without effects.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, kept: Mutex::default(), applied: AtomicU64::new(0), notebook: None }
+        Self { clock, kept: Mutex::default(), applied: AtomicU64::new(0), notebook: None, tickets: None }
     }
 
     /// The same, with a notebook for the notices about ended effects.
     #[must_use]
     pub fn with_notebook(self, notebook: Arc<InMemoryNotebook>) -> Self {
         Self { notebook: Some(notebook), ..self }
+    }
+
+    /// The same, with the tickets whose approvals are used up by dispatches.
+    #[must_use]
+    pub fn with_tickets(self, tickets: Arc<InMemoryTickets>) -> Self {
+        Self { tickets: Some(tickets), ..self }
+    }
+
+    /// Uses up the approval of a change that dispatches an effect. Without tickets there is no approval.
+    fn consume(&self, change: &EffectChange, effect: &Effect) -> Result<(), EffectReply> {
+        let Some(usage) = change.consumes.clone() else { return Ok(()) };
+        let Some(tickets) = &self.tickets else {
+            return Err(EffectReply::NotApproved(Box::new(TicketReply::NotFound)));
+        };
+        let reply = tickets.consume(usage, effect.id.to_string());
+        if reply.is_consumed() { Ok(()) } else { Err(EffectReply::NotApproved(Box::new(reply))) }
     }
 
     /// How many events were applied.
@@ -121,6 +139,12 @@ impl EffectStore for InMemoryEffects {
         let before = kept.find(&change.target);
         let around = kept.around(before.as_ref(), &change.event, now);
         let EffectTransition { change: changed, reply } = step(before.as_ref(), &change.event, &around);
+        if let (Some(effect), EffectReply::Mine(_)) = (&changed, &reply)
+            && let Err(reply) = self.consume(&change, effect)
+        {
+            let applied = AppliedChange { reply, effect: before.map(Arc::new) };
+            return Box::pin(std::future::ready(Ok(applied)));
+        }
         if let Some(effect) = &changed {
             kept.effects.insert(effect.key.clone(), effect.clone());
             kept.records.extend(change.record);

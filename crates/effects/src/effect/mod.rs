@@ -43,7 +43,7 @@ pub use orphan_query::{ORPHANED_UPSTREAMS_MAX, OrphanCursor, OrphanQuery};
 pub use query::{EffectFilter, EffectQuery};
 pub use rules::{EffectRule, EffectRules};
 pub use state::{EffectEnding, EffectState};
-pub use step::{replay, step};
+pub use step::{replay, standing_reply, step};
 pub use store::{AppliedChange, EffectChange, EffectStore, EffectTarget, Notice, notes_due};
 pub use transition::{EffectContext, EffectTransition};
 pub use turn::{ExclusiveResources, is_blocking};

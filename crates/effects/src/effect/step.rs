@@ -18,6 +18,9 @@ use super::{
 /// most this.
 const KEY_WINDOW_MARGIN_MS_MAX: u64 = 300_000;
 
+/// When to ask again about an effect that another call performs.
+const STANDING_RETRY_AFTER_MS: u64 = 1_000;
+
 /// Computes the result of an event.
 pub fn step(effect: Option<&Effect>, event: &EffectEvent, around: &EffectContext) -> EffectTransition {
     let Some(effect) = effect else {
@@ -41,6 +44,25 @@ pub fn step(effect: Option<&Effect>, event: &EffectEvent, around: &EffectContext
 pub fn replay(effect: &Effect, request: Digest) -> Option<StoredAnswer> {
     let is_done = matches!(effect.state, EffectState::Completed | EffectState::FailedFinal | EffectState::Compensated);
     (is_done && effect.request == request).then(|| stored(effect))
+}
+
+/// What a call with this payload is told about an effect that may not be dispatched for it, without changing the effect. None if it never
+/// ran, so that the call may begin it. Read-only.
+pub fn standing_reply(effect: &Effect, request: Digest) -> Option<EffectReply> {
+    if effect.request != request {
+        return Some(EffectReply::Mismatch);
+    }
+    match effect.state {
+        EffectState::Completed | EffectState::FailedFinal | EffectState::Compensated => {
+            Some(EffectReply::Replay(stored(effect)))
+        }
+        EffectState::Claimed | EffectState::Dispatching => {
+            Some(EffectReply::Running { retry_after_ms: STANDING_RETRY_AFTER_MS, awaits: effect.awaits.clone() })
+        }
+        EffectState::OutcomeUnknown => Some(EffectReply::Unknown),
+        EffectState::Expired => Some(EffectReply::KeyExpired),
+        EffectState::FailedRetryable => None,
+    }
 }
 
 fn first(begin: &BeginRequest, around: &EffectContext) -> EffectTransition {

@@ -6,6 +6,7 @@
 use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
+use servanda_approval::ApprovalUse;
 use servanda_contract::CallRecord;
 
 use super::{Effect, EffectEnding, EffectEvent, EffectId, EffectKey, EffectQuery, EffectReply, OrphanQuery, OwnerId};
@@ -34,6 +35,9 @@ pub struct EffectChange {
     pub quarantine: Option<Bytes>,
     /// Notes about its end, written if and only if the change ends the effect that way.
     pub notices: Vec<Notice>,
+    /// The approval that the call uses up if the reply to the event is [`EffectReply::Mine`]. If the approval cannot be used, nothing is
+    /// changed, and the reply is [`EffectReply::NotApproved`].
+    pub consumes: Option<ApprovalUse>,
 }
 
 /// A note that is written with a change if that change ends the effect as given, unless a note of its kind and
@@ -44,6 +48,13 @@ pub struct Notice {
     pub ending: EffectEnding,
     /// The note.
     pub note: Note,
+}
+
+impl EffectChange {
+    /// An event without a record, notices or an approval.
+    pub const fn new(target: EffectTarget, event: EffectEvent) -> Self {
+        Self { target, event, record: None, quarantine: None, notices: Vec::new(), consumes: None }
+    }
 }
 
 /// The result of a change.

@@ -127,6 +127,7 @@ fn word(reply: &EffectReply) -> &'static str {
         EffectReply::Stale => "stale",
         EffectReply::NotNow => "not now",
         EffectReply::NotFound => "not found",
+        EffectReply::NotApproved(_) => "not approved",
     }
 }
 

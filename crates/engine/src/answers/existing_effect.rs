@@ -34,6 +34,7 @@ fn refusal_of_reply(call_id: &CallId, reply: &EffectReply, effect: Option<&Effec
         EffectReply::Twin(twin) => blind_retry(call_id, twin),
         EffectReply::KeyExpired => expired(call_id),
         EffectReply::Blocked(_) => *refusals::turn_not_reached(call_id),
+        EffectReply::NotApproved(reply) => *super::approvals::not_consumed(&call_id, reply),
         EffectReply::Mine(_)
         | EffectReply::Replay(_)
         | EffectReply::Ask(_)

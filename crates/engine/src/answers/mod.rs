@@ -2,6 +2,7 @@
 //! answer, the tables of failures and refusals, and the tool result. Pure: values in, values out. Deliberately not here: records, and what
 //! becomes of an effect.
 
+pub(crate) mod approvals;
 pub(crate) mod existing_effect;
 pub(crate) mod observe;
 pub(crate) mod refusals;

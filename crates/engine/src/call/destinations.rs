@@ -4,25 +4,25 @@
 use std::{net::SocketAddr, time::Duration};
 
 use servanda_contract::{FieldError, GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge};
-use servanda_gates::{Permit, UrlDestination};
+use servanda_gates::{Confirmation, JudgedCall, UrlDestination};
 
 /// How long resolving one name may take.
 const LOOKUP_MS_MAX: u64 = 3_000;
 /// How many URLs of one call are looked up; a call with more is refused.
 const HOSTS_MAX: usize = 16;
 
-/// Refuses a permitted call if a host of its URLs has an address that the tool may not be sent to.
-pub(crate) async fn look_up(permit: Permit) -> Result<Permit, Box<Refusal>> {
-    let destinations = permit.destinations();
+/// Refuses a judgedted call if a host of its URLs has an address that the tool may not be sent to.
+pub(crate) async fn look_up(judged: Confirmation) -> Result<Confirmation, Box<Refusal>> {
+    let destinations = judged.destinations();
     if destinations.len() > HOSTS_MAX {
-        return Err(refuse(&permit, "", &format!("a call may hold at most {HOSTS_MAX} URLs")));
+        return Err(refuse(&judged, "", &format!("a call may hold at most {HOSTS_MAX} URLs")));
     }
     for (pointer, destination) in &destinations {
         if let Err(why) = check(destination).await {
-            return Err(refuse(&permit, pointer, &why));
+            return Err(refuse(&judged, pointer, &why));
         }
     }
-    Ok(permit)
+    Ok(judged)
 }
 
 async fn check(destination: &UrlDestination) -> Result<(), String> {
@@ -39,7 +39,7 @@ async fn check(destination: &UrlDestination) -> Result<(), String> {
         .to_owned())
 }
 
-fn refuse(permit: &Permit, pointer: &str, why: &str) -> Box<Refusal> {
+fn refuse(judged: &JudgedCall, pointer: &str, why: &str) -> Box<Refusal> {
     let field = pointer.trim_start_matches('/').replace('/', ".");
     let error = FieldError {
         message: format!("`{field}`: {why}"),
@@ -51,7 +51,7 @@ fn refuse(permit: &Permit, pointer: &str, why: &str) -> Box<Refusal> {
     };
     let hint = "use a URL of a public host, or ask the operator to name the host in the contract".to_owned();
     let class = TaxonomyClass::SemanticInvalidity;
-    let mut refusal = Refusal::new(permit.call_id().clone(), GateName::Behaviour, class, error.message.clone(), hint);
+    let mut refusal = Refusal::new(judged.call_id().clone(), GateName::Behaviour, class, error.message.clone(), hint);
     refusal.field_errors = vec![error];
     Box::new(refusal.with_effect(EffectKnowledge::None))
 }

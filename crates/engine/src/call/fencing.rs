@@ -327,6 +327,7 @@ fn abandon(calls: &Calls, key: EffectKey, call_id: CallId) {
                     record: None,
                     quarantine: None,
                     notices: Vec::new(),
+                    consumes: None,
                 };
                 if inside.effects.apply(change).await.is_ok() {
                     return;

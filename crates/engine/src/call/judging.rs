@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use servanda_authority::AuthenticatedCaller;
 use servanda_contract::Refusal;
-use servanda_gates::{Permit, ResolvedCall, ToolExpectation, pass_all};
+use servanda_gates::{Confirmation, ResolvedCall, ToolExpectation, pass_all};
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     task::block_in_place,
@@ -15,22 +15,26 @@ use crate::{answers::refusals, client::JUDGED_AT_ONCE_BYTES_MAX};
 
 impl CallPipeline<'_> {
     /// Takes a call through gates 1 to 10, and resolves the hosts of the URLs among its arguments.
-    pub(super) async fn judge(&mut self, resolved: ResolvedCall, context: &CallContext) -> Result<Permit, CallExit> {
+    pub(super) async fn judge(
+        &mut self,
+        resolved: ResolvedCall,
+        context: &CallContext,
+    ) -> Result<Confirmation, CallExit> {
         let (resolved, expected) = self.with_expectations(resolved).await;
         let (contract, chain) = (Arc::clone(resolved.contract()), resolved.proposal().chain.clone());
         let judged = self.pass_gates(resolved, &context.requester.authority);
         self.record.policy = self.trail.take_policy();
         let judged = match judged {
             // Boxed, because few calls have URLs among their arguments.
-            Ok(permit) if permit.has_destinations() => Box::pin(destinations::look_up(permit)).await,
+            Ok(judged) if judged.has_destinations() => Box::pin(destinations::look_up(judged)).await,
             judged => judged,
         };
-        let permit = self.note_judgement(judged, &chain).map_err(|mut refusal| {
+        let judged = self.note_judgement(judged, &chain).map_err(|mut refusal| {
             expectations::name_fitting(&mut refusal, self.snapshot, &context.requester, &expected, &contract);
             CallExit::refused(refusal)
         })?;
-        self.record.proposal_digest = Some(permit.proposal_digest());
-        Ok(permit)
+        self.record.proposal_digest = Some(judged.proposal_digest());
+        Ok(judged)
     }
 
     /// The call with what its task, its intent and the operator's rules expect of its tool.
@@ -54,7 +58,11 @@ impl CallPipeline<'_> {
         }
     }
 
-    fn pass_gates(&mut self, resolved: ResolvedCall, authority: &AuthenticatedCaller) -> Result<Permit, Box<Refusal>> {
+    fn pass_gates(
+        &mut self,
+        resolved: ResolvedCall,
+        authority: &AuthenticatedCaller,
+    ) -> Result<Confirmation, Box<Refusal>> {
         let is_large = resolved.proposal().arguments.len() > JUDGED_AT_ONCE_BYTES_MAX;
         let is_shared = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
         if is_large && is_shared {
@@ -68,7 +76,7 @@ impl CallPipeline<'_> {
         &mut self,
         resolved: ResolvedCall,
         authority: &AuthenticatedCaller,
-    ) -> Result<Permit, Box<Refusal>> {
+    ) -> Result<Confirmation, Box<Refusal>> {
         let authorities = &self.snapshot.authorities;
         let principal = authorities.principal(authority);
         let principal = principal.map_err(|error| refusals::no_principal(self.record.call_id.clone(), &error))?;

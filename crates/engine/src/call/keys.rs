@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hmac::Mac as _;
 use servanda_contract::{Digest, digest::DigestDomain};
 use servanda_effects::{JournalError, Notebook, effect::ClientKey};
-use servanda_gates::{OperationIdentity, Permit};
+use servanda_gates::{JudgedCall, OperationIdentity};
 use tokio::sync::OnceCell;
 
 use crate::secrets::NotebookSecret;
@@ -29,7 +29,7 @@ impl ClientKeyFactory {
     }
 
     /// The key of a permitted call. A call that says nothing about its operation is an operation of its own.
-    pub(crate) async fn key_for(&self, permit: &Permit) -> Result<ClientKey, JournalError> {
+    pub(crate) async fn key_for(&self, permit: &JudgedCall) -> Result<ClientKey, JournalError> {
         Ok(match permit.operation().identity() {
             None => ClientKey::Call(permit.call_id().clone()),
             Some(OperationIdentity::Key(key)) => ClientKey::Given(key.clone()),
@@ -45,7 +45,7 @@ impl ClientKeyFactory {
     }
 }
 
-fn operation_digest(permit: &Permit, id: &str, workflow: &str, run: &str) -> Digest {
+fn operation_digest(permit: &JudgedCall, id: &str, workflow: &str, run: &str) -> Digest {
     let (caller, identity) = (&permit.proposal().caller, &permit.contract().contract().identity);
     // Only the major version counts: a contract that was corrected between two attempts must not make two effects of them.
     let version = identity.major().to_string();
@@ -56,7 +56,7 @@ fn operation_digest(permit: &Permit, id: &str, workflow: &str, run: &str) -> Dig
     Digest::compute(DigestDomain::Operation, &parts)
 }
 
-fn step_digest(secret: &NotebookSecret, permit: &Permit, step: &str) -> Digest {
+fn step_digest(secret: &NotebookSecret, permit: &JudgedCall, step: &str) -> Digest {
     let caller = &permit.proposal().caller;
     let session = caller.session.as_deref().unwrap_or_default();
     let tool = permit.contract().contract().identity.name.as_bytes();

@@ -2,7 +2,7 @@
 
 use servanda_contract::Refusal;
 use servanda_effects::effect::{ClientKey, EffectId};
-use servanda_gates::Permit;
+use servanda_gates::JudgedCall;
 use servanda_mcp::{RpcError, envelope::code};
 
 use super::{
@@ -16,7 +16,7 @@ impl CallPipeline<'_> {
     /// Finds out which operation the call is, and uses up the state that it continues from.
     pub(super) async fn identify(
         &mut self,
-        permit: &Permit,
+        permit: &JudgedCall,
         context: &mut CallContext,
     ) -> Result<CallOperation, CallExit> {
         let key = self.key(permit, context).await.map_err(CallExit::refused)?;
@@ -28,7 +28,7 @@ impl CallPipeline<'_> {
     }
 
     /// The key of the operation. A call that continues from a state belongs to the operation of that state.
-    async fn key(&self, permit: &Permit, context: &CallContext) -> Result<ClientKey, Box<Refusal>> {
+    async fn key(&self, permit: &JudgedCall, context: &CallContext) -> Result<ClientKey, Box<Refusal>> {
         let own = self.calls.keys.key_for(permit).await;
         let own = own.map_err(|error| refusals::no_key(permit.call_id().clone(), &error))?;
         match context.state.as_ref().and_then(|state| state.key.as_ref()) {
@@ -45,7 +45,7 @@ impl CallPipeline<'_> {
 
     /// The effect of an identical call that was reported as unknown and was done late. Found only for a call that could be its repetition:
     /// one that may change something and has no key.
-    fn done_late(&self, permit: &Permit, key: &ClientKey) -> Option<EffectId> {
+    fn done_late(&self, permit: &JudgedCall, key: &ClientKey) -> Option<EffectId> {
         if !permit.effect_class().mutates() || key.can_come_again() {
             return None;
         }
@@ -58,7 +58,7 @@ impl CallPipeline<'_> {
     /// effect knows which state it waits for.
     async fn use_state(
         &mut self,
-        permit: &Permit,
+        permit: &JudgedCall,
         key: &ClientKey,
         context: &mut CallContext,
     ) -> Result<Option<String>, RpcError> {

@@ -66,9 +66,11 @@ impl CallPipeline<'_> {
         mut context: Box<CallContext>,
     ) -> Result<Box<PerformedCall>, CallExit> {
         // Gates 1 to 10.
-        let permit = self.judge(resolved, &context).await?;
+        let judged = self.judge(resolved, &context).await?;
         // Which operation it is: its key, and the state it continues from.
-        let operation = self.identify(&permit, &mut context).await?;
+        let operation = self.identify(&judged, &mut context).await?;
+        // Where gate 10 asks for it, people have approved this very call.
+        let permit = self.approve(judged, &operation, &context).await?;
         // A read whose answer is in the cache ends here.
         let to_cache = self.look_in_cache(&permit, &operation, &context)?;
         let plan = self.plan(&permit, &context)?;

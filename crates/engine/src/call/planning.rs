@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use servanda_gates::Permit;
+use servanda_gates::{JudgedCall, Permit};
 use tokio::time::Instant;
 
 use super::{
@@ -36,7 +36,7 @@ impl CallPipeline<'_> {
     }
 
     /// When the answer has to be there. The contract's time begins when the server is ready, the caller's time when the call arrives.
-    pub(super) fn deadline(&self, permit: &Permit) -> Instant {
+    pub(super) fn deadline(&self, permit: &JudgedCall) -> Instant {
         let (of_contract_ms, wait_ms) = self.limits_ms(permit);
         let of_contract = self.begun + Duration::from_millis(of_contract_ms);
         wait_ms.map_or(of_contract, |wait_ms| of_contract.min(self.started + Duration::from_millis(wait_ms)))
@@ -44,7 +44,7 @@ impl CallPipeline<'_> {
 
     /// How long the contract lets a call take, and how long its caller waits, if the caller says so. Long work continues when its caller
     /// stops waiting.
-    fn limits_ms(&self, permit: &Permit) -> (u64, Option<u64>) {
+    fn limits_ms(&self, permit: &JudgedCall) -> (u64, Option<u64>) {
         let wait_ms = permit.proposal().caller_wait_ms.filter(|_| self.work.is_none());
         let of_contract_ms = permit.contract().contract().timeout_ms();
         (of_contract_ms.min(TIMEOUT_MS_MAX), wait_ms.map(|wait_ms| wait_ms.min(TIMEOUT_MS_MAX)))

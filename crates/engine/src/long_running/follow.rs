@@ -82,6 +82,7 @@ impl FollowedWork<'_> {
             record: None,
             quarantine: None,
             notices: Vec::new(),
+            consumes: None,
         };
         let marked = match kept {
             Ok(()) => core.effects.apply(change).await.map(drop),

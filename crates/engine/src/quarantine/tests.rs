@@ -197,7 +197,13 @@ fn engine(notebook: &Arc<Moody>) -> Engine {
     let effects = Arc::new(InMemoryEffects::new(clock.clone()));
     let notebook: Arc<dyn Notebook> = Arc::clone(notebook) as Arc<dyn Notebook>;
     let budgets = Arc::new(servanda_effects::budget::InMemoryBudgets::new(clock.clone(), effects.clone()));
-    let stores = Stores { journal: Arc::new(RecordingJournal::default()), notebook, effects, budgets };
+    let stores = Stores {
+        journal: Arc::new(RecordingJournal::default()),
+        notebook,
+        effects,
+        budgets,
+        approvals: crate::testing::approval_parts(),
+    };
     Engine::from_snapshot(snapshot, stores, clock, EngineLimits::default())
 }
 

@@ -101,6 +101,7 @@ fn engine(journal: Arc<Disk>) -> Engine {
     let notebook: Arc<dyn Notebook> = Arc::new(InMemoryNotebook::default());
     let catalog = Arc::new(Catalog::new([contract], ExposedNaming::Prefixed).unwrap());
     Engine::new(EngineParts {
+        approvals: crate::testing::approval_parts(),
         world: World {
             authorities: Arc::new(Authorities::with_default_policies(&catalog).unwrap()),
             catalog,

@@ -100,8 +100,7 @@ impl Town {
         };
         let target = EffectTarget::Key(key);
         let event = EffectEvent::Begin(Box::new(begin));
-        let change =
-            EffectChange { target: target.clone(), event, record: None, quarantine: None, notices: Vec::new() };
+        let change = EffectChange::new(target.clone(), event);
         self.harness.effects.apply(change).await.unwrap();
         target
     }

@@ -1,5 +1,6 @@
 //! The whole engine, against scripted upstreams and scripted stores.
 
+mod approvals;
 mod budgets;
 mod caches;
 mod calls;

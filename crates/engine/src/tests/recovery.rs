@@ -344,11 +344,7 @@ async fn overtaken(settled_by_hand: bool) -> (Arc<Bank>, Value) {
         let by_hand = ManualSettlement { completed: false, by: "ada".to_owned(), evidence: "the log".to_owned() };
         let target = EffectTarget::Id(bank.effects().await[0].id.clone());
         let event = EffectEvent::SettleByHand(by_hand);
-        bank.harness
-            .effects
-            .apply(EffectChange { target, event, record: None, quarantine: None, notices: Vec::new() })
-            .await
-            .unwrap();
+        bank.harness.effects.apply(EffectChange::new(target, event)).await.unwrap();
     }
     gate.notify_one();
     let answer = result(calling.await);

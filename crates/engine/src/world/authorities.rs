@@ -14,6 +14,7 @@ use std::{
     sync::Arc,
 };
 
+use servanda_approval::ApprovalSettings;
 use servanda_authority::AuthenticatedCaller;
 use servanda_catalog::{Catalog, Listing};
 use servanda_gates::{CompiledContract, Mandate, PoliciesInForce};
@@ -31,6 +32,7 @@ use crate::client::Requester;
 pub struct Authorities {
     policies: Policies,
     shadow: Option<ShadowPolicies>,
+    approvals: ApprovalSettings,
     environment: String,
     tenants: UpstreamTenants,
     principals: PolicyPrincipalCache,
@@ -58,6 +60,7 @@ impl Authorities {
         Self {
             policies,
             shadow: None,
+            approvals: ApprovalSettings::default(),
             environment: environment.to_owned(),
             tenants: UpstreamTenants::default(),
             principals: PolicyPrincipalCache::default(),
@@ -75,6 +78,17 @@ impl Authorities {
     #[must_use]
     pub fn with_tenants(self, tenants: UpstreamTenants) -> Self {
         Self { tenants, ..self }
+    }
+
+    /// The same with the operator's settings for approvals.
+    #[must_use]
+    pub fn with_approvals(self, approvals: ApprovalSettings) -> Self {
+        Self { approvals, ..self }
+    }
+
+    /// When approvals are needed, from whom, and what people may do.
+    pub fn approvals(&self) -> &ApprovalSettings {
+        &self.approvals
     }
 
     /// The defaults for the tools of a catalog, if the operator wrote no policies.
@@ -104,7 +118,7 @@ impl Authorities {
     pub fn mandate<'a>(&'a self, authenticated: &'a AuthenticatedCaller, principal: &'a Principal) -> Mandate<'a> {
         let (policies, shadow) = (&self.policies, self.shadow.as_ref());
         let policy = PoliciesInForce { policies, shadow, principal, environment: &self.environment };
-        Mandate { authenticated, policy }
+        Mandate { authenticated, policy, approvals: &self.approvals }
     }
 
     /// The part of a list that a requester sees. If nothing is hidden, this is the same list, not a copy.

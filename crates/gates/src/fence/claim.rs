@@ -92,13 +92,7 @@ async fn claim(
     }
     let request = begin.request;
     // A claimed call was not sent, so a crash leaves nothing behind that a record would have to explain.
-    let change = EffectChange {
-        target: target.clone(),
-        event: EffectEvent::Begin(Box::new(begin)),
-        record: None,
-        quarantine: None,
-        notices: Vec::new(),
-    };
+    let change = EffectChange::new(target.clone(), EffectEvent::Begin(Box::new(begin)));
     let found = match effects.apply(change).await {
         Ok(AppliedChange { reply: EffectReply::Mine(_), effect: Some(effect) }) => effect,
         Ok(AppliedChange { reply, effect }) => {
@@ -143,8 +137,8 @@ pub async fn fence_funded(
     record.effect_id = Some(claim.id.to_string());
     let target = EffectTarget::Id(claim.id.clone());
     let event = EffectEvent::Fence(claim.clone());
-    let change =
-        EffectChange { target: target.clone(), event, record: Some(record), quarantine: None, notices: Vec::new() };
+    let consumes = permit.approval_use();
+    let change = EffectChange { record: Some(record), consumes, ..EffectChange::new(target.clone(), event) };
     let own = |effect: &Effect| effect.state == EffectState::Dispatching && effect.claim() == claim;
     match effects.apply(change).await {
         Ok(AppliedChange { reply: EffectReply::Mine(_), effect: Some(effect) }) if own(&effect) => {

@@ -44,10 +44,12 @@ pub struct FenceRequest {
 }
 
 /// Passes a read that needs no recorded effect: it changes nothing, has no operation key, no client asks for
-/// its end later, and its contract has no preconditions. Every other call comes back unchanged, to be fenced.
+/// its end later, its contract has no preconditions, and it uses up no approval. Every other call comes back unchanged, to be fenced.
 pub fn pass_read(cleared: Cleared, key: &ClientKey, outlasts: bool) -> Result<Fenced, Box<Cleared>> {
     let permit = cleared.permit();
-    let is_effect = permit.effect_class().mutates() || key.can_come_again() || outlasts;
+    // The use of an approval is a part of the dispatch of an effect.
+    let is_effect =
+        permit.effect_class().mutates() || key.can_come_again() || outlasts || permit.is_approved_by_people();
     if is_effect || permit.asks_first() || cleared.is_due() {
         return Err(Box::new(cleared));
     }
@@ -81,8 +83,8 @@ pub async fn fence(
         record.effect_id = Some(begin.id.to_string());
     }
     let event = EffectEvent::Begin(Box::new(begin));
-    let change =
-        EffectChange { target: target.clone(), event, record: Some(record), quarantine: None, notices: Vec::new() };
+    let consumes = permit.approval_use();
+    let change = EffectChange { record: Some(record), consumes, ..EffectChange::new(target.clone(), event) };
     match effects.apply(change).await {
         Ok(AppliedChange { reply: EffectReply::Mine(claim), effect: Some(effect) })
             if is_dispatched(&effect, &claim) =>
@@ -122,7 +124,8 @@ fn start(
     effects: &dyn EffectStore,
 ) -> Result<(Cleared, Option<EffectStart>), Box<NotFenced>> {
     let permit = cleared.permit();
-    if !permit.effect_class().mutates() && !intent.key.can_come_again() && !intent.outlasts {
+    let is_read = !permit.effect_class().mutates() && !permit.is_approved_by_people();
+    if is_read && !intent.key.can_come_again() && !intent.outlasts {
         return Ok((cleared, None));
     }
     // After a failover the ledger would not know that the call was sent, and it would be sent again.

@@ -35,7 +35,7 @@ pub async fn recover(
     effects: &dyn EffectStore,
 ) -> Result<Recovery, JournalError> {
     let event = EffectEvent::Recover(owner.clone());
-    let change = EffectChange { target: EffectTarget::Id(id.clone()), event, record, quarantine: None, notices };
+    let change = EffectChange { record, notices, ..EffectChange::new(EffectTarget::Id(id.clone()), event) };
     let AppliedChange { reply, effect } = effects.apply(change).await?;
     Ok(match (reply, effect) {
         (EffectReply::Mine(claim), Some(effect)) if is_dispatched(&effect, &claim) => {

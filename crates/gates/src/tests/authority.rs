@@ -6,6 +6,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use servanda_approval::ApprovalSettings;
 use servanda_authority::{
     AuthenticatedCaller, Rights,
     api_key::{self, ApiKeySpec, CreatedApiKey, PresentedKey},
@@ -64,8 +65,10 @@ fn judged_with(
     proposal.caller = authenticated.caller().into();
     proposal.received_at = at;
     let ticks = Ticks(AtomicU64::new(0));
-    let mandate = Mandate { authenticated, policy };
-    pass_all(ResolvedCall::new(Box::new(proposal), contract.clone()), &mandate, LIMITS, &mut Trail::new(&ticks))
+    let settings = ApprovalSettings { by_class: false, ..ApprovalSettings::default() };
+    let mandate = Mandate { authenticated, policy, approvals: &settings };
+    let resolved = ResolvedCall::new(Box::new(proposal), contract.clone());
+    pass_all(resolved, &mandate, LIMITS, &mut Trail::new(&ticks)).map(|judged| judged.permitted().unwrap())
 }
 
 fn refused(authenticated: &AuthenticatedCaller, policies: &str, at: Timestamp) -> Refusal {
@@ -178,7 +181,8 @@ fn a_call_in_another_tenants_name_is_refused() {
     let ticks = Ticks(AtomicU64::new(0));
     let mut elsewhere = proposal(booking(&json!({})).to_string());
     Arc::make_mut(&mut elsewhere.caller).tenant = "globex".to_owned();
-    let mandate = Mandate { authenticated: &authenticated, policy };
+    let settings = ApprovalSettings::default();
+    let mandate = Mandate { authenticated: &authenticated, policy, approvals: &settings };
     let refusal = pass_all(ResolvedCall::new(Box::new(elsewhere), contract), &mandate, LIMITS, &mut Trail::new(&ticks))
         .unwrap_err();
     assert_eq!(refusal.gate, GateName::Policy);
@@ -209,7 +213,8 @@ fn shadow_policies_only_reach_the_record() {
         proposal.caller = authenticated.caller().into();
         let policy =
             PoliciesInForce { policies: &policies, shadow: Some(&shadow), principal: &principal, environment: "test" };
-        let mandate = Mandate { authenticated: &authenticated, policy };
+        let settings = ApprovalSettings::default();
+        let mandate = Mandate { authenticated: &authenticated, policy, approvals: &settings };
         let judged = pass_all(ResolvedCall::new(Box::new(proposal), contract.clone()), &mandate, LIMITS, &mut trail);
         assert_eq!(judged.is_ok(), passes);
         let told = trail.take_policy().unwrap();

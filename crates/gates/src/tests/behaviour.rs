@@ -63,7 +63,7 @@ fn judged(
 ) -> Result<Permit, Box<Refusal>> {
     let ticks = Ticks(AtomicU64::new(0));
     let resolved = ResolvedCall::new(Box::new(proposal(arguments.to_string())), contract.clone()).expecting(expected);
-    pass(resolved, &CallOrigin::Gateway, LIMITS, &mut Trail::new(&ticks))
+    pass(resolved, &CallOrigin::Gateway, LIMITS, &mut Trail::new(&ticks)).map(|judged| judged.permitted().unwrap())
 }
 
 fn refused(contract: &Arc<CompiledContract>, arguments: &Value, expected: Vec<ToolExpectation>) -> Refusal {

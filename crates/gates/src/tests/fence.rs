@@ -266,6 +266,7 @@ fn an_effect_that_was_sent_before_is_sent_again_in_the_same_bytes() {
         record: None,
         quarantine: None,
         notices: Vec::new(),
+        consumes: None,
     };
     assert_eq!(
         now(effects.apply(late)).unwrap().reply,

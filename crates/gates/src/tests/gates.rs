@@ -167,7 +167,7 @@ fn the_trail_has_a_verdict_of_each_gate_that_was_reached_and_of_no_other() {
 }
 
 #[test]
-fn confirmation_is_refused_while_it_cannot_be_given() {
+fn the_gateway_does_not_ask_a_tool_that_needs_an_approval() {
     let contract = admitted(&[("/transactional/confirmation_required", json!(true))]);
     let (result, verdicts) = call(&contract, booking(&json!({})).to_string());
     let refusal = *result.unwrap_err();

@@ -85,7 +85,7 @@ fn propose(contract: &Arc<CompiledContract>, proposal: Proposal) -> (Result<Perm
     let mut trail = Trail::new(&ticks);
     let result =
         pass(ResolvedCall::new(Box::new(proposal), contract.clone()), &CallOrigin::Gateway, LIMITS, &mut trail);
-    (result, trail.verdicts().to_vec())
+    (result.map(|judged| judged.permitted().unwrap()), trail.verdicts().to_vec())
 }
 
 fn passed(contract: &Arc<CompiledContract>, arguments: &Value) -> Permit {

@@ -110,7 +110,7 @@ fn a_key_that_was_used_is_answered_as_ever() {
     let answer = StoredAnswer::Known("done".to_owned());
     let event = EffectEvent::Settle(effect.claim(), DispatchEnd::Completed(answer.clone()));
     let target = EffectTarget::Id(effect.id.clone());
-    now(store.apply(EffectChange { target, event, record: None, quarantine: None, notices: Vec::new() })).unwrap();
+    now(store.apply(EffectChange::new(target, event))).unwrap();
     assert_eq!(reply().0, EffectReply::Replay(answer));
     // A key that cannot be looked up is not reported as new.
     store.unreadable.store(true, Ordering::Relaxed);

@@ -188,6 +188,7 @@ fn a_claim_that_was_taken_over_lets_nothing_out() {
         record: None,
         quarantine: None,
         notices: Vec::new(),
+        consumes: None,
     };
     now(effects.apply(change)).unwrap();
     let second = claimed(permit(), &effects);

@@ -67,6 +67,7 @@ pub(crate) async fn call_on(ledger: Arc<Ledger>, terms: Terms) {
         record: Some(record(call_id.clone(), outcome, terms)),
         quarantine: None,
         notices: Vec::new(),
+        consumes: None,
     };
     let begun = change(EffectTarget::Key(key), EffectEvent::Begin(Box::new(first)), Outcome::Dispatching);
     let EffectReply::Mine(claim) = ledger.apply(begun).await.unwrap().reply else { unreachable!("the key is new") };
@@ -142,5 +143,6 @@ fn record(call_id: CallId, outcome: Outcome, terms: Terms) -> CallRecord {
         price: None,
         policy: None,
         questions: Vec::new(),
+        ticket_id: None,
     }
 }

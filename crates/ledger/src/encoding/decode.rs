@@ -134,6 +134,7 @@ struct OptionalFields {
     attempts: Option<u32>,
     price: Option<Box<Price>>,
     questions: Vec<QuestionRecord>,
+    ticket_id: Option<String>,
 }
 
 impl PartialRecord {
@@ -170,6 +171,7 @@ impl PartialRecord {
             }
             tag::POLICY_DETAIL => self.policy = Some(parts::with_detail(self.policy.take(), json(from)?)?),
             tag::QUESTIONS => rest.questions = json(from)?,
+            tag::TICKET => rest.ticket_id = Some(from.text()?),
             _ => return Err(MalformedBytes("it has an unknown field").into()),
         }
         Ok(())
@@ -204,6 +206,7 @@ impl PartialRecord {
             price: self.rest.price,
             policy: self.policy,
             questions: self.rest.questions,
+            ticket_id: self.rest.ticket_id,
         })
     }
 }

@@ -57,6 +57,7 @@ mod tag {
     pub(super) const POLICY_ENTRY: u8 = 27;
     pub(super) const POLICY_DETAIL: u8 = 28;
     pub(super) const QUESTIONS: u8 = 29;
+    pub(super) const TICKET: u8 = 30;
 }
 
 /// Encodes a record. Content that goes to the dictionary is only referred to.
@@ -98,6 +99,7 @@ fn write(record: &CallRecord, to: &mut Encoder, dictionary: &mut Dictionary) -> 
         price,
         policy,
         questions,
+        ticket_id,
     } = record;
     to.field(tag::TRACE, |to| to.text(trace_id));
     parts::write_caller(caller, to);
@@ -127,7 +129,9 @@ fn write(record: &CallRecord, to: &mut Encoder, dictionary: &mut Dictionary) -> 
     if let Some(policy) = policy {
         parts::write_policy(policy, to, dictionary)?;
     }
-    write_json(to, tag::QUESTIONS, Some(questions).filter(|questions| !questions.is_empty()))
+    write_json(to, tag::QUESTIONS, Some(questions).filter(|questions| !questions.is_empty()))?;
+    write_text(to, tag::TICKET, ticket_id.as_deref());
+    Ok(())
 }
 
 fn write_text(to: &mut Encoder, tag: u8, text: Option<&str>) {

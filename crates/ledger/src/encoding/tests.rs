@@ -85,7 +85,7 @@ fn contract() -> BoxedStrategy<ContractReference> {
 }
 
 fn policy() -> BoxedStrategy<PolicyRecord> {
-    let would_have = chosen(&[ShadowDecision::Allowed, ShadowDecision::Refused]);
+    let would_have = chosen(&[ShadowDecision::Allowed, ShadowDecision::Approval, ShadowDecision::Refused]);
     let shadow = (would_have, option::of(text()), texts()).prop_map(|(would_have, cause, by)| ShadowRecord {
         would_have,
         cause,
@@ -145,7 +145,9 @@ fn any_record() -> BoxedStrategy<CallRecord> {
     let digests = (digest(), option::of(digest()), option::of(digest())).boxed();
     let times = (time(), option::of(time()), option::of(time()), option::of(any::<u64>())).boxed();
     let end = (chosen(&Outcome::ALL), option::of(chosen(&TaxonomyClass::ALL)), option::of(refusal())).boxed();
-    let links = (option::of(text()), option::of(text()), option::of(text()), option::of(any::<u32>())).boxed();
+    let links =
+        (option::of(text()), option::of(text()), option::of(text()), option::of(any::<u32>()), option::of(text()))
+            .boxed();
     let rest = (option::of(price), option::of(policy()), vec(question(), 0..3), vec(verdict(), 0..20)).boxed();
     (who, digests, times, end, links, rest)
         .prop_map(|(who, digests, times, end, links, rest)| CallRecord {
@@ -166,6 +168,7 @@ fn any_record() -> BoxedStrategy<CallRecord> {
             task_id: links.1,
             effect_id: links.2,
             attempts: links.3,
+            ticket_id: links.4,
             price: rest.0,
             policy: rest.1,
             questions: rest.2,
@@ -259,6 +262,18 @@ fn the_stored_record_is_golden() {
     let said = format!("record {record}\n{}", entries.collect::<String>());
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/encoding/record.golden.txt");
     assert_eq!(said, std::fs::read_to_string(path).unwrap_or_default());
+}
+
+/// The same for the record of a call that a person approved.
+#[test]
+fn the_stored_record_of_an_approved_call_is_golden() {
+    let ticket_id = Some("apr_0190f4a1b2c37d4e8f90a1b2c3d4e5f6".to_owned());
+    let approved = CallRecord { ticket_id, ..record("call_1", Outcome::Completed, 1_800_000_000_000) };
+    let bytes = encode(&approved, &mut Dictionary::default()).unwrap();
+    let said = format!("record {}\n", servanda_contract::digest::hex(&bytes));
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/encoding/approved_record.golden.txt");
+    assert_eq!(said, std::fs::read_to_string(path).unwrap_or_default());
+    assert_eq!(decode("call_1", &bytes, &DictionaryEntries::default()).unwrap(), approved);
 }
 
 #[test]

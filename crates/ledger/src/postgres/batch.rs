@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use servanda_contract::Digest;
 use servanda_effects::effect::{
-    AppliedChange, BeginRequest, Effect, EffectContext, EffectEvent, EffectId, EffectState, EffectTarget,
+    AppliedChange, BeginRequest, Effect, EffectContext, EffectEvent, EffectId, EffectReply, EffectState, EffectTarget,
     EffectTransition, ExclusiveResources, LedgerNow, LostWindow, is_blocking, step,
 };
 
@@ -155,17 +155,25 @@ impl<'a> EffectBatch<'a> {
         !keeps_record(effect) || recorded.is_some_and(|recorded| recorded.record.call_id == effect.call_id)
     }
 
-    /// Applies an event to the current state of its effect.
+    /// Applies an event to the current state of its effect. If the event makes the effect the caller's, `approve` uses up the approval that
+    /// the call needs; its error is the reply, and nothing is changed.
     pub(super) fn apply(
         &mut self,
-        target: &EffectTarget,
-        event: &EffectEvent,
+        (target, event): (&EffectTarget, &EffectEvent),
         recorded: Option<&'a CallRecordWrite>,
+        approve: impl FnOnce(&Effect, LedgerNow) -> Result<(), EffectReply>,
     ) -> Result<AppliedEvent, LedgerError> {
         let slot = self.slot_of(target);
         let before = slot.and_then(|index| self.slots.get(index)).and_then(|slot| slot.now.as_ref());
         let around = self.around(slot, before.map(Arc::as_ref), event);
         let EffectTransition { change: changed, reply } = step(before.map(Arc::as_ref), event, &around);
+        let (changed, reply) = match (changed, &reply) {
+            (Some(effect), EffectReply::Mine(_)) => match approve(&effect, self.now) {
+                Ok(()) => (Some(effect), reply),
+                Err(refused) => (None, refused),
+            },
+            (changed, _) => (changed, reply),
+        };
         let changed = changed.map(Arc::new);
         let effect = changed.as_ref().or(before).cloned();
         let stepped =

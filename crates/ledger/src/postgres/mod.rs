@@ -7,6 +7,7 @@ mod batch;
 mod budgets;
 mod composite;
 mod dictionary;
+mod dispatch_approvals;
 mod expire;
 mod identity;
 mod list;
@@ -19,6 +20,7 @@ mod recent_effects;
 mod rows;
 mod session;
 mod statements;
+mod tickets;
 mod tls;
 mod transact;
 pub(crate) mod upkeep;
@@ -34,14 +36,16 @@ use std::{
 };
 
 use bytes::Bytes;
+use servanda_approval::{Ticket, TicketEvent};
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_effects::{
-    Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
+    Journal, JournalError, Note, NoteKind, Notebook, PortFuture, TicketStore,
     budget::{AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, SweepReport},
     effect::{
         AppliedChange, Effect, EffectChange, EffectEvent, EffectQuery, EffectStore, EffectTarget,
         ORPHANED_UPSTREAMS_MAX, OrphanQuery, OwnerId, owner_silence_ms_max,
     },
+    ticket_store::{AppliedTicket, TicketQuery, TicketTarget},
 };
 use tokio::{sync::Mutex, task::JoinSet};
 use tokio_postgres::{Client, types::ToSql};
@@ -362,6 +366,38 @@ impl BudgetStore for PostgresLedger {
         Box::pin(self.ask(async move |client: &Client| {
             budgets::balances(client, &query, self.pool.now(client).await?.now_ms).await
         }))
+    }
+}
+
+impl TicketStore for PostgresLedger {
+    fn apply_ticket(
+        &self,
+        target: TicketTarget,
+        event: TicketEvent,
+    ) -> PortFuture<'_, Result<AppliedTicket, JournalError>> {
+        Box::pin(async move {
+            let queue = match &target {
+                TicketTarget::Id(id) => self.queue(id)?,
+                TicketTarget::Key(key) => self.queue(key)?,
+            };
+            queue.apply_ticket(target, event).await
+        })
+    }
+
+    fn find_ticket(&self, target: TicketTarget) -> PortFuture<'_, Result<Option<Ticket>, JournalError>> {
+        Box::pin(self.ask(async move |client: &Client| tickets::find(client, &target).await))
+    }
+
+    fn list_tickets(&self, query: TicketQuery) -> PortFuture<'_, Result<Vec<Ticket>, JournalError>> {
+        Box::pin(self.ask(async move |client: &Client| tickets::list(client, &query).await))
+    }
+
+    fn count_pending(&self, tenant: Option<String>, limit: u32) -> PortFuture<'_, Result<u32, JournalError>> {
+        Box::pin(self.ask(async move |client: &Client| tickets::count_pending(client, tenant.as_deref(), limit).await))
+    }
+
+    fn due_tickets(&self, limit: u32) -> PortFuture<'_, Result<Vec<Ticket>, JournalError>> {
+        Box::pin(self.ask(async move |client: &Client| tickets::due(client, self.pool.now(client).await?, limit).await))
     }
 }
 

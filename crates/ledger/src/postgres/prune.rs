@@ -36,17 +36,20 @@ async fn transact(
     let mut pruned = PruneReport::default();
     let is_full = |count: u64| count >= u64::from(PRUNED_MAX);
     client.batch_execute("begin").await?;
-    let ledger_ms = time.now(clock_reading(&client.query_one(&statements.clock, &[]).await?)?).ledger_ms;
+    let now = time.now(clock_reading(&client.query_one(&statements.clock, &[]).await?)?);
     if let Some(before_ms) = round.records_before_ms() {
         let (count, is_last) = records(client, progress, before_ms).await?;
         (pruned.records, pruned.is_behind) = (count, !is_last);
     }
     if let Some(kept_ms) = round.retention.tombstones_ms {
-        pruned.tombstones = tombstones(client, kept_ms, ledger_ms).await?;
+        pruned.tombstones = tombstones(client, kept_ms, now.ledger_ms).await?;
+    }
+    if let Some(before_ms) = round.tickets_before_ms(now.now_ms) {
+        pruned.tickets = tickets(client, before_ms).await?;
     }
     pruned.notes = notes(client, round.now.unix_ms()).await?;
     client.batch_execute("commit").await?;
-    pruned.is_behind |= is_full(pruned.tombstones) || is_full(pruned.notes);
+    pruned.is_behind |= is_full(pruned.tombstones) || is_full(pruned.tickets) || is_full(pruned.notes);
     Ok(pruned)
 }
 
@@ -73,6 +76,12 @@ async fn records(client: &Client, progress: &mut UpkeepProgress, before_ms: u64)
 async fn tombstones(client: &Client, kept_ms: u64, ledger_ms: u64) -> Result<u64, LedgerError> {
     let Some(before_ms) = ledger_ms.checked_sub(kept_ms) else { return Ok(0) };
     let sql = include_str!("../../sql/postgres/erase_tombstones.sql");
+    Ok(client.execute(sql, &[&signed(before_ms), &i64::from(PRUNED_MAX)]).await?)
+}
+
+/// Removes tickets that are over and have not changed since then, by the store's clock.
+async fn tickets(client: &Client, before_ms: u64) -> Result<u64, LedgerError> {
+    let sql = include_str!("../../sql/postgres/erase_tickets.sql");
     Ok(client.execute(sql, &[&signed(before_ms), &i64::from(PRUNED_MAX)]).await?)
 }
 

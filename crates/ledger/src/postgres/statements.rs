@@ -55,6 +55,7 @@ pub(super) struct PreparedStatements {
     pub(super) find_holders: Statement,
     /// Prepared when first needed.
     budgets: OnceCell<BudgetStatements>,
+    tickets: OnceCell<TicketStatements>,
     /// One for every combination of parts, prepared when first needed: those that fail and those that settle
     /// conflicts.
     writing: [[OnceCell<Statement>; 1 << PARTS.len()]; 2],
@@ -68,6 +69,16 @@ pub(super) struct BudgetStatements {
     pub(super) lock_standings: Statement,
     pub(super) change_standings: Statement,
     pub(super) put_holds: Statement,
+}
+
+/// The statements of tickets.
+#[derive(Debug)]
+pub(super) struct TicketStatements {
+    pub(super) lock_keys: Statement,
+    pub(super) lock_tickets: Statement,
+    pub(super) run_decisions: Statement,
+    pub(super) change_tickets: Statement,
+    pub(super) put_tickets: Statement,
 }
 
 /// A part of a writing statement; its one parameter is `$1`.
@@ -90,6 +101,7 @@ impl PreparedStatements {
             lock_turns: client.prepare(include_str!("../../sql/postgres/lock_turns.sql")).await?,
             find_holders: client.prepare(include_str!("../../sql/postgres/find_holders.sql")).await?,
             budgets: OnceCell::new(),
+            tickets: OnceCell::new(),
             writing: std::array::from_fn(|_| std::array::from_fn(|_| OnceCell::new())),
         })
     }
@@ -106,6 +118,20 @@ impl PreparedStatements {
             })
         };
         self.budgets.get_or_try_init(prepare).await
+    }
+
+    /// The statements of tickets.
+    pub(super) async fn tickets(&self, client: &Client) -> Result<&TicketStatements, tokio_postgres::Error> {
+        let prepare = || async {
+            Ok(TicketStatements {
+                lock_keys: client.prepare(include_str!("../../sql/postgres/lock_ticket_keys.sql")).await?,
+                lock_tickets: client.prepare(include_str!("../../sql/postgres/lock_tickets.sql")).await?,
+                run_decisions: client.prepare(include_str!("../../sql/postgres/run_decisions.sql")).await?,
+                change_tickets: client.prepare(include_str!("../../sql/postgres/change_tickets.sql")).await?,
+                put_tickets: client.prepare(include_str!("../../sql/postgres/put_tickets.sql")).await?,
+            })
+        };
+        self.tickets.get_or_try_init(prepare).await
     }
 
     /// The statement that writes some parts.

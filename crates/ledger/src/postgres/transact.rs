@@ -3,21 +3,24 @@
 //! locks: the effects concerned are locked and read first.
 
 use servanda_contract::faults;
-use servanda_effects::effect::{EffectEvent, EffectId, EffectTarget, LedgerNow, notes_due};
+use servanda_effects::effect::{AppliedChange, Effect, EffectEvent, EffectId, EffectTarget, LedgerNow, notes_due};
 use tokio_postgres::{Client, Row, types::ToSql};
 
 use super::{
     batch::{AppliedEvent, ChangedEffect, EffectBatch, ResourceHolder, TwinEffect, is_keyless},
+    dispatch_approvals,
     identity::PostgresLedgerIdentity,
     notes,
     recent_effects::PostgresRecentEffects,
     rows::{self, BatchRows, WrittenEffects, clock_reading},
     statements::{ConflictHandling, PreparedStatements},
+    tickets,
 };
 use crate::{
     LedgerError,
     codec::{StoredCall, decode_held_resources, key_digest, unsigned},
     job::{Job, JobOutcome, LedgerWrite},
+    ticket_page::TicketPage,
     time::StoreTime,
 };
 
@@ -74,8 +77,8 @@ pub(super) async fn transact_with_locks(
     jobs: &[Job],
 ) -> Result<BatchOutcomes, LedgerError> {
     let done = async {
-        let mut batch = lock(tools, jobs).await?;
-        commit(tools, &mut batch, jobs).await
+        let (mut batch, mut page) = lock(tools, jobs).await?;
+        commit(tools, &mut batch, &mut page, jobs).await
     };
     let done = done.await;
     if done.is_err() && !tools.client.is_closed() {
@@ -95,8 +98,15 @@ fn apply_optimistically<'a>(
         Job::Put { write: LedgerWrite::Call(_), .. } => return Ok(TransactionJobState::Put),
         // Notices are few, and are written separately with a round trip each.
         Job::Apply { notices, .. } if !notices.is_empty() => return Ok(TransactionJobState::Left),
+        // An approval is read and locked first.
+        Job::Apply { consumes: Some(_), .. } => return Ok(TransactionJobState::Left),
         Job::Apply { target, event, recorded, .. } => (target, event, recorded.as_deref()),
-        Job::Put { .. } | Job::Expire { .. } | Job::Book { .. } | Job::Sweep { .. } | Job::Prune { .. } => {
+        Job::Put { .. }
+        | Job::Ticket { .. }
+        | Job::Expire { .. }
+        | Job::Book { .. }
+        | Job::Sweep { .. }
+        | Job::Prune { .. } => {
             return Ok(TransactionJobState::Left);
         }
     };
@@ -104,7 +114,7 @@ fn apply_optimistically<'a>(
         // A begin that takes turns has to look for other effects on the same resources first.
         (EffectTarget::Key(_), EffectEvent::Begin(begin)) if begin.order.takes_turns() => Ok(TransactionJobState::Left),
         (EffectTarget::Key(_), EffectEvent::Begin(_)) => {
-            batch.apply(target, event, recorded).map(TransactionJobState::Stepped)
+            batch.apply((target, event), recorded, |_, _| Ok(())).map(TransactionJobState::Stepped)
         }
         (EffectTarget::Id(id), EffectEvent::Fence(_) | EffectEvent::Release(..) | EffectEvent::Settle(..)) => {
             if !batch.has(id) {
@@ -114,19 +124,23 @@ fn apply_optimistically<'a>(
             if !batch.replaces_record(id, recorded) {
                 return Ok(TransactionJobState::Left);
             }
-            batch.apply(target, event, recorded).map(TransactionJobState::Stepped)
+            batch.apply((target, event), recorded, |_, _| Ok(())).map(TransactionJobState::Stepped)
         }
         _ => Ok(TransactionJobState::Left),
     }
 }
 
-/// Opens the transaction, and locks and reads the effects it is about: one round trip.
-async fn lock<'a>(tools: TransactionContext<'_>, jobs: &'a [Job]) -> Result<EffectBatch<'a>, LedgerError> {
+/// Opens the transaction, and locks and reads the effects it is about: one round trip. Then the tickets of the approvals that it uses, if it
+/// uses any.
+async fn lock<'a>(
+    tools: TransactionContext<'_>,
+    jobs: &'a [Job],
+) -> Result<(EffectBatch<'a>, TicketPage), LedgerError> {
     let TransactionContext { client, statements, .. } = tools;
     let changes = || jobs.iter().filter_map(change_of);
     if changes().next().is_none() {
         client.batch_execute("begin").await?;
-        return Ok(EffectBatch::new(LedgerNow::plain(0), Vec::new(), Vec::new()));
+        return Ok((EffectBatch::new(LedgerNow::plain(0), Vec::new(), Vec::new()), TicketPage::default()));
     }
     let digests: Vec<_> = changes().filter_map(key_of).collect();
     let keys: Vec<&[u8]> = digests.iter().map(|digest| &digest.as_bytes()[..]).collect();
@@ -150,7 +164,12 @@ async fn lock<'a>(tools: TransactionContext<'_>, jobs: &'a [Job]) -> Result<Effe
     );
     begun?;
     let (holders, locked, twins) = (holders?, locked?, twins?);
-    let now = tools.time.now(clock_reading(&clock?)?);
+    let (mut clock, page) = (clock?, dispatch_approvals::lock(client, statements, jobs).await?);
+    if dispatch_approvals::are_used(jobs) {
+        // The time may have passed while another gateway held a ticket.
+        clock = client.query_one(&statements.clock, &[]).await?;
+    }
+    let now = tools.time.now(clock_reading(&clock)?);
     let mut batch = EffectBatch::new(now, twins, holders).with_lost_window(tools.known.lost_window(now.now_ms));
     for row in &locked {
         let (effect, before) = rows::locked(row)?;
@@ -162,40 +181,35 @@ async fn lock<'a>(tools: TransactionContext<'_>, jobs: &'a [Job]) -> Result<Effe
         });
         batch.add(effect, before, row.try_get(7)?, open.as_ref())?;
     }
-    Ok(batch)
+    Ok((batch, page))
 }
 
-/// Steps the effects, writes the result and commits: one more round trip.
+/// Steps the effects, writes the result and commits: one more round trip, and a few if approvals are used.
 async fn commit<'a>(
     tools: TransactionContext<'_>,
     batch: &mut EffectBatch<'a>,
+    page: &mut TicketPage,
     jobs: &'a [Job],
-) -> Result<Vec<Option<JobOutcome>>, LedgerError> {
+) -> Result<BatchOutcomes, LedgerError> {
     let TransactionContext { client, statements, .. } = tools;
     let step = |job: &'a Job| match change_of(job) {
-        Some((target, event)) => batch.apply(target, event, job.recorded()).map(TransactionJobState::Stepped),
+        Some(change) => {
+            let approve = |effect: &Effect, now| dispatch_approvals::consume(page, job, effect, now);
+            batch.apply(change, job.recorded(), approve).map(TransactionJobState::Stepped)
+        }
         None => Ok(TransactionJobState::Put),
     };
-    let parts = jobs.iter().map(step).collect::<Result<Vec<TransactionJobState>, _>>()?;
-    let rows = rows_of(batch, jobs, &parts)?;
-    for recorded in batch.displaced() {
-        rows::put_displaced(client, recorded).await?;
-    }
-    for job in jobs {
-        if let Job::Put { write, .. } = job {
-            notes::put(client, write).await?;
-        }
-    }
-    for (job, part) in jobs.iter().zip(&parts) {
-        // The effect is locked, so that the change made here is what gets written.
-        if let TransactionJobState::Stepped(AppliedEvent { applied, changed: true, .. }) = part
-            && let Some(effect) = &applied.effect
+    let mut parts = jobs.iter().map(step).collect::<Result<Vec<TransactionJobState>, _>>()?;
+    let overtaken = dispatch_approvals::overtaken(client, &applied(jobs, &parts)).await?;
+    for (job, part) in jobs.iter().zip(&mut parts) {
+        if let TransactionJobState::Stepped(stepped) = part
+            && dispatch_approvals::is_overtaken(job, &stepped.applied, &overtaken)
         {
-            for note in notes_due(job.notices(), effect) {
-                notes::put_first(client, note).await?;
-            }
+            *part = TransactionJobState::Left;
         }
     }
+    let rows = rows_of(batch, jobs, &parts)?;
+    write_beside(client, batch, jobs, &parts).await?;
     faults::at("ledger.before_commit")?;
     let statement =
         if rows.is_empty() { None } else { Some(rows.statement(client, statements, ConflictHandling::Settle).await?) };
@@ -205,16 +219,67 @@ async fn commit<'a>(
             None => Ok(WrittenEffects::default()),
         }
     };
-    // Sent together, the write first: the locks are gone after the commit.
-    let (written, committed) = tokio::join!(biased; write, client.batch_execute("commit"));
-    // After a statement that failed, `commit` succeeds by rolling everything back. So the statement's result
-    // counts.
-    let written = written?;
-    committed?;
+    let written = if dispatch_approvals::are_used(jobs) {
+        let written = write.await?;
+        if !dispatch_approvals::all_written(&applied(jobs, &parts), &written) {
+            // Another writer was faster. An approval is used up only together with its effect, and what this batch decided after it depends
+            // on that.
+            client.batch_execute("rollback").await?;
+            return Ok(jobs.iter().map(|_| None).collect());
+        }
+        tickets::write(client, statements.tickets(client).await?, page).await?;
+        client.batch_execute("commit").await?;
+        written
+    } else {
+        // Sent together, the write first: the locks are gone after the commit.
+        let (written, committed) = tokio::join!(biased; write, client.batch_execute("commit"));
+        // After a statement that failed, `commit` succeeds by rolling everything back. So the statement's result
+        // counts.
+        let written = written?;
+        committed?;
+        written
+    };
     faults::at("ledger.after_commit")?;
     remember(tools.recent, batch, &written);
     let stands = |slot| batch.waits_for(slot).is_none_or(|id| written.effects.contains(id.as_str()));
     Ok(outcomes(parts, stands))
+}
+
+/// Writes what comes beside the effects of a batch: displaced records, notes, and the notices of effects that end.
+async fn write_beside(
+    client: &Client,
+    batch: &EffectBatch<'_>,
+    jobs: &[Job],
+    parts: &[TransactionJobState],
+) -> Result<(), LedgerError> {
+    for recorded in batch.displaced() {
+        rows::put_displaced(client, recorded).await?;
+    }
+    for job in jobs {
+        if let Job::Put { write, .. } = job {
+            notes::put(client, write).await?;
+        }
+    }
+    for (job, part) in jobs.iter().zip(parts) {
+        // The effect is locked, so that the change made here is what gets written.
+        if let TransactionJobState::Stepped(AppliedEvent { applied, changed: true, .. }) = part
+            && let Some(effect) = &applied.effect
+        {
+            for note in notes_due(job.notices(), effect) {
+                notes::put_first(client, note).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The jobs that were stepped, with their results.
+fn applied<'a>(jobs: &'a [Job], parts: &'a [TransactionJobState]) -> Vec<(&'a Job, &'a AppliedChange)> {
+    let stepped = jobs.iter().zip(parts).filter_map(|(job, part)| match part {
+        TransactionJobState::Stepped(stepped) => Some((job, &*stepped.applied)),
+        TransactionJobState::Put | TransactionJobState::Left => None,
+    });
+    stepped.collect()
 }
 
 fn rows_of<'a>(

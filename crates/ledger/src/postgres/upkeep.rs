@@ -5,6 +5,7 @@ use tokio_postgres::Client;
 use super::{
     identity, migrate, rows,
     session::{Connector, PostgresSession},
+    tickets,
 };
 use crate::{
     Adoption, AdoptionRequest, LedgerError, LedgerGuard, LedgerSchemaPolicy, LossSettlement,
@@ -50,7 +51,7 @@ pub(crate) async fn status(url: &str, guard: &LedgerGuard) -> Result<LedgerStatu
     })
 }
 
-/// Reads every effect.
+/// Reads every effect and every ticket.
 pub(crate) async fn verify(url: &str) -> Result<LedgerVerification, LedgerError> {
     let (_, PostgresSession { client }) = connect(url).await?;
     migrate::require(&client).await?;
@@ -70,9 +71,27 @@ pub(crate) async fn verify(url: &str) -> Result<LedgerVerification, LedgerError>
             }
         }
     }
+    verify_tickets(&client, &mut verified).await?;
     let calls = client.query_one("select count(*) from calls", &[]).await?;
     verified.calls = unsigned(calls.try_get(0)?);
     Ok(verified)
+}
+
+async fn verify_tickets(client: &Client, verified: &mut LedgerVerification) -> Result<(), LedgerError> {
+    let sql = include_str!("../../sql/postgres/page_of_tickets.sql");
+    let mut after = String::new();
+    loop {
+        let page = client.query(sql, &[&after, &PAGE]).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = last.try_get(0)?;
+        for row in &page {
+            if let Err(problem) = tickets::ticket(row)
+                && verified.problems.len() < PROBLEMS_MAX
+            {
+                verified.problems.push(problem.to_string());
+            }
+        }
+    }
 }
 
 /// Accepts what is there; none if it is the known ledger.

@@ -19,6 +19,7 @@ use super::{
     rows::clock_reading,
     session::{ANSWER_MS_MAX, Connector, PostgresSession},
     statements::PreparedStatements,
+    tickets,
     transact::{TransactionContext, transact_optimistically, transact_with_locks},
 };
 use crate::{
@@ -147,8 +148,9 @@ impl PostgresWriter {
     /// After a lost connection: returns the jobs that can be repeated without harm, and tells the callers of
     /// the others that the outcome is unknown.
     fn give_up(&self, jobs: Vec<Job>, error: &LedgerError) -> Vec<Job> {
-        let (again, unknown): (Vec<Job>, Vec<Job>) =
-            jobs.into_iter().partition(|job| !matches!(job, Job::Apply { .. } | Job::Expire { .. }));
+        let (again, unknown): (Vec<Job>, Vec<Job>) = jobs
+            .into_iter()
+            .partition(|job| !matches!(job, Job::Apply { .. } | Job::Ticket { .. } | Job::Expire { .. }));
         self.refuse(unknown, &error.to_journal_error());
         again
     }
@@ -210,6 +212,10 @@ impl PostgresReadyConnection {
             let pruned = prune::prune(&self.session.client, &self.statements, time, progress, *round).await?;
             return Ok(vec![Some(JobOutcome::Pruned(pruned))]);
         }
+        if matches!(jobs.first(), Some(Job::Ticket { .. })) {
+            let applied = tickets::apply_events(&self.session.client, &self.statements, time, jobs).await?;
+            return Ok(applied.into_iter().map(|applied| applied.map(JobOutcome::Ticket)).collect());
+        }
         if matches!(jobs.first(), Some(Job::Book { .. })) {
             let booked = budgets::apply_entries(&self.session.client, &self.statements, time, jobs).await?;
             return Ok(booked.into_iter().map(|booked| booked.map(JobOutcome::Booked)).collect());
@@ -237,7 +243,7 @@ impl PostgresReadyConnection {
     }
 }
 
-/// Splits a batch so that no statement has two records of the same call, budget entries are in parts of their
+/// Splits a batch so that no statement has two records of the same call, budget entries and events of tickets are in parts of their
 /// own, and each expiry, sweep or pruning is alone.
 fn split(batch: Vec<Job>) -> Vec<Vec<Job>> {
     let mut parts: Vec<Vec<Job>> = Vec::new();
@@ -246,7 +252,9 @@ fn split(batch: Vec<Job>) -> Vec<Vec<Job>> {
         let repeated = job.recorded().is_some_and(|recorded| !seen.insert(recorded.record.call_id.clone()));
         let goes_with = |last: &Job| match (last, &job) {
             (Job::Put { .. } | Job::Apply { .. }, Job::Put { .. } | Job::Apply { .. }) => true,
-            (last, job) => matches!((last, job), (Job::Book { .. }, Job::Book { .. })),
+            (last, job) => {
+                matches!((last, job), (Job::Book { .. }, Job::Book { .. }) | (Job::Ticket { .. }, Job::Ticket { .. }))
+            }
         };
         match parts.last_mut() {
             Some(part) if !repeated && part.last().is_some_and(goes_with) => part.push(job),

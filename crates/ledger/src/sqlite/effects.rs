@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use servanda_approval::ApprovalUse;
 use servanda_effects::effect::{
-    AppliedChange, BeginRequest, Effect, EffectContext, EffectEvent, EffectId, EffectQuery, EffectState, EffectTarget,
-    EffectTransition, ExclusiveResources, LedgerNow, Notice, ORPHANED_UPSTREAMS_MAX, OrphanQuery, OwnerId, is_blocking,
-    notes_due, owner_silence_ms_max, step,
+    AppliedChange, BeginRequest, Effect, EffectContext, EffectEvent, EffectId, EffectQuery, EffectReply, EffectState,
+    EffectTarget, EffectTransition, ExclusiveResources, LedgerNow, Notice, ORPHANED_UPSTREAMS_MAX, OrphanQuery,
+    OwnerId, is_blocking, notes_due, owner_silence_ms_max, step,
 };
 
-use super::{batch_context::BatchContext, put};
+use super::{batch_context::BatchContext, put, tickets};
 use crate::{
     LedgerError,
     codec::{EffectRow, StoredCall, StoredEffect, decode_held_resources, key_digest, signed, unsigned},
@@ -41,21 +42,23 @@ pub(super) struct EventWithRecord<'a> {
     pub(super) event: &'a EffectEvent,
     pub(super) recorded: Option<&'a CallRecordWrite>,
     pub(super) notices: &'a [Notice],
+    pub(super) consumes: Option<&'a ApprovalUse>,
 }
 
-/// Applies an event, and writes its record and its notices if the effect changed.
+/// Applies an event, and writes its record and its notices if the effect changed. If the event makes the effect the caller's, the approval
+/// that it uses is used up first; if it cannot be, nothing of this is written.
 pub(super) fn apply(
     transaction: &Connection,
     BatchContext { recent, now, lost_window, .. }: &mut BatchContext<'_>,
     changing: EventWithRecord<'_>,
 ) -> Result<AppliedChange, LedgerError> {
-    let EventWithRecord { target, event, recorded, notices } = changing;
+    let EventWithRecord { target, event, recorded, notices, consumes } = changing;
     let circumstances = |effect: Option<&Effect>| {
         let around = circumstances(transaction, effect, event, *now)?;
         Ok::<_, LedgerError>(EffectContext { lost_window: *lost_window, ..around })
     };
-    // Most keys are new, so an insert is tried before the key is looked up.
-    if matches!(target, EffectTarget::Key(_)) && matches!(event, EffectEvent::Begin(_)) {
+    // Most keys are new, so an insert is tried before the key is looked up. An approval is not used up on trial.
+    if consumes.is_none() && matches!(target, EffectTarget::Key(_)) && matches!(event, EffectEvent::Begin(_)) {
         let around = circumstances(None)?;
         let EffectTransition { change, reply } = step(None, event, &around);
         if let Some(effect) = change.filter(|_| around.twin.is_none()).map(Arc::new)
@@ -73,6 +76,12 @@ pub(super) fn apply(
     let around = circumstances(before.as_deref())?;
     let EffectTransition { change: changed, reply } = step(before.as_deref(), event, &around);
     let changed = changed.map(Arc::new);
+    if let (Some(usage), Some(effect), EffectReply::Mine(_)) = (consumes, &changed, &reply) {
+        let used = tickets::consume(transaction, usage, effect.id.as_str(), *now)?;
+        if !used.is_consumed() {
+            return Ok(AppliedChange { reply: EffectReply::NotApproved(Box::new(used)), effect: before });
+        }
+    }
     if let Some(effect) = &changed {
         let written = match &before {
             Some(before) => replace(transaction, before, effect, recorded)?,

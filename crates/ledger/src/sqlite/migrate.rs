@@ -5,7 +5,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::LedgerError;
 
 /// In order; the position counted from one is the schema version.
-const MIGRATIONS: [&str; 12] = [
+const MIGRATIONS: [&str; 13] = [
     include_str!("../../sql/sqlite/0001_calls.sql"),
     include_str!("../../sql/sqlite/0002_notes.sql"),
     include_str!("../../sql/sqlite/0003_effects.sql"),
@@ -18,6 +18,7 @@ const MIGRATIONS: [&str; 12] = [
     include_str!("../../sql/sqlite/0010_identity.sql"),
     include_str!("../../sql/sqlite/0011_growth.sql"),
     include_str!("../../sql/sqlite/0012_compact_records.sql"),
+    include_str!("../../sql/sqlite/0013_tickets.sql"),
 ];
 
 /// Brings a database up to date.

@@ -16,6 +16,7 @@ mod put;
 mod read;
 mod read_pool;
 mod recent_effects;
+mod tickets;
 pub(crate) mod upkeep;
 pub(crate) mod wal;
 mod writer;
@@ -27,14 +28,16 @@ use std::{
 
 use bytes::Bytes;
 use rusqlite::{Connection, OpenFlags};
+use servanda_approval::{Ticket, TicketEvent};
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_effects::{
-    Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
+    Journal, JournalError, Note, NoteKind, Notebook, PortFuture, TicketStore,
     budget::{AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, SweepReport},
     effect::{
         AppliedChange, Effect, EffectChange, EffectQuery, EffectStore, EffectTarget, LedgerClock, LedgerNow,
         OrphanQuery, OwnerId,
     },
+    ticket_store::{AppliedTicket, TicketQuery, TicketTarget},
 };
 
 use crate::{
@@ -273,6 +276,33 @@ impl BudgetStore for SqliteLedger {
     fn balances(&self, query: BalanceQuery) -> PortFuture<'_, Result<Vec<AccountBalance>, JournalError>> {
         let time = self.time.clone();
         Box::pin(self.pool.ask(move |connection| budgets::balances(connection, &query, now(connection, &time)?.now_ms)))
+    }
+}
+
+impl TicketStore for SqliteLedger {
+    fn apply_ticket(
+        &self,
+        target: TicketTarget,
+        event: TicketEvent,
+    ) -> PortFuture<'_, Result<AppliedTicket, JournalError>> {
+        Box::pin(self.writer.queue().apply_ticket(target, event))
+    }
+
+    fn find_ticket(&self, target: TicketTarget) -> PortFuture<'_, Result<Option<Ticket>, JournalError>> {
+        Box::pin(self.pool.ask(move |connection| tickets::find(connection, &target)))
+    }
+
+    fn list_tickets(&self, query: TicketQuery) -> PortFuture<'_, Result<Vec<Ticket>, JournalError>> {
+        Box::pin(self.pool.ask(move |connection| tickets::list(connection, &query)))
+    }
+
+    fn count_pending(&self, tenant: Option<String>, limit: u32) -> PortFuture<'_, Result<u32, JournalError>> {
+        Box::pin(self.pool.ask(move |connection| tickets::count_pending(connection, tenant.as_deref(), limit)))
+    }
+
+    fn due_tickets(&self, limit: u32) -> PortFuture<'_, Result<Vec<Ticket>, JournalError>> {
+        let time = self.time.clone();
+        Box::pin(self.pool.ask(move |connection| tickets::due(connection, now(connection, &time)?, limit)))
     }
 }
 

@@ -2,6 +2,7 @@
 //! stops growing.
 
 use rusqlite::{Connection, params};
+use servanda_effects::effect::LedgerNow;
 
 use crate::{
     LedgerError,
@@ -9,12 +10,12 @@ use crate::{
     retention::{OldRecord, PRUNED_MAX, PruneReport, PruneRound, UpkeepProgress},
 };
 
-/// One round, inside the writer's transaction. `ledger_ms` is ledger time, as for expiry.
+/// One round, inside the writer's transaction.
 pub(super) fn prune(
     transaction: &Connection,
     progress: &mut UpkeepProgress,
     round: PruneRound,
-    ledger_ms: u64,
+    now: LedgerNow,
 ) -> Result<PruneReport, LedgerError> {
     let mut pruned = PruneReport::default();
     let is_full = |count: u64| count >= u64::from(PRUNED_MAX);
@@ -23,10 +24,13 @@ pub(super) fn prune(
         (pruned.records, pruned.is_behind) = (count, !is_last);
     }
     if let Some(kept_ms) = round.retention.tombstones_ms {
-        pruned.tombstones = tombstones(transaction, kept_ms, ledger_ms)?;
+        pruned.tombstones = tombstones(transaction, kept_ms, now.ledger_ms)?;
+    }
+    if let Some(before_ms) = round.tickets_before_ms(now.now_ms) {
+        pruned.tickets = tickets(transaction, before_ms)?;
     }
     pruned.notes = notes(transaction, round.now.unix_ms())?;
-    pruned.is_behind |= is_full(pruned.tombstones) || is_full(pruned.notes);
+    pruned.is_behind |= is_full(pruned.tombstones) || is_full(pruned.tickets) || is_full(pruned.notes);
     Ok(pruned)
 }
 
@@ -59,6 +63,12 @@ fn records(
 fn tombstones(transaction: &Connection, kept_ms: u64, ledger_ms: u64) -> Result<u64, LedgerError> {
     let Some(before_ms) = ledger_ms.checked_sub(kept_ms) else { return Ok(0) };
     let mut erase = transaction.prepare_cached(include_str!("../../sql/sqlite/erase_tombstones.sql"))?;
+    Ok(erase.execute(params![signed(before_ms), PRUNED_MAX])? as u64)
+}
+
+/// Removes tickets that are over and have not changed since then, by the store's clock.
+fn tickets(transaction: &Connection, before_ms: u64) -> Result<u64, LedgerError> {
+    let mut erase = transaction.prepare_cached(include_str!("../../sql/sqlite/erase_tickets.sql"))?;
     Ok(erase.execute(params![signed(before_ms), PRUNED_MAX])? as u64)
 }
 

@@ -17,7 +17,7 @@ use tokio::runtime;
 
 use super::{
     batch_context::BatchContext, budgets, checkpoint::Checkpointer, clock_reading, dictionary, effects, identity,
-    process_lock::LedgerProcessLock, prune, put, recent_effects::SqliteRecentEffects,
+    process_lock::LedgerProcessLock, prune, put, recent_effects::SqliteRecentEffects, tickets,
 };
 use crate::{
     LedgerError,
@@ -58,7 +58,7 @@ impl SqliteWriter {
         time: StoreTime,
         (known, room): (SqliteIdentityFiles, Arc<StorageCapacity>),
     ) -> Result<Self, LedgerError> {
-        connection.set_prepared_statement_cache_capacity(48);
+        connection.set_prepared_statement_cache_capacity(64);
         let checkpointer = Checkpointer::start(path, known.position_file.clone())?;
         let dictionary = dictionary::load(&connection)?;
         let file = OpenDatabase {
@@ -246,15 +246,15 @@ fn perform(transaction: &Connection, around: &mut BatchContext<'_>, job: &Job) -
     match job {
         Job::Put { write, .. } => put::put(transaction, write, now).map(|()| JobOutcome::Put),
         Job::Apply { target, event, recorded, notices, .. } => {
-            let change = effects::EventWithRecord { target, event, recorded: recorded.as_deref(), notices };
+            let (recorded, consumes) = (recorded.as_deref(), job.consumes());
+            let change = effects::EventWithRecord { target, event, recorded, notices, consumes };
             effects::apply(transaction, around, change).map(|applied| JobOutcome::Applied(Box::new(applied)))
         }
+        Job::Ticket { target, event, .. } => tickets::apply(transaction, target, event, now).map(JobOutcome::Ticket),
         Job::Expire { limit, .. } => effects::expire(transaction, *limit, now).map(JobOutcome::Expired),
         Job::Book { entry, .. } => budgets::apply_entry(transaction, entry, now_ms).map(JobOutcome::Booked),
         Job::Sweep { limit, .. } => budgets::sweep(transaction, around.progress, *limit, now_ms).map(JobOutcome::Swept),
-        Job::Prune { round, .. } => {
-            prune::prune(transaction, around.progress, *round, now.ledger_ms).map(JobOutcome::Pruned)
-        }
+        Job::Prune { round, .. } => prune::prune(transaction, around.progress, *round, now).map(JobOutcome::Pruned),
     }
 }
 

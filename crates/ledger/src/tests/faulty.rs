@@ -6,14 +6,19 @@
 use std::process::Command;
 
 use servanda_effects::{
+    TicketStore,
     budget::{BalanceQuery, BudgetStore as _, EntryReply},
-    effect::EffectTarget,
+    effect::{EffectStore, EffectTarget},
+    ticket_store::TicketQuery,
 };
+
+use servanda_approval::{Ticket, TicketState};
 
 use super::{
     budgets::pay,
     cluster::Cluster,
     samples::{begin, begun, key},
+    ticket_samples::{approved, dispatch, usage},
 };
 use crate::{CallQuery, Ledger};
 
@@ -107,6 +112,59 @@ async fn what_a_dead_process_reserved_is_reserved_once() {
             assert_eq!(ledger.apply_entry(pay("call_1", None, 10, 10)).await.unwrap(), EntryReply::Reserved);
             assert_eq!(reserved().await, 10, "{rule} at {place}");
             assert!(matches!(ledger.apply_entry(pay("call_2", None, 10, 1)).await.unwrap(), EntryReply::Exhausted(_)));
+        }
+    }
+}
+
+/// The ticket of the trial below.
+async fn the_ticket(ledger: &Ledger) -> Ticket {
+    let query = TicketQuery { tenant: None, states: Vec::new(), before: None, limit: 9 };
+    ledger.list_tickets(query).await.unwrap().remove(0)
+}
+
+/// The child of the next test: an approved call is dispatched, and meets its fault.
+#[tokio::test]
+async fn dispatching_child() {
+    let Ok(place) = std::env::var(PLACE) else { return };
+    let ledger = open(&place).await;
+    let ticket = the_ticket(&ledger).await;
+    let began = ledger.apply(dispatch("k", usage(&ticket, "call_k"))).await;
+    assert!(began.is_err(), "no call may be told that it owns the effect: {began:?}");
+}
+
+/// The effect is dispatched and the approval is used, or neither: an approval is never lost, and never used twice.
+#[tokio::test]
+async fn a_dispatch_and_the_use_of_its_approval_survive_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = Cluster::start();
+    let rules = [
+        ("ledger.before_commit=error", false),
+        ("ledger.before_commit=kill", false),
+        ("ledger.after_commit=error", true),
+        ("ledger.after_commit=kill", true),
+    ];
+    for (number, (rule, there)) in rules.into_iter().enumerate() {
+        let mut places = vec![folder.path().join(format!("{number}.db")).display().to_string()];
+        if let Some(cluster) = &cluster {
+            places.push(cluster.schema().await);
+        }
+        for place in places {
+            let before = open(&place).await;
+            approved(&before, "pay").await;
+            before.close().await;
+            let mut child = Command::new(std::env::current_exe().unwrap());
+            child.args(["--exact", "tests::faulty::dispatching_child"]).env(PLACE, &place).env("SERVANDA_FAULTS", rule);
+            let output = child.output().unwrap();
+            assert_eq!(output.status.success(), rule.ends_with("error"), "{rule}: {output:?}");
+            let ledger = open(&place).await;
+            let found = EffectStore::find(&ledger, EffectTarget::Key(key("k"))).await.unwrap();
+            let ticket = the_ticket(&ledger).await;
+            let expected = if there { TicketState::Consumed } else { TicketState::Approved };
+            assert_eq!((found.is_some(), ticket.state), (there, expected), "{rule} at {place}");
+            let used = ticket.consumed.map(|used| used.effect_id);
+            assert_eq!(used, found.map(|effect| effect.id.to_string()), "{rule} at {place}");
+            let calls = ledger.reader().await.unwrap().find(&CallQuery::Latest, 9).await.unwrap();
+            assert_eq!(calls.len(), usize::from(there), "{rule} at {place}");
         }
     }
 }

@@ -10,11 +10,12 @@ use std::{
 
 use servanda_contract::{CallRecord, Timestamp, time::Clock};
 use servanda_effects::{
-    InMemoryNotebook, JournalError, Notebook,
+    InMemoryNotebook, JournalError, Notebook, TicketStore,
     budget::{
         AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, InMemoryBudgets, SweepReport,
     },
     effect::{AppliedChange, Effect, EffectChange, EffectStore, EffectTarget, InMemoryEffects, OrphanQuery, OwnerId},
+    ticket_store::InMemoryTickets,
 };
 
 use crate::{Ledger, LedgerReader};
@@ -24,6 +25,7 @@ use crate::{Ledger, LedgerReader};
 pub(super) struct Kept {
     pub(super) effects: Arc<dyn EffectStore>,
     pub(super) budgets: Arc<dyn BudgetStore>,
+    pub(super) tickets: Arc<dyn TicketStore>,
     pub(super) place: Place,
 }
 
@@ -56,9 +58,11 @@ impl Kept {
     pub(super) fn in_memory() -> Self {
         let clock = Arc::new(HandClock(AtomicU64::new(1_800_000_000_000)));
         let notebook: Arc<InMemoryNotebook> = Arc::default();
-        let effects = Arc::new(InMemoryEffects::new(clock.clone()).with_notebook(notebook.clone()));
+        let tickets = Arc::new(InMemoryTickets::new(clock.clone()));
+        let effects = InMemoryEffects::new(clock.clone()).with_notebook(notebook.clone()).with_tickets(tickets.clone());
+        let effects = Arc::new(effects);
         let budgets = Arc::new(InMemoryBudgets::new(clock.clone(), effects.clone()));
-        Self { effects: effects.clone(), budgets, place: Place::Memory(effects, clock, notebook) }
+        Self { effects: effects.clone(), budgets, tickets, place: Place::Memory(effects, clock, notebook) }
     }
 
     pub(super) fn in_file() -> Self {
@@ -69,12 +73,16 @@ impl Kept {
 
     pub(super) async fn in_server(url: String) -> Self {
         let ledger = Arc::new(Ledger::connect(&url).await.unwrap());
-        Self { effects: ledger.clone(), budgets: ledger.clone(), place: Place::Server(ledger, url) }
+        Self::of_ledger(&ledger, Place::Server(ledger.clone(), url))
     }
 
     pub(super) fn of_file(path: PathBuf, folder: Arc<tempfile::TempDir>) -> Self {
         let ledger = Arc::new(Ledger::open(&path).unwrap());
-        Self { effects: ledger.clone(), budgets: ledger.clone(), place: Place::File(ledger, path, folder) }
+        Self::of_ledger(&ledger, Place::File(ledger.clone(), path, folder))
+    }
+
+    fn of_ledger(ledger: &Arc<Ledger>, place: Place) -> Self {
+        Self { effects: ledger.clone(), budgets: ledger.clone(), tickets: ledger.clone(), place }
     }
 
     /// Another gateway on the same store. In memory there is no other.

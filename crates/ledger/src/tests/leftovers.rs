@@ -185,7 +185,7 @@ async fn kills(kept: Kept) {
 }
 
 fn change(target: &EffectTarget, event: EffectEvent) -> EffectChange {
-    EffectChange { target: target.clone(), event, record: None, quarantine: None, notices: Vec::new() }
+    EffectChange::new(target.clone(), event)
 }
 
 /// One call that costs ten millionths of a limit of five hundred. It stops after `steps` steps; returns 1 if it

@@ -4,6 +4,7 @@ mod budgets;
 mod call_lists;
 mod calls;
 mod cluster;
+mod dispatches;
 mod effects;
 #[cfg(feature = "faults")]
 mod faulty;
@@ -20,6 +21,10 @@ mod retention;
 mod room;
 pub(crate) mod samples;
 mod server;
+mod stored_tickets;
+mod ticket_samples;
+mod ticket_time;
+mod tickets;
 mod tls;
 mod turns;
 
@@ -78,6 +83,22 @@ async fn budgets_in_memory() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn budgets_in_a_file() {
     for (name, case) in budgets::CASES.iter().chain(leftovers::CASES).chain(leftovers::DURABLE_CASES) {
+        println!("{name}");
+        case(Kept::in_file()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn tickets_in_memory() {
+    for (name, case) in tickets::CASES.iter().chain(dispatches::CASES) {
+        println!("{name}");
+        case(Kept::in_memory()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn tickets_in_a_file() {
+    for (name, case) in tickets::CASES.iter().chain(dispatches::CASES).chain(ticket_time::DURABLE_CASES) {
         println!("{name}");
         case(Kept::in_file()).await;
     }

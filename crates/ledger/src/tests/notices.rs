@@ -59,7 +59,7 @@ pub(super) async fn notices(kept: Kept) {
         .unwrap();
     let target = EffectTarget::Id(unknown[0].id.clone());
     let event = EffectEvent::SettleByHand(by_hand);
-    let change = EffectChange { target, event, record: None, quarantine: None, notices: Vec::new() };
+    let change = EffectChange::new(target, event);
     apply(effects, telling(change, "d")).await;
     expected.insert(3, "d completed".to_owned());
     assert_eq!(told().await, expected, "settling by a person writes a notice too");

@@ -166,13 +166,18 @@ const FILLED: &str = "
     insert into holds select 'hold_' || n, 'reservation', 'eff_' || lpad(n::text, 9, '0'), case when n % 100 = 0 then 'open' else 'settled' end,
         n, n, '{}' from generate_series(1, 20000) as n;
     insert into standings select decode(md5(n::text), 'hex'), 'acme', n, n, '{}' from generate_series(1, 20000) as n;
+    insert into tickets (ticket_id, key_digest, tenant, run, state, created_ms, decided_ms, due_ms, due_ledger_ms, changed_ms, body, arguments)
+    select 'apr_' || lpad(n::text, 9, '0'), decode(md5(n::text), 'hex'), 'acme', decode(md5((n / 50)::text), 'hex'), state, n,
+        case when state <> 'pending' then n end, case when state = 'pending' then n end, case when state = 'pending' then n end, n, '{}', ''
+    from (select n, case when n % 100 = 0 then 'pending' when n % 7 = 0 then 'denied' else 'consumed' end as state
+        from generate_series(1, 20000) as n) as made;
     insert into quarantine select 'call_' || lpad(n::text, 9, '0'), 1, '' from generate_series(1, 20000) as n;
     analyze;
 ";
 
 /// The tables that a plan reads completely.
 fn scanned(node: &serde_json::Value, found: &mut Vec<String>) {
-    // Effects under way and unknown effects, open holds; the newest records and accounts, which are read up to
+    // Effects under way and unknown effects, open holds and tickets; the newest records and accounts, which are read up to
     // a limit; and the dictionary, which has a maximum size.
     const BOUNDED: &[&str] = &[
         "effects_under_way",
@@ -180,11 +185,13 @@ fn scanned(node: &serde_json::Value, found: &mut Vec<String>) {
         "effects_unknown",
         "dictionary_pkey",
         "holds_open",
+        "tickets_open",
         "calls_by_time",
         "standings_by_time",
     ];
     let text = |name: &str| node[name].as_str().unwrap_or_default();
-    let grows = ["calls", "effects", "notes", "holds", "standings", "quarantine"].contains(&text("Relation Name"));
+    let grows =
+        ["calls", "effects", "notes", "holds", "standings", "quarantine", "tickets"].contains(&text("Relation Name"));
     let is_whole = match text("Node Type") {
         "Seq Scan" => true,
         "Index Scan" | "Index Only Scan" => node["Index Cond"].is_null() && !BOUNDED.contains(&text("Index Name")),
@@ -215,6 +222,10 @@ fn scans_a_table(line: &str) -> bool {
         "left_open",
         "CONSTANT",
         "listed",
+        "waiting",
+        "by_clock",
+        "by_ledger_time",
+        "due",
         "(subquery",
     ];
     // Effects under way and unknown effects, open holds; and the newest records and accounts, which are read up

@@ -40,6 +40,7 @@ pub(crate) fn record(call_id: &str, outcome: Outcome, received_ms: u64) -> CallR
         price: None,
         policy: None,
         questions: Vec::new(),
+        ticket_id: None,
     }
 }
 
@@ -162,6 +163,7 @@ pub(super) fn begun(begin: BeginRequest) -> EffectChange {
         record: Some(record),
         quarantine: None,
         notices: Vec::new(),
+        consumes: None,
     }
 }
 
@@ -173,6 +175,7 @@ pub(super) fn about(claim: &Claim, event: EffectEvent) -> EffectChange {
         record: None,
         quarantine: None,
         notices: Vec::new(),
+        consumes: None,
     }
 }
 

@@ -13,11 +13,11 @@ use tokio::task::JoinSet;
 use super::{
     budgets, calls,
     cluster::Cluster,
-    effects,
+    dispatches, effects,
     kept::Kept,
     leftovers, liveness, open, retention,
     samples::{answer, begin, begun, key, mine, record, settled},
-    turns,
+    ticket_time, tickets, turns,
 };
 use crate::{Ledger, LedgerError, LedgerReader};
 
@@ -27,6 +27,7 @@ async fn the_suite_against_postgresql() {
     let cases =
         effects::CASES.iter().chain(turns::CASES).chain(calls::CASES).chain(open::CASES).chain(retention::CASES);
     let cases = cases.chain(liveness::CASES).chain(liveness::DURABLE_CASES);
+    let cases = cases.chain(tickets::CASES).chain(dispatches::CASES).chain(ticket_time::DURABLE_CASES);
     for (name, case) in cases.chain(budgets::CASES).chain(leftovers::CASES).chain(leftovers::DURABLE_CASES) {
         println!("{name}");
         case(Kept::in_server(cluster.schema().await).await).await;
@@ -63,7 +64,7 @@ async fn a_newer_database_is_refused(cluster: &Cluster) {
     let schema = url.rsplit("%3D").next().unwrap();
     cluster.sql(&format!("insert into {schema}.servanda_schema (version) values (99)")).await;
     let error = Ledger::connect(&url).await.unwrap_err();
-    assert!(matches!(error, LedgerError::Newer { found: 99, known: 11 }), "{error}");
+    assert!(matches!(error, LedgerError::Newer { found: 99, known: 12 }), "{error}");
     assert!(LedgerReader::connect(&url).await.is_err());
 }
 

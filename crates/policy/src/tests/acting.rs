@@ -3,6 +3,8 @@
 use proptest::prelude::*;
 use servanda_contract::CallerActor;
 
+use servanda_approval::ApprovalSettings;
+
 use super::{circumstances, decide_as, identity, ids, laws, payment, policies};
 use crate::{ListDecision, Policies, PolicyCases, Principal, run_cases};
 
@@ -106,7 +108,12 @@ fn cases_say_whether_a_name_is_proven() {
         case("mail.send", ", proven: false", "deny"),
     ]
     .concat();
-    let outcomes = run_cases(&policies, &PolicyCases::read("cases.yaml", &text).unwrap(), &|_, _| None);
+    let outcomes = run_cases(
+        &policies,
+        &PolicyCases::read("cases.yaml", &text).unwrap(),
+        &ApprovalSettings::default(),
+        &|_, _| None,
+    );
     for outcome in &outcomes {
         assert!(outcome.passed(), "{outcome:?}");
     }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use servanda_approval::ApprovalSettings;
+
 use super::{golden, policies};
 use crate::{PolicyCases, run_cases};
 
@@ -47,6 +49,16 @@ cases:
   - name: the local user is meant where nobody is named
     tool: mail.send
     args: { to: x }
+    expect: approval
+    approval: { pattern: consent, quorum: 1 }
+  - name: wrong about the approval
+    tool: mail.send
+    args: { to: x }
+    expect: approval
+    approval: { pattern: dual, groups: [board], quorum: 2, presence: passkey }
+  - name: allowed means without an approval
+    tool: mail.send
+    args: { to: x }
     expect: allow
   - name: in another tenant's name
     tool: mail.send
@@ -60,9 +72,14 @@ cases:
 
 #[test]
 fn cases_are_tried_and_explained() {
-    let outcomes = run_cases(&policies(POLICIES), &PolicyCases::read("cases.yaml", CASES).unwrap(), &|_, _| None);
+    let outcomes = run_cases(
+        &policies(POLICIES),
+        &PolicyCases::read("cases.yaml", CASES).unwrap(),
+        &ApprovalSettings::default(),
+        &|_, _| None,
+    );
     let passed: Vec<bool> = outcomes.iter().map(crate::CaseOutcome::passed).collect();
-    assert_eq!(passed, [true, true, true, false, true, true, true]);
+    assert_eq!(passed, [true, true, true, false, true, false, false, true, true]);
     let mut text = String::new();
     for outcome in outcomes {
         let verdict = if outcome.passed() { "pass" } else { "FAIL" };
@@ -84,7 +101,10 @@ fn an_argument_that_cannot_be_held_is_told_of_whoever_looks_at_it() {
          context.args has rate && context.args.rate.greaterThan(decimal(\"1.5\")) };",
     );
     let text = "cases:\n- { name: x, tool: bank.pay, args: { account: a, amount_cents: 1, to: { name: b }, rate: 1.00001 }, expect: deny }";
-    let outcomes = run_cases(&policies, &PolicyCases::read("cases.yaml", text).unwrap(), &|_, _| None);
+    let outcomes =
+        run_cases(&policies, &PolicyCases::read("cases.yaml", text).unwrap(), &ApprovalSettings::default(), &|_, _| {
+            None
+        });
     let told = outcomes[0].explanation.as_ref().unwrap().to_string();
     for line in [
         "refused: a policy looks at a number with more than four decimals",

@@ -3,6 +3,8 @@
 use serde_json::json;
 use servanda_contract::tool::{DataClassification, SideEffectClass};
 
+use servanda_approval::ApprovalSettings;
+
 use super::{canonical, circumstances, contracts, decide, decide_as, identity, ids, load_in, payment, policies};
 use crate::{BuiltInPermits, ListDecision, PolicyCall, PolicyDecision, PolicyRefusalCause, Principal, ShadowPolicies};
 
@@ -148,10 +150,10 @@ fn a_shadow_tells_what_enforcement_would_have_done_and_is_marked() {
     let (arguments, circumstances) = (canonical(&payment(1)), circumstances("acme"));
     let call =
         PolicyCall { principal: &principal, tool: "bank.pay", arguments: &arguments, circumstances: &circumstances };
-    let told = serde_json::to_value(shadow.would_have(&call).to_record()).unwrap();
+    let told = serde_json::to_value(shadow.would_have(&call, &ApprovalSettings::default(), None).to_record()).unwrap();
     assert_eq!(told, json!({ "would_have": "refused", "cause": "forbidden", "by": ["no"] }));
     let nothing = ShadowPolicies::new(load_in(&vocabulary, "", BuiltInPermits::On).unwrap());
-    let told = serde_json::to_value(nothing.would_have(&call).to_record()).unwrap();
+    let told = serde_json::to_value(nothing.would_have(&call, &ApprovalSettings::default(), None).to_record()).unwrap();
     assert_eq!(told, json!({ "would_have": "allowed", "by": ["default.writes"] }));
 }
 

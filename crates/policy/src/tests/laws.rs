@@ -10,8 +10,8 @@ use servanda_contract::tool::SideEffectClass;
 
 use super::{canonical, contracts, identity, load_in, vocabulary_of_programs};
 use crate::{
-    BuiltInPermits, CallCircumstances, ListDecision, PartyIdentity, Policies, PolicyCall, PolicyDecision,
-    PolicyRefusalCause, Principal, Vocabulary, context_needs::ContextNeeds, request,
+    ApprovalQuestion, BuiltInPermits, CallCircumstances, ListDecision, PartyIdentity, Policies, PolicyCall,
+    PolicyDecision, PolicyRefusalCause, Principal, Vocabulary, context_needs::ContextNeeds, request,
 };
 
 const PRINCIPALS: [&str; 8] = [
@@ -114,6 +114,11 @@ impl Asked {
     pub(super) fn user(&self) -> PartyIdentity {
         let (user, group) = self.user;
         identity("acme", &format!("u{user}"), &[&format!("g{group}")])
+    }
+
+    pub(super) fn question<'a>(&'a self, principal: &'a Principal) -> ApprovalQuestion<'a> {
+        let program_class = self.circumstances.program_class;
+        ApprovalQuestion { principal, tool: self.tool, program_class, payload: None }
     }
 
     pub(super) fn decide(&self, policies: &Policies, principal: &Principal) -> PolicyDecision {

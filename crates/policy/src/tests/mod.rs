@@ -1,6 +1,7 @@
 //! What the tests share: a small world of tools, principals and calls.
 
 mod acting;
+mod approvals;
 mod cases;
 mod conversion;
 mod decide;

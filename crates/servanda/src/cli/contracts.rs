@@ -34,7 +34,7 @@ pub(crate) struct ReviewArgs {
     /// Give TOOL another side-effect class, e.g. `READ_ONLY`.
     #[arg(long, requires = "tool", value_name = "CLASS", conflicts_with = "hold_back")]
     pub class: Option<String>,
-    /// Hold TOOL back: its calls are always refused.
+    /// Hold TOOL back: a person approves each of its calls.
     #[arg(long, requires = "tool")]
     pub hold_back: bool,
     /// Release TOOL, which was held back: its calls are let through again.

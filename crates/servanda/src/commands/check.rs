@@ -71,8 +71,7 @@ pub(crate) async fn run(config: &Path, args: &CheckArgs, screen: Screen) -> Resu
     tell_flagged(&flagged, screen);
     if notes.from_contracts.unconfirmed.is_some() {
         screen.hint(
-            "`servanda review TOOL --hold-back` keeps a tool from running: its calls are refused until approvals exist, or until \
-             `--release`",
+            "`servanda review TOOL --hold-back` makes each call of a tool wait for a person's approval, until `--release`",
         );
     }
     Ok(())
@@ -113,10 +112,10 @@ fn contract_notes(admitted: &[CompiledContract], lock: Option<&LockFile>, loaded
         not_enforced(admitted),
         shell_readers(admitted),
         cut_timeouts(admitted),
-        always_refused(admitted),
+        needing_approval(admitted),
         unpinned(admitted, lock, loaded),
     ];
-    let grave: Vec<String> = admitted.iter().filter_map(|contract| unconfirmed(contract.contract())).collect();
+    let grave: Vec<String> = admitted.iter().filter_map(unconfirmed).collect();
     let unconfirmed = (!grave.is_empty()).then(|| {
         let run = match grave.len() {
             1 => "one grave tool runs".to_owned(),
@@ -128,20 +127,14 @@ fn contract_notes(admitted: &[CompiledContract], lock: Option<&LockFile>, loaded
     ContractNotes { general: general.into_iter().flatten().chain(of_budgets).collect(), unconfirmed }
 }
 
-/// Tools whose contract requires a person's approval. No approval can be given yet, so they are always refused.
-fn always_refused(admitted: &[CompiledContract]) -> Option<String> {
+/// Tools whose calls wait for a person's approval.
+fn needing_approval(admitted: &[CompiledContract]) -> Option<String> {
     let names: Vec<String> = admitted
         .iter()
-        .map(CompiledContract::contract)
-        .filter(|contract| contract.transactional.confirmation_required)
-        .map(|contract| contract.identity.name.clone())
+        .filter(|contract| contract.usually_needs_approval())
+        .map(|contract| contract.contract().identity.name.clone())
         .collect();
-    (!names.is_empty()).then(|| {
-        format!(
-            "always refused, because their contracts ask for an approval and there is no way to approve yet: {}",
-            short_list(&names)
-        )
-    })
+    (!names.is_empty()).then(|| format!("a person approves each call of {}", short_list(&names)))
 }
 
 /// Shows what the configuration would start and which addresses it would use; starts nothing.
@@ -196,11 +189,11 @@ fn tell_flagged(flagged: &[FlaggedContract], screen: Screen) {
     }
 }
 
-/// The name of a tool that acts externally or irreversibly, and whose contract requires no approval.
-fn unconfirmed(contract: &ToolContract) -> Option<String> {
-    let transactional = &contract.transactional;
-    let grave = transactional.side_effect_class >= SideEffectClass::HighRiskExternal;
-    (grave && !transactional.confirmation_required).then(|| contract.identity.name.clone())
+/// The name of a tool that acts externally or irreversibly, and whose calls need no approval.
+fn unconfirmed(compiled: &CompiledContract) -> Option<String> {
+    let contract = compiled.contract();
+    let grave = contract.transactional.side_effect_class >= SideEffectClass::HighRiskExternal;
+    (grave && !compiled.usually_needs_approval()).then(|| contract.identity.name.clone())
 }
 
 /// Whether a contract uses a certain field.

@@ -1,6 +1,7 @@
 //! One file per command. Commands read the configuration, assemble the gateway, and talk to the person who typed them. Texts that several
 //! commands share are here too.
 
+pub(crate) mod approvals;
 pub(crate) mod budgets;
 pub(crate) mod call;
 pub(crate) mod callbacks;

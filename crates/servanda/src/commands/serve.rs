@@ -7,7 +7,10 @@ use std::{
 
 use serde_json::json;
 use servanda_config::{AuthMode, parse_listen};
-use servanda_doors::{HttpOptions, ServingOptions, for_engine, http::DoorThreads};
+use servanda_doors::{
+    HttpOptions, ServingOptions, for_engine,
+    http::{DoorThreads, Pages},
+};
 use servanda_engine::{Engine, UpstreamReachability};
 use servanda_ledger::LedgerSchemaPolicy;
 use servanda_mcp::ClientCapabilities;
@@ -22,6 +25,7 @@ use crate::{
     stopping::Stop,
     wiring::{
         AssembledGateway, UnfinishedWork,
+        people::PeoplesDoor,
         reload::{self, WatchedConfig},
     },
 };
@@ -33,8 +37,7 @@ pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Resu
         None => files.loaded.listen()?,
     };
     files.loaded.require_guarded(address)?;
-    let gateway = AssembledGateway::assemble(&files.loaded, LedgerSchemaPolicy::Migrate, Some(address)).await?;
-    super::migrate::tell(gateway.migration(), screen);
+    // Bound before anything is assembled: people are told the real address, also where the configuration names port 0.
     let listener = match TcpListener::bind(address).await {
         Ok(listener) => listener,
         Err(error) => {
@@ -48,14 +51,18 @@ pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Resu
             return Err(CommandFailure::failed(format!("cannot listen on {address}: {error}")).hint(hint));
         }
     };
+    let address = listener.local_addr()?;
+    let gateway = AssembledGateway::assemble(&files.loaded, LedgerSchemaPolicy::Migrate, Some(address)).await?;
+    super::migrate::tell(gateway.migration(), screen);
     // Signals are handled before the gateway can be reached.
     let stop = Stop::on_signals(args.drain_ms_max.unwrap_or(files.loaded.config.limits.drain_ms_max))?;
-    let address = listener.local_addr()?;
     gateway.admit_at(&files.loaded, address)?;
     gateway.follow_upstreams();
-    let announced =
-        tokio::spawn(announce(ReadyAnnouncement::new(&gateway, &files, address), gateway.upstreams_asked(), screen));
-    let served = serve_http(&gateway, listener, &stop, Some(files), screen).await;
+    let people = PeoplesDoor::new(&gateway, policies::console_url(address), screen);
+    let pages = Arc::clone(&people.pages);
+    let ready = ReadyAnnouncement::new(&gateway, &files, address, people);
+    let announced = tokio::spawn(announce(ready, gateway.upstreams_asked(), screen));
+    let served = serve_http(&gateway, (listener, pages), &stop, Some(files), screen).await;
     announced.abort();
     if served.is_ok() {
         screen.say("stopped");
@@ -69,15 +76,17 @@ struct ReadyAnnouncement {
     address: SocketAddr,
     asks_for_credentials: bool,
     warning: Option<String>,
+    people: PeoplesDoor,
 }
 
 impl ReadyAnnouncement {
-    fn new(gateway: &AssembledGateway, files: &WatchedConfig, address: SocketAddr) -> Self {
+    fn new(gateway: &AssembledGateway, files: &WatchedConfig, address: SocketAddr, people: PeoplesDoor) -> Self {
         Self {
             engine: Arc::clone(&gateway.engine),
             address,
             asks_for_credentials: files.loaded.config.auth.mode == AuthMode::Required,
             warning: policies::warning(&files.loaded, &gateway.engine.authorities()),
+            people,
         }
     }
 }
@@ -89,7 +98,7 @@ async fn announce(
     asked: impl Future<Output = ()>,
     screen: Screen,
 ) -> Result<(), CommandFailure> {
-    let ReadyAnnouncement { engine, address, asks_for_credentials, warning } = what;
+    let ReadyAnnouncement { engine, address, asks_for_credentials, warning, people } = what;
     let waiting = screen.wait("waiting for the servers to answer");
     asked.await;
     waiting.finish_and_clear();
@@ -122,16 +131,17 @@ async fn announce(
     } else {
         screen.say(format_args!("connect: claude mcp add --transport http servanda http://{address}/mcp"));
     }
+    people.announce();
     if let Some(warning) = warning {
         screen.say(warning);
     }
     Ok(())
 }
 
-/// Serves MCP over HTTP until told to stop, then closes the gateway. `files` is the configuration to watch for changes.
+/// Serves MCP and the console's pages over HTTP until told to stop, then closes the gateway. `files` is the configuration to watch for changes.
 pub(crate) async fn serve_http(
     gateway: &AssembledGateway,
-    listener: TcpListener,
+    (listener, pages): (TcpListener, Arc<dyn Pages>),
     stop: &Stop,
     files: Option<WatchedConfig>,
     screen: Screen,
@@ -140,6 +150,7 @@ pub(crate) async fn serve_http(
     options.authenticator = gateway.authenticator.clone();
     let configuration = files.as_ref().map(|files| running_gateway::configuration(&files.loaded.file));
     options.health = Arc::new(gateway.health(configuration));
+    options.pages = Some(pages);
     options.session_idle_ms_max = gateway.session_idle_ms_max;
     // Kept until everything has ended, because calls continue on these threads after the door is closed.
     let threads = DoorThreads::start(available_parallelism().map_or(1, NonZero::get))?;

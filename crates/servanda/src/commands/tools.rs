@@ -22,8 +22,8 @@ use crate::{
     wiring::{self, remembered_names, survey},
 };
 
-/// The state of a tool whose contract requires an approval, because approvals do not exist yet.
-pub(crate) const ALWAYS_REFUSED: &str = "always refused";
+/// The state of a tool whose calls wait for a person's approval.
+const NEEDS_APPROVAL: &str = "needs approval";
 const CANNOT_BE_USED: &str = "held: it cannot be used";
 
 #[derive(Serialize)]
@@ -36,8 +36,8 @@ struct Row {
     effect_class: servanda_contract::tool::EffectClass,
     timeout_ms: u64,
     confirmation_required: bool,
-    /// Its contract asks for an approval, and there is no way to approve a call yet.
-    always_refused: bool,
+    /// Whether a person usually has to approve each call.
+    needs_approval: bool,
     state: String,
     /// Why it is held back, or what is missing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -71,8 +71,8 @@ pub(crate) async fn run(config: &Path, args: &ToolsArgs, screen: Screen) -> Resu
             row.name.clone(),
             paint(row.side_effect_class, style(row.side_effect_class)),
             timeout(row.timeout_ms),
-            if row.always_refused && !row.state.starts_with("held") {
-                paint(ALWAYS_REFUSED, TextStyle::Careful)
+            if row.needs_approval && !row.state.starts_with("held") {
+                paint(NEEDS_APPROVAL, TextStyle::Careful)
             } else {
                 row.state.clone()
             },
@@ -154,7 +154,7 @@ fn row(name: &str, entry: &CatalogEntry, catalog: &Catalog) -> Row {
         effect_class: contract.effect_class(),
         timeout_ms: contract.timeout_ms(),
         confirmation_required: contract.transactional.confirmation_required,
-        always_refused: contract.transactional.confirmation_required,
+        needs_approval: entry.contract.usually_needs_approval(),
         state: state.to_owned(),
         notes,
     }

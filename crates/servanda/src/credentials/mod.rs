@@ -8,7 +8,10 @@ mod stored_secret;
 
 use std::{path::Path, sync::Arc};
 
-use servanda_authn::root_keys::{ROOTS_PURPOSE, RootKeyStore, SealingKeySource};
+use servanda_authn::{
+    attestation_keys::{ATTESTATION_PURPOSE, AttestationKeyStore},
+    root_keys::{ROOTS_PURPOSE, RootKeyStore, SealingKeySource},
+};
 use servanda_authority::{Secret, scrubber::SECRET_BYTES_MIN, sealing::SealingKey};
 use servanda_config::{CredentialConfig, LoadedConfig, NamedSecret, UpstreamConfig};
 use servanda_contract::time::Clock as _;
@@ -48,6 +51,11 @@ pub(crate) fn vault_in(folder: &Path, state_folder: &Path) -> Vault {
 /// The root keys of agent credentials, sealed with a key of the encrypted store.
 pub(crate) fn root_keys(loaded: &LoadedConfig, notebook: Arc<dyn Notebook>) -> RootKeyStore {
     RootKeyStore::new(notebook, sealing_keys(loaded))
+}
+
+/// The keys that sign what people decide, sealed with a key of the encrypted store.
+pub(crate) fn attestation_keys(loaded: &LoadedConfig, notebook: Arc<dyn Notebook>) -> Arc<AttestationKeyStore> {
+    Arc::new(AttestationKeyStore::new(notebook, sealing_keys(loaded), Arc::new(SystemClock)))
 }
 
 /// The source of the key that root keys are sealed with.
@@ -94,12 +102,21 @@ fn lack(vault: &Vault, reference: &SecretReference, shown: bool) -> Option<Secre
 #[derive(Debug)]
 struct VaultSealingKeys(Vault);
 
+impl VaultSealingKeys {
+    fn derived(&self, purpose: &'static str) -> Result<SealingKey, String> {
+        let store = self.0.local().ok_or("there is no encrypted store for the gateway's own keys")?;
+        let key = store.derived(purpose, SystemClock.now()).map_err(|fault| format!("{fault}; {}", fault.hint()))?;
+        SealingKey::new(purpose, &key).map_err(|error| error.to_string())
+    }
+}
+
 impl SealingKeySource for VaultSealingKeys {
     fn roots_key(&self) -> Result<SealingKey, String> {
-        let store = self.0.local().ok_or("there is no encrypted store for the key of root keys")?;
-        let key =
-            store.derived(ROOTS_PURPOSE, SystemClock.now()).map_err(|fault| format!("{fault}; {}", fault.hint()))?;
-        SealingKey::new(ROOTS_PURPOSE, &key).map_err(|error| error.to_string())
+        self.derived(ROOTS_PURPOSE)
+    }
+
+    fn attestation_key(&self) -> Result<SealingKey, String> {
+        self.derived(ATTESTATION_PURPOSE)
     }
 }
 

@@ -41,7 +41,7 @@ impl Preflight {
         let callbacks = Arc::new(loaded.callbacks()?);
         let authorities = {
             let contracts = catalog.entries().map(|(_, entry)| &*entry.contract);
-            Arc::new(policies::authorities(loaded, contracts)?)
+            Arc::new(policies::authorities(loaded, contracts, door.map(policies::console_url))?)
         };
         let ledger = configuration::ledger_place(loaded)?;
         let notebook = upstream_set::notebook_for_command(loaded)?;

@@ -196,9 +196,14 @@ fn an_interrupt_ends_the_gateway() {
     world.assert_nothing_left();
     let said = gateway.said();
     let lines: Vec<&str> = said.lines().collect();
-    let [ready, connect, stopped] = lines[..] else { panic!("where it listens, how to connect, the end: {said}") };
+    let [ready, connect, people, stopped] = lines[..] else {
+        panic!("where it listens, how to connect, where people decide, the end: {said}")
+    };
     let url = format!("http://{}/mcp", gateway.address);
     assert!(ready.starts_with(&format!("servanda is ready at {url} with ")), "{ready}");
     assert_eq!(connect, format!("connect: claude mcp add --transport http servanda {url}"));
+    let console = format!("people decide at http://servanda.localhost:{}; ", gateway.address.port());
+    assert!(people.starts_with(&console), "{people}");
+    assert!(!people.contains("/sign-in/"), "only a person's terminal is shown a link that signs in: {people}");
     assert_eq!(stopped, "stopped");
 }

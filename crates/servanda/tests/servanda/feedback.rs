@@ -70,21 +70,23 @@ fn a_success_says_its_call_and_how_it_ended() {
     assert_eq!(world.record(&reply.call_id())["class"], "SUCCESS");
 }
 
-/// No approval can be given yet, so an agent that waited for one would wait for ever.
+/// An agent that waits for people is told so in the list, and at the call which ticket it waits for.
 #[test]
-fn what_needs_an_approval_is_said_to_be_refused_always() {
+fn what_needs_an_approval_is_said_to_wait_for_people() {
     let world = World::company(contracts());
     let gateway = world.serve();
     let agent = gateway.modern();
     let told = agent.call_briefly("company__send_mail", json!({ "to": "a", "subject": "b", "body": "c" })).refusal();
-    assert_eq!((&told["gate"], &told["next_action"]), (&json!("confirmation"), &json!("stop_and_tell_user")), "{told}");
-    assert!(told["message"].as_str().unwrap().contains("always refused"), "{told}");
+    assert_eq!((&told["gate"], &told["next_action"]), (&json!("confirmation"), &json!("retry_after_delay")), "{told}");
+    assert!(told["handle"].as_str().unwrap().starts_with("apr_"), "{told}");
+    assert!(told["message"].as_str().unwrap().contains("waits for approval"), "{told}");
     let record = world.record(told["call_id"].as_str().unwrap());
-    assert_eq!(record["refusal"]["next_action"], "stop_and_tell_user", "one meaning a word, on record too");
+    assert_eq!(record["refusal"]["next_action"], "retry_after_delay", "one meaning a word, on record too");
+    assert_eq!(record["ticket_id"], told["handle"], "{record}");
     let listed = agent.ask("tools/list", json!({}));
     let tools = listed.result()["tools"].as_array().unwrap();
     let mail = tools.iter().find(|tool| tool["name"] == "company__send_mail").unwrap();
-    assert_eq!(mail["_meta"]["servanda/contract"]["disposition"], "denied", "{mail}");
+    assert_eq!(mail["_meta"]["servanda/contract"]["disposition"], "needs_approval", "{mail}");
 }
 
 #[test]

@@ -19,7 +19,7 @@ const ELSEWHERE: [&str; 3] = [
 ];
 
 /// How each command is run: its arguments and exit code. They run one after the other in one folder.
-const TRIED: [(&str, &[&str], i32); 49] = [
+const TRIED: [(&str, &[&str], i32); 52] = [
     ("check", &[], 0),
     ("tools", &["--offline"], 0),
     ("pins", &["--offline"], 0),
@@ -58,6 +58,9 @@ const TRIED: [(&str, &[&str], i32); 49] = [
     ("identity confusions", &[], 0),
     ("identity effects", &["statements.jsonl"], 0),
     ("identity classify", &["tools.jsonl"], 0),
+    ("approvals", &[], 0),
+    ("approvals list", &["--state", "all"], 0),
+    ("approvals key", &[], 0),
     ("keys", &[], 0),
     ("keys list", &[], 0),
     ("keys create", &["--tenant", "acme", "--principal", "ada", "--label", "a test", "--scope", "a"], 0),
@@ -147,7 +150,7 @@ fn every_command_answers_with_json() {
 }
 
 /// Run by the tests below, because they need a setup of their own.
-const TRIED_APART: [&str; 12] = [
+const TRIED_APART: [&str; 17] = [
     "init",
     "connect",
     "disconnect",
@@ -160,6 +163,11 @@ const TRIED_APART: [&str; 12] = [
     "logins",
     "logout",
     "secret",
+    "approvals show",
+    "approvals approve",
+    "approvals deny",
+    "approvals warrant",
+    "approvals verify",
 ];
 
 #[test]
@@ -188,7 +196,17 @@ fn commands_about_clients_and_secrets_answer_with_json() {
 #[test]
 fn failures_are_json_too() {
     let world = world();
-    for args in [&["logout", "company"] as &[&str], &["callbacks", "test", "nobody"], &["explain", "call_none"]] {
+    let failing: [&[&str]; 8] = [
+        &["logout", "company"],
+        &["callbacks", "test", "nobody"],
+        &["explain", "call_none"],
+        &["approvals", "show", "tkt_none"],
+        &["approvals", "approve", "tkt_none"],
+        &["approvals", "deny", "tkt_none", "--reason", "a test"],
+        &["approvals", "warrant", "tkt_none"],
+        &["approvals", "verify", "tools.jsonl", "--key", "none"],
+    ];
+    for args in failing {
         let ran = world.run(&[args, &["--json"]].concat());
         assert_ne!(ran.code, Some(0), "{args:?}: {ran:?}");
         let last = ran.stderr.lines().last().unwrap_or_default();

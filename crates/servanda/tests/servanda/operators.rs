@@ -16,20 +16,17 @@ fn closed_port() -> u16 {
 }
 
 #[test]
-fn a_tool_that_asks_for_an_approval_is_always_refused_and_every_command_says_so() {
+fn a_tool_that_asks_for_an_approval_waits_for_it_and_every_command_says_so() {
     let world = World::company([pay_invoice().confirmed(), get_invoice()]).unpinned();
     let checked = world.run(&["check"]).ended(0);
-    assert!(
-        checked.stderr.contains("note: always refused") && checked.stderr.contains("company.pay_invoice"),
-        "{checked:?}"
-    );
+    assert!(checked.stderr.contains("note: a person approves each call of company.pay_invoice"), "{checked:?}");
     let tools = world.run(&["tools", "--offline"]).ended(0).stdout;
     let line = tools.lines().find(|line| line.contains("pay_invoice")).unwrap();
-    assert!(line.contains("always refused"), "{tools}");
+    assert!(line.contains("needs approval"), "{tools}");
     let line = tools.lines().find(|line| line.contains("get_invoice")).unwrap();
-    assert!(!line.contains("always refused"), "{tools}");
+    assert!(!line.contains("needs approval"), "{tools}");
     let rows = world.run(&["tools", "--offline", "--json"]).ended(0).json();
-    let refused: Vec<&Value> = rows.as_array().unwrap().iter().map(|row| &row["always_refused"]).collect();
+    let refused: Vec<&Value> = rows.as_array().unwrap().iter().map(|row| &row["needs_approval"]).collect();
     assert_eq!(refused, [&json!(false), &json!(true)]);
     // The call is refused, as announced.
     world.call("company__pay_invoice", &payment(100).to_string()).ended(3);
@@ -37,7 +34,7 @@ fn a_tool_that_asks_for_an_approval_is_always_refused_and_every_command_says_so(
     let fresh = World::empty();
     fresh.write(".mcp.json", &json!({ "mcpServers": { "company": fresh.sample(&[]) } }).to_string());
     let told = fresh.run(&["init", "--yes"]).ended(0).stderr;
-    assert!(told.contains("one that `servanda review` holds back is always refused"), "{told}");
+    assert!(told.contains("a person approves each call of"), "{told}");
 }
 
 /// `check` finds everything that `serve` refuses and that can be known without starting anything.
@@ -105,7 +102,7 @@ fn check_as_json_has_every_note_of_the_text() {
         .map(|line| line.strip_prefix("note: ").unwrap_or(line))
         .collect();
     assert_eq!(notes, told);
-    for part in ["is not enforced", "always refused", "nothing is pinned", "without a person's approval"] {
+    for part in ["is not enforced", "a person approves each call", "nothing is pinned", "without a person's approval"] {
         assert!(notes.iter().any(|note| note.contains(part)), "{part}: {notes:?}");
     }
 }
@@ -273,7 +270,7 @@ fn starting_is_quiet_when_all_is_well() {
     assert_eq!(told["upstreams"], json!({ "answering": 1, "not_answering": 0 }), "{told}");
     let said = gateway.said();
     assert!(!said.contains("WARN") && !said.contains("ERROR") && !said.contains("warning"), "{said}");
-    assert_eq!(said.lines().count(), 2, "the address, and how to connect: {said}");
+    assert_eq!(said.lines().count(), 3, "the address, how to connect, and where people decide: {said}");
 }
 
 #[test]

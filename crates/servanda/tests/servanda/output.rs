@@ -173,10 +173,11 @@ fn what_a_tool_says_steers_no_terminal_unless_a_person_wants_it() {
     assert!(!steers(&unknown.stderr), "{:?}", unknown.stderr);
 }
 
-/// The text without the colour codes that we and the log use. Any escape that is left is foreign.
+/// The text without the colour codes that we and the log use, and without the erased lines of our own "calling …" of a call that takes a
+/// second. Any escape that is left is foreign.
 fn without_our_colours(text: &str) -> String {
     let ours = ["31", "32", "33", "34", "35", "39", "1", "2", "0", "3", "4"].map(|code| format!("\u{1b}[{code}m"));
-    ours.iter().fold(text.to_owned(), |rest, code| rest.replace(code.as_str(), ""))
+    ours.iter().fold(text.replace("\r\u{1b}[2K", ""), |rest, code| rest.replace(code.as_str(), ""))
 }
 
 /// A server that uses our colour codes gets no colour on a terminal that shows ours.

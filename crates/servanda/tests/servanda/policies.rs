@@ -119,6 +119,56 @@ fn what_policies_say_to_calls_and_of_them() {
     page.compare("policy_what_if");
 }
 
+const TWO_PEOPLE: &str = r#"@id("two-people-pay")
+@approval("dual")
+@approvers("finance")
+permit (principal, action == Action::"call:company.pay_invoice", resource);
+"#;
+
+/// A call that a policy holds for approval is told of as a decision of its own, by every command and in the records of a trial.
+#[test]
+fn policies_ask_people() {
+    let world = company();
+    let paid = world.call("company__pay_invoice", LITTLE).ended(0).call_id();
+    world.write("next/two.cedar", TWO_PEOPLE);
+    let what_if = |policies: &str| world.run(&["policy", "what-if", "--policies", policies, "--json"]).ended(0).json();
+    let change = &what_if("next")["changes"][0];
+    assert_eq!(
+        (&change["call_id"], &change["was"], &change["would_be"]),
+        (&json!(paid), &json!("allowed"), &json!("approval"))
+    );
+    let page = world.run(&["policy", "what-if", "--policies", "next"]).ended(0).stdout;
+    assert!(page.contains("1  allowed, and would be held for approval"), "{page}");
+    with_policy(&world, &json!({ "shadow": ["next"] }));
+    let tried = world.call("company__pay_invoice", LITTLE).ended(0).call_id();
+    let record = world.run(&["explain", &tried, "--json"]).ended(0).json();
+    let shadow = json!({ "would_have": "approval", "cause": "dual", "by": ["default.grave-writes", "two-people-pay"] });
+    assert_eq!(record["policy"]["shadow"], shadow);
+
+    with_policy(&world, &json!({ "files": ["next"] }));
+    let effects = world.effects();
+    let held = world.call("company__pay_invoice", MUCH).ended(3).call_id();
+    assert_eq!(world.effects(), effects, "nothing was sent");
+    let page = world.run(&["policy", "explain", &held]).ended(0).stdout;
+    assert!(page.contains("allowed, with approval by 2 approvers of finance"), "{page}");
+    assert!(
+        page.contains("by `two-people-pay` (next/two.cedar:1), asks for approval by 2 approvers of finance"),
+        "{page}"
+    );
+    world.write("args.json", MUCH);
+    let page = world.run(&["policy", "explain", &held, "--arguments", "args.json"]).ended(0).stdout;
+    assert!(page.contains("allowed, with approval by 2 approvers of finance"), "{page}");
+    assert!(page.contains("the policy `two-people-pay` asks for one"), "{page}");
+    let now =
+        world.run(&["policy", "explain", &held, "--json"]).ended(0).json()["now"]["whatever_the_arguments"].clone();
+    assert_eq!((&now["allowed"], &now["approval"]["quorum"]), (&json!(true), &json!(2)));
+    world.write("before/none.cedar", "@id(\"all\") permit (principal, action, resource);");
+    let report = what_if("before");
+    let change = &report["changes"][0];
+    assert_eq!((&change["was"], &change["would_be"]), (&json!("approval"), &json!("allowed")), "{report}");
+    assert_eq!(report["same"], json!(2), "{report}");
+}
+
 #[test]
 fn cases_hold_policies() {
     let world = company();

@@ -185,6 +185,8 @@ macro_rules! recipes {
 recipes! {
     reads_are_free: "Reads are free, the rest is a list",
     writes_need_approval: "Writes need approval",
+    two_people_approve: "Two people approve large payments",
+    a_trusted_agent: "A trusted agent writes without approval",
     no_deletes: "No deletes",
     five_mails_a_day: "Five mails a day",
     this_agent_only_reads_github: "This agent only reads GitHub",

@@ -26,9 +26,7 @@ fn left_behind() -> World {
             let upstream = if number % 5 == 0 { "shop" } else { "bank" };
             let wanted = begin(number, upstream);
             let target = EffectTarget::Key(wanted.key.clone());
-            let apply = |target, event| {
-                ledger.apply(EffectChange { target, event, record: None, quarantine: None, notices: Vec::new() })
-            };
+            let apply = |target, event| ledger.apply(EffectChange::new(target, event));
             let begun = apply(target, EffectEvent::Begin(Box::new(wanted))).await.unwrap().effect.unwrap();
             if number < UNKNOWN {
                 let end = DispatchEnd::Unknown("the upstream was lost before it answered".to_owned());

@@ -4,7 +4,7 @@
 use crate::world::{Ran, World};
 
 /// Text that differs from run to run, and its replacement.
-const FILTERS: [(&str, &str); 18] = [
+const FILTERS: [(&str, &str); 19] = [
     (r"--as [0-9a-f]{8}\b", "--as [KEY ID]"),
     (r"svk_[0-9a-f]{20}_[A-Za-z0-9_-]{43}", "[KEY]"),
     (r"sva1\.[A-Za-z0-9_.-]+", "[CREDENTIAL]"),
@@ -15,6 +15,7 @@ const FILTERS: [(&str, &str); 18] = [
     (r"eff_[0-9a-f]{32}", "[EFFECT]"),
     (r"call_[0-9a-f]{6,31}", "[CALL PREFIX]"),
     (r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z", "[TIME]"),
+    (r"\bapr_[0-9a-f]{32}\b", "[TICKET]"),
     (r"servanda-backup-\d{8}T\d{6}\.\d{3}Z", "servanda-backup-[TIME]"),
     (r"· \d+ ms", "· [TOOK]"),
     (r"\(\d+ (µs|ms)\)", "([TOOK])"),

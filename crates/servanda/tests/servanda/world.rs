@@ -84,12 +84,15 @@ impl World {
     }
 
     /// Writes a whole configuration. It is JSON, which is YAML, on separate lines, so that an error's place does not depend on the binary's
-    /// path. Critical changes are allowed, unless it has budgets.
+    /// path. Critical changes are allowed, unless it has budgets, and grave tools need no approval, unless it says something about approvals.
     pub(crate) fn configure_with(&self, config: &Value) {
         let mut config = config.clone();
         if config.get("budgets").is_none() {
             let critical = json!({ "dimension": "critical", "amount": 100_000, "per": "tenant", "period": "total" });
             config["budgets"] = json!([critical]);
+        }
+        if config.get("approvals").is_none() {
+            config["approvals"] = json!({ "by_class": false, "wait_ms_max": 0 });
         }
         self.write("servanda.yaml", &format!("{config:#}"));
         fs::create_dir_all(self.path("contracts")).unwrap();

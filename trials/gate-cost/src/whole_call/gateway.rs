@@ -20,7 +20,11 @@ use servanda_contract::{
 };
 use servanda_doors::{HttpOptions, ServerIdentity, ServingOptions, http};
 use servanda_effects::{Journal, JournalError, PortFuture};
-use servanda_engine::{Authorities, Engine, EngineLimits, EngineParts, SystemClock, World, callbacks::Callbacks};
+use servanda_engine::{
+    Authorities, Engine, EngineLimits, EngineParts, SystemClock, World,
+    approvals::{ApprovalParts, EphemeralAttestationKeys},
+    callbacks::Callbacks,
+};
 use servanda_gates::{CompiledContract, RegisteredContracts, admit};
 use servanda_ledger::{Ledger, LedgerGuard};
 use servanda_upstream::{Transport, Upstream, UpstreamName, UpstreamSpec};
@@ -109,6 +113,7 @@ fn engine(ledger: &Arc<Ledger>, upstream: Upstream, journal: OneByOne) -> Engine
         notebook: ledger.clone(),
         effects: ledger.clone(),
         budgets: ledger.clone(),
+        approvals: ApprovalParts { tickets: ledger.clone(), keys: Arc::new(EphemeralAttestationKeys::new()) },
         clock: Arc::new(SystemClock),
         limits: EngineLimits::default(),
     })
@@ -181,6 +186,10 @@ struct NoKeys;
 
 impl SealingKeySource for NoKeys {
     fn roots_key(&self) -> Result<SealingKey, String> {
+        Err("there are no keys".to_owned())
+    }
+
+    fn attestation_key(&self) -> Result<SealingKey, String> {
         Err("there are no keys".to_owned())
     }
 }

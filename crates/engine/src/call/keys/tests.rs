@@ -43,7 +43,8 @@ fn permit(change: Change) -> Permit {
     let stopwatch = CallStopwatch::start();
     let mut trail = Trail::new(&stopwatch);
     let resolved = resolve(Box::new(proposal), &NamedContract(contract), &mut trail).unwrap();
-    pass_all(resolved, &authorities.mandate(&authority, &principal), limits, &mut trail).unwrap()
+    let judged = pass_all(resolved, &authorities.mandate(&authority, &principal), limits, &mut trail).unwrap();
+    judged.permitted().unwrap()
 }
 
 fn said(proposal: &mut Proposal) -> &mut OperationKeys {

@@ -41,8 +41,14 @@ pub(crate) async fn ask_and_settle(
     let event = EffectEvent::Settle(claim, end);
     let notices = core.callback_notices(snapshot).for_effect(effect);
     let is_told = !notices.is_empty();
-    let change =
-        EffectChange { target: EffectTarget::Id(effect.id.clone()), event, record: None, quarantine: None, notices };
+    let change = EffectChange {
+        target: EffectTarget::Id(effect.id.clone()),
+        event,
+        record: None,
+        quarantine: None,
+        notices,
+        consumes: None,
+    };
     let reply = match core.effects.apply(change).await {
         Ok(AppliedChange { reply, effect }) => {
             if let (EffectReply::Settled, Some(settled)) = (&reply, &effect) {

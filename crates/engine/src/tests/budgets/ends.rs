@@ -122,6 +122,7 @@ async fn settle_by_hand(bank: &Bank, completed: bool) {
         record: None,
         quarantine: None,
         notices: Vec::new(),
+        consumes: None,
     };
     bank.harness.effects.apply(change).await.unwrap();
 }

@@ -267,6 +267,7 @@ async fn the_shapes_of_both_eras() {
             record: None,
             quarantine: None,
             notices: Vec::new(),
+            consumes: None,
         };
         bank.harness.effects.apply(change).await.unwrap();
         let mut members: Vec<String> =

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, Row};
 
-use super::super::{dictionary::SqliteDictionaryLookup, effects::stored, migrate, open_read_only};
+use super::super::{dictionary::SqliteDictionaryLookup, effects::stored, migrate, open_read_only, tickets};
 use crate::{
     LedgerError,
     codec::{EffectRow, StoredCall, StoredEffect, effect_columns, key_digest},
@@ -32,6 +32,8 @@ pub(crate) fn verify(path: &Path) -> Result<LedgerVerification, LedgerError> {
         let stored = StoredCall { call_id: row.get(0)?, record: row.get(1)?, body: row.get(2)? };
         lookup.decode(&connection, &stored).map(drop)
     })?;
+    let tickets = "select ticket_id, key_digest, state, changed_ms, body, arguments from tickets";
+    each(&connection, tickets, &mut verified.problems, |row| tickets::stored(row)?.decode().map(drop))?;
     Ok(verified)
 }
 

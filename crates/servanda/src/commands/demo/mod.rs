@@ -22,7 +22,13 @@ use tokio::net::TcpListener;
 use self::{folder::DemoFolder, outcome::PlayedStep, page::DemoPage, proof::DemoProof};
 use super::serve;
 use crate::{
-    cli::DemoArgs, configuration, failure::CommandFailure, screen::Screen, stopping::Stop, wiring::AssembledGateway,
+    cli::DemoArgs,
+    configuration,
+    failure::CommandFailure,
+    policies,
+    screen::Screen,
+    stopping::Stop,
+    wiring::{AssembledGateway, people::PeoplesDoor},
 };
 
 pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), CommandFailure> {
@@ -53,7 +59,9 @@ pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), CommandFa
         return toured;
     };
     connect::show_how(address, &folder, screen);
-    let served = serve::serve_http(&gateway, listener, &stop, None, screen).await;
+    let people = PeoplesDoor::new(&gateway, policies::console_url(address), screen);
+    people.announce();
+    let served = serve::serve_http(&gateway, (listener, people.pages), &stop, None, screen).await;
     screen.say(format_args!("stopped; {} goes with it", loaded.folder.display()));
     served
 }

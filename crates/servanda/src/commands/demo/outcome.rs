@@ -1,12 +1,17 @@
 //! Plays one step: the call goes through the real engine, and its answer is read as a client would and compared with what the tour expects.
 
-use std::time::Instant;
+use std::{collections::BTreeSet, time::Instant};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct as _};
 use serde_json::Value;
-use servanda_contract::{GateName, Observation, Refusal, TaxonomyClass};
-use servanda_engine::{Aims, AnswerDetail, CallAnswer, CallRequest, Engine, Gateway as _, OperationKeys, RequestTerms};
+use servanda_approval::ApprovalVerdict;
+use servanda_contract::{Caller, GateName, Observation, Refusal, TaxonomyClass, tool::Presence};
+use servanda_effects::ticket_store::TicketQuery;
+use servanda_engine::{
+    Aims, AnswerDetail, CallAnswer, CallRequest, Engine, Gateway as _, OperationKeys, RequestTerms,
+    approvals::{Person, PersonDecision},
+};
 use servanda_mcp::fields::meta;
 
 use super::tour::{DemoExpectation, DemoStep, RUN};
@@ -37,6 +42,9 @@ pub(super) enum DemoOutcome {
 
 /// Makes one call of the tour.
 pub(super) async fn play(engine: &Engine, step: &'static DemoStep) -> Result<PlayedStep, CommandFailure> {
+    if step.is_approved {
+        approve(engine).await?;
+    }
     let request = CallRequest {
         requester: step.caller.requester()?,
         tool: step.tool.to_owned(),
@@ -60,6 +68,33 @@ pub(super) async fn play(engine: &Engine, step: &'static DemoStep) -> Result<Pla
         })?,
     };
     Ok(PlayedStep { step, call_id, took_ms, ending })
+}
+
+/// Approves the ticket that waits, as the person at the demo's terminal.
+async fn approve(engine: &Engine) -> Result<(), CommandFailure> {
+    let (approvals, authorities) = (engine.approvals(), engine.authorities());
+    let failed =
+        |error: &dyn std::fmt::Display| CommandFailure::failed(format!("the ticket was not approved: {error}"));
+    let waiting = approvals.tickets().list_tickets(TicketQuery::pending(None)).await.map_err(|error| failed(&error))?;
+    let ticket = waiting.first().ok_or_else(|| failed(&"no ticket waits"))?;
+    let caller = Caller::local();
+    let person = Person {
+        tenant: caller.tenant,
+        principal: caller.principal,
+        groups: BTreeSet::new(),
+        presence: Presence::Fresh,
+        credential: "the tour of servanda demo".to_owned(),
+    };
+    let decision = PersonDecision {
+        ticket: ticket.id.clone(),
+        payload: ticket.subject.payload,
+        verdict: ApprovalVerdict::Approve,
+        reason: None,
+        passkey: None,
+        break_glass: false,
+    };
+    approvals.decide(&person, decision, authorities.approvals()).await.map_err(|error| failed(&error))?;
+    Ok(())
 }
 
 /// Reads a tool result: the observation has the call's id, and a refusal is JSON text.

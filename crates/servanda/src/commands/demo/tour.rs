@@ -21,6 +21,8 @@ pub(super) struct DemoStep {
     pub(super) task: Option<&'static str>,
     /// Who makes it.
     pub(super) caller: DemoCaller,
+    /// Whether a person approves the ticket that the same call left before.
+    pub(super) is_approved: bool,
     /// A note for the reader before the result.
     pub(super) user_note: &'static str,
     pub(super) expected: DemoExpectation,
@@ -46,11 +48,15 @@ pub(super) const EXPLAINED: GateName = GateName::Bounds;
 /// Asks the company for its count of effects. Changes nothing.
 pub(super) const COUNT: DemoStep = passes(0, "count_effects", "{}");
 
-pub(super) const CHAPTERS: [DemoChapter; 3] = [
+pub(super) const CHAPTERS: [DemoChapter; 4] = [
     DemoChapter { heading: "Calls that keep their contract go through", steps: &KEPT },
     DemoChapter {
         heading: "Calls that break it are refused, nothing is sent (why → hint for the agent)",
         steps: &BROKEN,
+    },
+    DemoChapter {
+        heading: "A person approves the payment that waited: the same call goes through, once",
+        steps: &APPROVED,
     },
     DemoChapter { heading: "When the company itself misbehaves, the call still ends well", steps: &MISBEHAVING },
 ];
@@ -97,6 +103,7 @@ const BROKEN: [DemoStep; 14] = [
         arguments: QUOTED_AMOUNT,
         task: None,
         caller: DemoCaller::LocalUser,
+        is_approved: false,
         user_note: "",
         expected: DemoExpectation::ToldToStop { gate: GateName::Types },
     },
@@ -148,12 +155,7 @@ const BROKEN: [DemoStep; 14] = [
         "void_invoice",
         r#"{"invoice_id":"inv_1008","reason":"customer_request"}"#,
     ),
-    refused(
-        GateName::Confirmation,
-        TaxonomyClass::ConfirmationMissing,
-        "pay_invoice",
-        r#"{"invoice_id":"inv_1007","amount_cents":478800,"currency":"USD"}"#,
-    ),
+    refused(GateName::Confirmation, TaxonomyClass::ConfirmationMissing, "pay_invoice", PAYMENT),
     // One mail was sent above, and the configuration allows one per run.
     refused(
         GateName::Budget,
@@ -162,6 +164,15 @@ const BROKEN: [DemoStep; 14] = [
         r#"{"to":"ap@blueheron.example","subject":"Reminder: inv_1007","body":"And again."}"#,
     ),
 ];
+
+const APPROVED: [DemoStep; 2] = [
+    DemoStep { is_approved: true, user_note: "approved: ", ..passes(1, "pay_invoice", PAYMENT) },
+    // An approval is for one execution.
+    refused(GateName::Confirmation, TaxonomyClass::ConfirmationMissing, "pay_invoice", PAYMENT),
+];
+
+/// The payment that waits for a person.
+const PAYMENT: &str = r#"{"invoice_id":"inv_1007","amount_cents":478800,"currency":"USD"}"#;
 
 /// The run that all calls of the tour belong to.
 pub(super) const RUN: &str = "tour";
@@ -182,6 +193,7 @@ const fn passes(effects: u64, tool: &'static str, arguments: &'static str) -> De
         arguments,
         task: None,
         caller: DemoCaller::LocalUser,
+        is_approved: false,
         user_note: "",
         expected: DemoExpectation::Passes { effects },
     }
@@ -193,6 +205,7 @@ const fn refused(gate: GateName, class: TaxonomyClass, tool: &'static str, argum
         arguments,
         task: None,
         caller: DemoCaller::LocalUser,
+        is_approved: false,
         user_note: "",
         expected: DemoExpectation::Refused { gate, class },
     }

@@ -218,7 +218,7 @@ async fn apply_settlement(
     let completed = verdict.settle_as == SettleAs::Completed;
     let event = EffectEvent::SettleByHand(ManualSettlement { completed, by, evidence: verdict.evidence.to_owned() });
     let (target, notices) = (EffectTarget::Id(effect.id.clone()), telling.notices(effect));
-    effects.apply(EffectChange { target, event, record: None, quarantine: None, notices }).await
+    effects.apply(EffectChange { target, event, record: None, quarantine: None, notices, consumes: None }).await
 }
 
 /// The error for an effect whose outcome is known: a person can settle only unknown outcomes.

@@ -63,9 +63,7 @@ async fn effect(effects: &InMemoryEffects, id: &str, end: Option<DispatchEnd>) {
         mode: BeginMode::Dispatch,
         continues: None,
     };
-    let apply = |target, event| {
-        effects.apply(EffectChange { target, event, record: None, quarantine: None, notices: Vec::new() })
-    };
+    let apply = |target, event| effects.apply(EffectChange::new(target, event));
     let begun = apply(EffectTarget::Key(key), EffectEvent::Begin(Box::new(wanted))).await.unwrap().effect.unwrap();
     if let Some(end) = end {
         apply(EffectTarget::Id(begun.id.clone()), EffectEvent::Settle(begun.claim(), end)).await.unwrap();
@@ -113,10 +111,7 @@ async fn what_contradicts_the_ledger_is_shown() {
     ] {
         let event = EffectEvent::Settle(absent.claim(), end);
         let target = EffectTarget::Id(absent.id.clone());
-        effects
-            .apply(EffectChange { target, event, record: None, quarantine: None, notices: Vec::new() })
-            .await
-            .unwrap();
+        effects.apply(EffectChange::new(target, event)).await.unwrap();
     }
     let contradicted = shown(&effects, "eff_3").await;
     insta::assert_snapshot!("effects_conflict", page::page(&contradicted, None, None));
@@ -246,7 +241,7 @@ async fn many_are_settled_one_by_one_and_what_changed_meanwhile_is_left_alone() 
     insta::assert_snapshot!("effects_bulk_preview", bulk::preview(&report));
     let by_hand = ManualSettlement { completed: true, by: "bob".to_owned(), evidence: "seen".to_owned() };
     let (target, event) = (EffectTarget::Id(EffectId::from("eff_12".to_owned())), EffectEvent::SettleByHand(by_hand));
-    effects.apply(EffectChange { target, event, record: None, quarantine: None, notices: Vec::new() }).await.unwrap();
+    effects.apply(EffectChange::new(target, event)).await.unwrap();
     bulk::settle_each(&effects, &mut report, verdict, &nobody()).await.unwrap();
     insta::assert_snapshot!("effects_bulk_ending", bulk::ending(&report));
     assert_eq!(shown(&effects, "eff_12").await.settlement.unwrap().by, "bob");

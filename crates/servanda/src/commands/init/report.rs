@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use servanda_clients::{ClientFolders, client_of};
 use servanda_config::LoadedConfig;
+use servanda_contract::tool::SideEffectClass;
 
 use super::{InitDecision, InitUpstreamOutcome, decisions_page};
 use crate::{
@@ -103,12 +104,7 @@ impl InitReport<'_> {
             ));
         }
         if written > 0 {
-            let none = if self.added.is_none() { "no tool waits" } else { "none of the new tools waits" };
-            screen.say(format_args!(
-                "{none} for a person's approval; one that `servanda review` holds back is {}, because there is no way to approve a call \
-                 yet",
-                tools::ALWAYS_REFUSED
-            ));
+            self.tell_approvals(screen);
         }
         if let Some(client) = &self.bypass {
             let around = ClientFolders::from_environment();
@@ -137,5 +133,23 @@ impl InitReport<'_> {
         } else {
             screen.hint("`servanda connect` lists your clients and puts the gateway into one; `servanda serve` runs it by itself");
         }
+    }
+
+    /// Says how many tools wait for a person, because that surprises people who did not ask for it.
+    fn tell_approvals(&self, screen: Screen) {
+        let grave = [SideEffectClass::HighRiskExternal.word(), SideEffectClass::CriticalMutation.word()];
+        let is_grave =
+            |decision: &&InitDecision| decision.side_effect_class.is_some_and(|class| grave.contains(&class));
+        let waiting = self.decisions.iter().filter(is_grave).count();
+        if waiting == 0 || !self.loaded.config.approvals.by_class {
+            let none = if self.added.is_none() { "no tool waits" } else { "none of the new tools waits" };
+            screen.say(format_args!("{none} for a person's approval; `servanda review` can hold one back"));
+            return;
+        }
+        let of = if self.added.is_none() { "" } else { "new " };
+        screen.say(format_args!(
+            "a person approves each call of {}, in the console of `servanda serve`; `approvals` in servanda.yaml changes that",
+            count(waiting, &format!("{of}grave tool"))
+        ));
     }
 }

@@ -5,6 +5,7 @@ use std::{fmt::Write as _, io::Read as _, path::Path};
 
 use bytes::Bytes;
 use serde_json::json;
+use servanda_approval::{ApprovalDemand, ApprovalSettings};
 use servanda_contract::{
     CallRecord, Digest, GateName,
     digest::DigestDomain,
@@ -12,7 +13,7 @@ use servanda_contract::{
     record::{Decision, PolicyRecord},
 };
 use servanda_engine::{Authorities, RecordedPolicyRequest};
-use servanda_policy::{Outlook, Policies, PolicyCall, PolicyExplanation};
+use servanda_policy::{ApprovalQuestion, DecidingPolicy, Outlook, Policies, PolicyCall, PolicyExplanation};
 
 use super::{
     PolicyCommandContext,
@@ -38,6 +39,8 @@ enum CurrentPolicyDecision {
     Explained(PolicyExplanation),
     Foreseen {
         outlook: Outlook,
+        /// The approval that the call would need, if it is certainly allowed with one.
+        approval: Option<Box<ApprovalDemand>>,
         /// For a call that nothing permits: the permits that were considered, and which of their conditions are not met.
         lacking: Option<PolicyExplanation>,
     },
@@ -57,7 +60,8 @@ pub(super) async fn run(
     let found = look_up(&calls, call_id, given).await;
     calls.close().await;
     let (record, arguments) = found?;
-    let present = present(context, authorities.policies(), &record, &arguments);
+    let in_force = (authorities.policies(), authorities.approvals());
+    let present = present(context, in_force, &record, &arguments);
     if screen.json {
         return screen.json(&as_json(&record, &present));
     }
@@ -105,7 +109,7 @@ fn read(file: &Path) -> Result<ExplainedArguments, CommandFailure> {
 
 fn present(
     context: &PolicyCommandContext<'_>,
-    policies: &Policies,
+    (policies, approvals): (&Policies, &ApprovalSettings),
     record: &CallRecord,
     arguments: &ExplainedArguments,
 ) -> CurrentPolicyDecision {
@@ -128,12 +132,8 @@ fn present(
     }
     match arguments {
         ExplainedArguments::Given { canonical: arguments, .. } | ExplainedArguments::OfEffect(arguments) => {
-            CurrentPolicyDecision::Explained(policies.explain(&PolicyCall {
-                principal,
-                tool,
-                arguments,
-                circumstances,
-            }))
+            let call = PolicyCall { principal, tool, arguments, circumstances };
+            CurrentPolicyDecision::Explained(policies.explain(&call, approvals))
         }
         ExplainedArguments::Unknown => {
             let outlook = policies.outlook(principal, tool, circumstances);
@@ -141,9 +141,19 @@ fn present(
                 matches!(&outlook, Outlook::Certain(decision) if !decision.is_allowed() && decision.by().is_empty());
             let nothing = is_lacking.then(|| canonical(&Bytes::from_static(b"{}"))).flatten();
             let explained = nothing.map(|arguments| {
-                policies.explain(&PolicyCall { principal, tool, arguments: &arguments, circumstances })
+                policies.explain(&PolicyCall { principal, tool, arguments: &arguments, circumstances }, approvals)
             });
-            CurrentPolicyDecision::Foreseen { outlook, lacking: explained.filter(|explanation| !explanation.allowed) }
+            let program_class = circumstances.program_class;
+            let question = ApprovalQuestion { principal, tool, program_class, payload: None };
+            let approval = match &outlook {
+                Outlook::Certain(decision) => policies.approval_needed(decision, &question, approvals).map(Box::new),
+                Outlook::Depends { .. } => None,
+            };
+            CurrentPolicyDecision::Foreseen {
+                outlook,
+                approval,
+                lacking: explained.filter(|explanation| !explanation.allowed),
+            }
         }
     }
 }
@@ -164,8 +174,8 @@ fn page(
             lines.push(format!("  {}", source(record, arguments)));
             lines.extend(explanation.to_string().lines().map(|line| format!("  {line}")));
         }
-        CurrentPolicyDecision::Foreseen { outlook: Outlook::Certain(decision), lacking } => {
-            let word = if decision.is_allowed() { "allowed" } else { "refused" };
+        CurrentPolicyDecision::Foreseen { outlook: Outlook::Certain(decision), approval, lacking } => {
+            let word = verdict(decision.is_allowed(), approval.as_deref());
             let contract = record.contract.as_ref().map_or("", |contract| contract.name.as_str());
             let whatever = if authorities.policies().vocabulary().program_decides_class(contract) {
                 "for a program of this class, whatever else its arguments were"
@@ -173,9 +183,7 @@ fn page(
                 "whatever its arguments were"
             };
             lines.push(format!("  {word}, {whatever}"));
-            lines.extend(
-                decision.by().iter().map(|by| policy_line(&by.policy, Some((&by.place, by.reason.as_deref())))),
-            );
+            lines.extend(decision.by().iter().map(|by| policy_line(&by.policy, Some(by))));
             let looked_at = lacking
                 .iter()
                 .flat_map(|explanation| explanation.to_string().lines().map(str::to_owned).collect::<Vec<_>>());
@@ -212,26 +220,29 @@ fn shadow(authorities: &Authorities, policy: &PolicyRecord) -> Vec<String> {
 
 fn policy_line_by_id(authorities: &Authorities, id: &str) -> String {
     let in_shadow = || authorities.shadow().and_then(|shadow| shadow.policies().deciding_policy(id));
-    policy_line(
-        id,
-        authorities
-            .policies()
-            .deciding_policy(id)
-            .or_else(in_shadow)
-            .map(|told| (told.place.as_str(), told.reason.as_deref())),
-    )
+    policy_line(id, authorities.policies().deciding_policy(id).or_else(in_shadow))
 }
 
-fn policy_line(id: &str, known: Option<(&str, Option<&str>)>) -> String {
+fn policy_line(id: &str, known: Option<&DecidingPolicy>) -> String {
     let mut line = format!("    by `{id}`");
     // Writing to a string cannot fail.
     let _ = match known {
-        Some((place, reason)) => {
-            write!(line, " ({place}){}", reason.map_or_else(String::new, |reason| format!(": {reason}")))
+        Some(DecidingPolicy { place, reason, approval, .. }) => {
+            let approval = approval.as_ref().map_or_else(String::new, |approval| format!(", {}", approval.describe()));
+            let reason = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+            write!(line, " ({place}){approval}{reason}")
         }
         None => write!(line, " (not among the present policies)"),
     };
     line
+}
+
+fn verdict(is_allowed: bool, approval: Option<&ApprovalDemand>) -> String {
+    match approval {
+        Some(demand) => format!("allowed, with approval by {}", demand.describe()),
+        None if is_allowed => "allowed".to_owned(),
+        None => "refused".to_owned(),
+    }
 }
 
 fn source(record: &CallRecord, arguments: &ExplainedArguments) -> &'static str {
@@ -251,8 +262,12 @@ fn source(record: &CallRecord, arguments: &ExplainedArguments) -> &'static str {
 fn as_json(record: &CallRecord, present: &CurrentPolicyDecision) -> serde_json::Value {
     let now = match present {
         CurrentPolicyDecision::Explained(explanation) => json!({ "decided": explanation }),
-        CurrentPolicyDecision::Foreseen { outlook: Outlook::Certain(decision), .. } => {
-            json!({ "whatever_the_arguments": { "allowed": decision.is_allowed(), "by": decision.by() } })
+        CurrentPolicyDecision::Foreseen { outlook: Outlook::Certain(decision), approval, .. } => {
+            let mut certain = json!({ "allowed": decision.is_allowed(), "by": decision.by() });
+            if let (Some(members), Some(demand)) = (certain.as_object_mut(), approval) {
+                members.insert("approval".to_owned(), json!(demand));
+            }
+            json!({ "whatever_the_arguments": certain })
         }
         CurrentPolicyDecision::Foreseen { outlook: Outlook::Depends { on }, .. } => {
             json!({ "depends_on_arguments": { "by": on } })

@@ -54,7 +54,7 @@ impl<'a> PolicyCommandContext<'a> {
 
     /// The policies in force, and the shadow policies, as a gateway of this configuration loads them.
     fn authorities(&self) -> Result<Authorities, CommandFailure> {
-        policies::authorities(self.loaded, &self.contracts)
+        policies::authorities(self.loaded, &self.contracts, None)
     }
 
     /// The policies in the configuration's `files`, whether or not they are enforced.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde_json::Value;
+use servanda_approval::ApprovalSettings;
 use servanda_gates::CompiledContract;
 use servanda_identity::layers::gateway::near_names;
 use servanda_policy::{CaseOutcome, Policies, PolicyCase, PolicyCases, run_cases};
@@ -31,7 +32,8 @@ pub(super) fn run(
     if cases.cases.is_empty() {
         return Err(CommandFailure::bad_input(format!("there are no cases in `{}`", file.display())));
     }
-    let outcomes = outcomes(context, &policies, &cases);
+    let authorities = context.authorities()?;
+    let outcomes = outcomes(context, (&policies, authorities.approvals()), &cases);
     let failed = outcomes.iter().filter(|outcome| !outcome.passed()).count();
     if screen.json {
         screen.json(&outcomes)?;
@@ -50,9 +52,14 @@ pub(super) fn run(
 
 /// The outcomes of the cases. An unknown tool and impossible arguments fail the case, although a call with them would be refused: otherwise
 /// a case that expects a refusal would pass because of a typo.
-fn outcomes(context: &PolicyCommandContext<'_>, policies: &Policies, cases: &PolicyCases) -> Vec<CaseOutcome> {
+fn outcomes(
+    context: &PolicyCommandContext<'_>,
+    (policies, approvals): (&Policies, &ApprovalSettings),
+    cases: &PolicyCases,
+) -> Vec<CaseOutcome> {
     let contract = |tool: &str| context.contracts.iter().find(|contract| contract.contract().identity.name == tool);
-    let mut outcomes = run_cases(policies, cases, &|tool, arguments| contract(tool)?.program_class(arguments.bytes()));
+    let mut outcomes =
+        run_cases(policies, cases, approvals, &|tool, arguments| contract(tool)?.program_class(arguments.bytes()));
     for (outcome, case) in outcomes.iter_mut().zip(&cases.cases) {
         outcome.failures.extend(unknown_tool(policies, case));
         outcome.failures.extend(unfit_arguments(context, case));

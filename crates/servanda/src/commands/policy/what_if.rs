@@ -4,9 +4,10 @@
 use std::{collections::BTreeMap, path::Path};
 
 use serde::Serialize;
+use servanda_approval::ApprovalSettings;
 use servanda_contract::{CallRecord, GateName, Timestamp, record, time::Clock as _};
 use servanda_engine::{RecordedPolicyRequest, SystemClock};
-use servanda_policy::{Outlook, Policies, PolicyCall, PolicyDecision, ShadowPolicies};
+use servanda_policy::{ApprovalQuestion, Outlook, Policies, PolicyCall, PolicyDecision, ShadowPolicies};
 
 use super::{PolicyCommandContext, recorded_calls::RecordedCalls};
 use crate::{
@@ -43,6 +44,16 @@ struct WhatIfReport {
     changes: Vec<ChangedDecision>,
 }
 
+/// A decision about a call, in the words of the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum ComparedDecision {
+    Allowed,
+    /// Allowed if people approve it.
+    Approval,
+    Refused,
+}
+
 /// A call that the other policies would decide differently.
 #[derive(Debug, Serialize)]
 struct ChangedDecision {
@@ -50,8 +61,8 @@ struct ChangedDecision {
     received_at: Timestamp,
     tool: String,
     caller: String,
-    was: &'static str,
-    would_be: &'static str,
+    was: ComparedDecision,
+    would_be: ComparedDecision,
     by: Vec<String>,
     places: Vec<String>,
 }
@@ -69,7 +80,7 @@ pub(super) async fn run(
             .hint("name them: servanda policy what-if --policies PATH, or `policy.shadow` in the configuration"));
     };
     let calls = RecordedCalls::open(context).await?;
-    let report = compare(context, &calls, then, &window).await;
+    let report = compare(context, &calls, (then, authorities.approvals()), &window).await;
     calls.close().await;
     let report = report?;
     if screen.json {
@@ -85,7 +96,7 @@ pub(super) async fn run(
 async fn compare(
     context: &PolicyCommandContext<'_>,
     calls: &RecordedCalls,
-    policies: &Policies,
+    (policies, approvals): (&Policies, &ApprovalSettings),
     window: &WhatIfWindow,
 ) -> Result<WhatIfReport, CommandFailure> {
     let begin_ms = window.since_ms.map_or(0, |since_ms| SystemClock.now().unix_ms().saturating_sub(since_ms));
@@ -94,7 +105,7 @@ async fn compare(
     for record in records.iter().filter(|record| record.received_at.unix_ms() >= begin_ms) {
         report.calls += 1;
         let recalled = RecordedPolicyRequest::from_record(record, policies.vocabulary(), context.environment());
-        let (Ok(Some(recalled)), Some(was_allowed)) = (recalled, was_allowed(record)) else {
+        let (Ok(Some(recalled)), Some(was)) = (recalled, was(record)) else {
             report.not_asked += 1;
             continue;
         };
@@ -118,22 +129,60 @@ async fn compare(
             },
             certain @ Outlook::Certain(_) => certain,
         };
-        report.add(record, was_allowed, outlook);
+        let program_class = circumstances.program_class;
+        let question = ApprovalQuestion { principal, tool, program_class, payload: None };
+        report.add(record, was, outlook, |decision| policies.approval_needed(decision, &question, approvals).is_some());
     }
     Ok(report)
 }
 
 /// The recorded decision; none for a call that did not reach the policies.
-fn was_allowed(record: &CallRecord) -> Option<bool> {
+fn was(record: &CallRecord) -> Option<ComparedDecision> {
     let verdict = record.verdicts.iter().rfind(|verdict| verdict.gate == GateName::Policy)?;
-    Some(verdict.decision == record::Decision::Passed)
+    Some(match (verdict.decision == record::Decision::Passed, &record.ticket_id) {
+        (true, None) => ComparedDecision::Allowed,
+        (true, Some(_)) => ComparedDecision::Approval,
+        (false, _) => ComparedDecision::Refused,
+    })
+}
+
+/// Whether the record says if the call needed an approval. A call that ended between the policies and that gate does not.
+fn reached_confirmation(record: &CallRecord) -> bool {
+    record.verdicts.iter().any(|verdict| verdict.gate == GateName::Confirmation)
+}
+
+impl ComparedDecision {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Approval => "held for approval",
+            Self::Refused => "refused",
+        }
+    }
 }
 
 impl WhatIfReport {
-    fn add(&mut self, record: &CallRecord, was_allowed: bool, outlook: Outlook) {
+    fn add(
+        &mut self,
+        record: &CallRecord,
+        was: ComparedDecision,
+        outlook: Outlook,
+        needs_approval: impl Fn(&PolicyDecision) -> bool,
+    ) {
         match outlook {
-            Outlook::Certain(decision) if decision.is_allowed() == was_allowed => self.same += 1,
-            Outlook::Certain(decision) => self.changes.push(ChangedDecision::new(record, was_allowed, &decision)),
+            Outlook::Certain(decision) => {
+                let would_be = match decision.is_allowed() {
+                    true if needs_approval(&decision) => ComparedDecision::Approval,
+                    true => ComparedDecision::Allowed,
+                    false => ComparedDecision::Refused,
+                };
+                let both_are_permitted = was != ComparedDecision::Refused && would_be != ComparedDecision::Refused;
+                if was == would_be || both_are_permitted && !reached_confirmation(record) {
+                    self.same += 1;
+                } else {
+                    self.changes.push(ChangedDecision::new(record, was, would_be, &decision));
+                }
+            }
             Outlook::Depends { on } => {
                 self.depends += 1;
                 for id in on {
@@ -143,21 +192,20 @@ impl WhatIfReport {
         }
     }
 
-    fn counted(&self, would_be: &str) -> usize {
-        self.changes.iter().filter(|change| change.would_be == would_be).count()
+    fn counted(&self, was: ComparedDecision, would_be: ComparedDecision) -> usize {
+        self.changes.iter().filter(|change| change.was == was && change.would_be == would_be).count()
     }
 }
 
 impl ChangedDecision {
-    fn new(record: &CallRecord, was_allowed: bool, then: &PolicyDecision) -> Self {
-        let word = |allowed| if allowed { "allowed" } else { "refused" };
+    fn new(record: &CallRecord, was: ComparedDecision, would_be: ComparedDecision, then: &PolicyDecision) -> Self {
         Self {
             call_id: record.call_id.to_string(),
             received_at: record.received_at,
             tool: record.tool.clone(),
             caller: format!("{}/{}", record.caller.tenant, record.caller.principal),
-            was: word(was_allowed),
-            would_be: word(then.is_allowed()),
+            was,
+            would_be,
             by: then.by().iter().map(|by| by.policy.clone()).collect(),
             places: then.by().iter().map(|by| by.place.clone()).collect(),
         }
@@ -167,8 +215,17 @@ impl ChangedDecision {
 fn page(report: &WhatIfReport) -> String {
     let mut page = vec![format!("{} looked at", count(report.calls, "call"))];
     let mut line = |number: usize, what: &str| page.push(format!("  {number:>7}  {what}"));
-    line(report.counted("refused"), "allowed, and would be refused");
-    line(report.counted("allowed"), "refused, and would be allowed");
+    let (allowed, approval, refused) =
+        (ComparedDecision::Allowed, ComparedDecision::Approval, ComparedDecision::Refused);
+    for (was, would_be) in [(allowed, refused), (refused, allowed)] {
+        line(report.counted(was, would_be), &format!("{}, and would be {}", was.word(), would_be.word()));
+    }
+    for (was, would_be) in [(allowed, approval), (refused, approval), (approval, allowed), (approval, refused)] {
+        let number = report.counted(was, would_be);
+        if number > 0 {
+            line(number, &format!("{}, and would be {}", was.word(), would_be.word()));
+        }
+    }
     line(report.same, "the same");
     if report.depends > 0 {
         line(report.depends, "not known: it depends on arguments, which records do not keep");
@@ -195,7 +252,11 @@ fn page(report: &WhatIfReport) -> String {
 fn changes(changes: &[ChangedDecision]) -> String {
     let mut rows = table(&["call", "when", "tool", "caller", "was", "would be", "by"]);
     for change in changes.iter().take(SHOWN_MAX) {
-        let style = if change.would_be == "refused" { TextStyle::Bad } else { TextStyle::Good };
+        let style = match change.would_be {
+            ComparedDecision::Allowed => TextStyle::Good,
+            ComparedDecision::Approval => TextStyle::Strong,
+            ComparedDecision::Refused => TextStyle::Bad,
+        };
         let by = change.by.iter().zip(&change.places).map(|(id, place)| format!("`{id}` ({place})"));
         let by: Vec<String> = by.collect();
         let by = if by.is_empty() { "no policy permits it".to_owned() } else { by.join(", ") };
@@ -204,8 +265,8 @@ fn changes(changes: &[ChangedDecision]) -> String {
             change.received_at.to_string(),
             crate::screen::one_line(&change.tool),
             crate::screen::one_line(&change.caller),
-            change.was.to_owned(),
-            paint(change.would_be, style),
+            change.was.word().to_owned(),
+            paint(change.would_be.word(), style),
             by,
         ]);
     }

@@ -40,7 +40,7 @@ pub(super) enum ReviewDecision {
         /// Why, where the tool's definition says otherwise.
         reason: Option<String>,
     },
-    /// Its calls are refused until approvals exist or the tool is released.
+    /// Each of its calls waits for a person's approval, until the tool is released.
     HoldBack,
     /// It is no longer held back.
     Release,
@@ -86,7 +86,7 @@ fn describe(name: &str, before: SideEffectClass, held: bool, decision: &ReviewDe
         ReviewDecision::Agree => format!("{name} is {}{still}", before.word()),
         ReviewDecision::Class { class, .. } => format!("{name} is {}, and not {}{still}", class.word(), before.word()),
         ReviewDecision::Release => format!("{name} is {} and not held back any more", before.word()),
-        ReviewDecision::HoldBack => format!("{name} is held back: its calls are always refused"),
+        ReviewDecision::HoldBack => format!("{name} is held back: a person approves each of its calls"),
     }
 }
 

@@ -144,7 +144,7 @@ fn show(loaded: &LoadedConfig, written: &LocatedContract, number: usize, total: 
         paint_stderr(class, tools::style(class))
     ));
     if contract.transactional.confirmation_required {
-        screen.say("  held back: its calls are always refused");
+        screen.say("  held back: a person approves each of its calls");
     }
     let description = one_line(&contract.affordance.model_description);
     let short: String = description.chars().take(DESCRIPTION_CHARS_MAX).collect();

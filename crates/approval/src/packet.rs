@@ -1,0 +1,231 @@
+//! The confirmation packet: everything that a person sees before deciding. Made from the ticket alone, so that the console, the command
+//! line and a webhook show the same; what a tool returned is data in it, never prose.
+
+use serde::Serialize;
+use servanda_contract::{Digest, Timestamp, digest::DigestDomain, legibility, tool::SideEffectClass};
+
+use crate::{
+    ApprovalVerdict, RenderedArguments, Ticket, TicketState, escalation_level, render_arguments, rendering,
+    responsible_groups, step::needed,
+};
+
+/// What a person sees.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ApprovalPacket {
+    /// The ticket.
+    pub id: String,
+    /// Its state, in words.
+    pub state: &'static str,
+    /// The tool, with the contract's version.
+    pub action: String,
+    /// What happens if it is approved, in words.
+    pub consequence: Option<String>,
+    /// The arguments.
+    pub arguments: RenderedArguments,
+    /// H, which an approval signs.
+    pub payload_hash: Digest,
+    /// The state before the call, as data.
+    pub before: Option<PacketField>,
+    /// The expected state after it.
+    pub after: Option<String>,
+    /// The class of the call.
+    pub risk_class: &'static str,
+    /// Why an approval is needed.
+    pub causes: Vec<String>,
+    /// Who asks: the user, and the agents that act for the user.
+    pub requester: String,
+    /// Who may decide, and how many.
+    pub approvers: String,
+    /// Who may decide now.
+    pub responsible: Vec<String>,
+    /// How many more people have to approve.
+    pub missing: usize,
+    /// The decisions so far, a line each.
+    pub decisions: Vec<String>,
+    /// When the time to decide is over.
+    pub decide_by: String,
+    /// How long an approval can be used.
+    pub use_within_ms: u64,
+    /// When an approval that was given can no longer be used.
+    pub use_by: Option<String>,
+    /// The key by which repetitions are recognised.
+    pub fingerprint: String,
+    /// What undoes it.
+    pub compensation: String,
+    /// What it costs at most.
+    pub price: Option<String>,
+    /// What happens if it is denied.
+    pub if_denied: &'static str,
+    /// The call that asks.
+    pub call_id: String,
+    /// The trace.
+    pub trace_id: String,
+    /// How many escalation levels have been reached.
+    pub escalation_level: u8,
+    /// What a person should look at twice.
+    pub flags: Vec<PacketFlag>,
+}
+
+/// A part of a packet that a tool supplied, as data.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PacketField {
+    /// The tool, and when it was asked.
+    pub source: String,
+    /// What it answered.
+    pub fields: RenderedArguments,
+    /// Why there is no answer, if there is none.
+    pub fault: Option<String>,
+}
+
+/// Something about a packet that a person should look at twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PacketFlag {
+    /// An argument has characters that people cannot see or that change the direction of the text.
+    HiddenCharacters,
+    /// An argument has a host that may look like another.
+    StrangeHost,
+    /// Some arguments are masked for this viewer.
+    Masked,
+    /// Nothing undoes the call.
+    Irreversible,
+    /// The state before the call could not be read.
+    NoBeforeState,
+    /// The stored arguments are not what was hashed. Nothing can be approved.
+    PayloadMismatch,
+}
+
+impl ApprovalPacket {
+    /// The packet of a ticket, for a viewer who may see values of the sensitivities that `reveals` accepts, at that time.
+    pub fn new(ticket: &Ticket, reveals: impl Fn(&str) -> bool, now_ms: u64) -> Self {
+        let subject = &ticket.subject;
+        let arguments = render_arguments(&subject.arguments, &subject.sensitive, reveals);
+        let before = subject.before.as_ref().map(PacketField::of_state);
+        let flags = flags(ticket, &arguments, before.as_ref());
+        let time = |ms: u64| Timestamp::from_unix_ms(ms).to_string();
+        Self {
+            id: ticket.id.to_string(),
+            state: ticket.state.describe(),
+            action: format!("{} {}", legibility::reveal(&subject.contract), subject.contract_version),
+            consequence: subject.consequence.as_deref().map(legibility::one_line),
+            arguments,
+            payload_hash: subject.payload,
+            before,
+            after: subject.after.as_deref().map(legibility::one_line),
+            risk_class: ticket.demand.class.word(),
+            causes: ticket.demand.causes.iter().map(|cause| cause.describe(ticket.demand.class)).collect(),
+            requester: requester(ticket),
+            approvers: ticket.demand.describe(),
+            responsible: responsible_groups(ticket, now_ms).into_iter().collect(),
+            missing: needed(ticket).saturating_sub(ticket.approvals()),
+            decisions: decisions(ticket),
+            decide_by: time(ticket.decide_by.clock_ms),
+            use_within_ms: ticket.demand.use_within_ms,
+            use_by: ticket.use_by.map(|use_by| time(use_by.clock_ms)),
+            fingerprint: subject.operation.clone().unwrap_or_else(|| subject.payload.hex_prefix(16)),
+            compensation: subject.compensation.as_deref().map_or_else(
+                || "nothing undoes it".to_owned(),
+                |tool| format!("`{}` undoes it", legibility::reveal(tool)),
+            ),
+            price: subject.price.clone(),
+            if_denied: "nothing is sent; the agent is told that a person denied it, with your reason, and may not ask again for an hour",
+            call_id: subject.call_id.to_string(),
+            trace_id: subject.trace_id.clone(),
+            escalation_level: escalation_level(ticket, now_ms),
+            flags,
+        }
+    }
+
+    /// Whether a person may approve what this packet shows. What is masked or is not what was hashed cannot be approved.
+    pub fn can_be_approved(&self) -> bool {
+        !self.flags.contains(&PacketFlag::PayloadMismatch)
+    }
+}
+
+impl PacketField {
+    fn of_state(before: &crate::ticket::StateBefore) -> Self {
+        let source = format!("{} at {}", legibility::reveal(&before.tool), Timestamp::from_unix_ms(before.at_ms));
+        let no_secrets = std::collections::BTreeMap::new();
+        let (text, fault) = match &before.state {
+            Ok(state) => (state.to_string(), None),
+            Err(why) => (String::from("{}"), Some(legibility::one_line(why))),
+        };
+        Self { source, fields: render_arguments(text.as_bytes(), &no_secrets, |_| true), fault }
+    }
+}
+
+impl PacketFlag {
+    /// The flag in words.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::HiddenCharacters => {
+                "an argument has characters that you cannot see or that reverse the text: they are spelled out"
+            }
+            Self::StrangeHost => "an argument has a host that may look like another one",
+            Self::Masked => "some arguments are masked for you",
+            Self::Irreversible => "nothing undoes this call",
+            Self::NoBeforeState => "the state before the call could not be read",
+            Self::PayloadMismatch => "the stored arguments are not what was hashed: nobody can approve this ticket",
+        }
+    }
+}
+
+impl Ticket {
+    /// Whether the stored arguments are those that H was computed from.
+    pub fn is_intact(&self) -> bool {
+        let subject = &self.subject;
+        let parts: [&[u8]; 4] = [
+            subject.tenant.as_bytes(),
+            subject.contract.as_bytes(),
+            subject.contract_digest.as_bytes(),
+            &subject.arguments,
+        ];
+        rendering::canonical_again(&subject.arguments).is_some()
+            && Digest::compute(DigestDomain::Proposal, &parts) == subject.payload
+    }
+}
+
+fn flags(ticket: &Ticket, arguments: &RenderedArguments, before: Option<&PacketField>) -> Vec<PacketFlag> {
+    let warns =
+        |word: &str| arguments.leaves.iter().any(|leaf| leaf.warnings.iter().any(|warning| warning.contains(word)));
+    let mutates = ticket.demand.class != SideEffectClass::ReadOnly;
+    let all = [
+        (!ticket.is_intact(), PacketFlag::PayloadMismatch),
+        (warns("cannot see") || warns("hidden"), PacketFlag::HiddenCharacters),
+        (warns("host"), PacketFlag::StrangeHost),
+        (arguments.masked > 0, PacketFlag::Masked),
+        (mutates && ticket.subject.compensation.is_none(), PacketFlag::Irreversible),
+        (before.is_some_and(|before| before.fault.is_some()), PacketFlag::NoBeforeState),
+    ];
+    all.into_iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).collect()
+}
+
+fn requester(ticket: &Ticket) -> String {
+    let subject = &ticket.subject;
+    let mut text = format!("{}/{}", legibility::reveal(&subject.tenant), legibility::reveal(&subject.principal));
+    for (number, actor) in subject.actors.iter().enumerate() {
+        text.push_str(if number == 0 { ", through " } else { " for " });
+        text.push_str(&legibility::reveal(&actor.name));
+        if !actor.proven {
+            text.push_str(" (the name is only claimed)");
+        }
+    }
+    text
+}
+
+fn decisions(ticket: &Ticket) -> Vec<String> {
+    let line = |signed: &crate::SignedDecision| {
+        let decision = &signed.decision;
+        let verb = if decision.verdict == ApprovalVerdict::Approve { "approved" } else { "denied" };
+        let reason = decision.reason.as_deref().map(|reason| format!(": {}", legibility::one_line(reason)));
+        let emergency = if decision.break_glass { ", with the emergency role" } else { "" };
+        let (approver, at) = (legibility::reveal(&decision.approver), Timestamp::from_unix_ms(decision.at_ms));
+        let presence = decision.presence.word();
+        format!("{approver} {verb} at {at} ({presence}{emergency}){}", reason.unwrap_or_default())
+    };
+    let mut lines: Vec<String> = ticket.decisions.iter().map(line).collect();
+    if let (TicketState::Superseded, Some(reason)) = (ticket.state, &ticket.reason) {
+        lines.push(format!("superseded: {reason}"));
+    }
+    lines
+}

@@ -1,0 +1,9 @@
+//! The laws of approvals: who may decide, what follows what, and what a warrant is worth.
+
+mod demands;
+mod laws;
+mod packets;
+mod people;
+mod samples;
+mod steps;
+mod warrants;

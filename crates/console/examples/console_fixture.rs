@@ -1,0 +1,181 @@
+//! A gateway in memory with tickets of all kinds, for tests in a real browser and for a look at the pages: it prints where it listens, the
+//! one-time link or the keys, and one line of JSON that a test reads. `--many` serves many people with keys instead of one.
+
+#![allow(
+    unreachable_pub,
+    missing_docs,
+    dead_code,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "the fixture is shared with tests; the example prints"
+)]
+
+#[path = "../tests/console/fixture.rs"]
+mod fixture;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use fixture::{Gateway, Users, Wanted};
+use serde_json::json;
+use servanda_contract::tool::{ApprovalPattern, Presence, SideEffectClass};
+use servanda_doors::{
+    HttpOptions, ServerIdentity, ServingOptions,
+    http::{router, serve_with},
+};
+use tokio::{io::AsyncReadExt as _, net::TcpListener};
+use tokio_util::sync::CancellationToken;
+
+#[tokio::main]
+async fn main() -> std::io::Result<()> {
+    let users = if std::env::args().any(|argument| argument == "--many") { Users::Many } else { Users::One };
+    let gateway = Arc::new(Gateway::new(users));
+    let tickets = open_tickets(&gateway, users).await;
+    let mut keys = BTreeMap::new();
+    if users == Users::Many {
+        for (person, groups) in [("ben", &[][..]), ("cleo", &[]), ("vera", &[]), ("fay", &["finance"])] {
+            keys.insert(person, gateway.key(person, groups, &["servanda:console"]).await.1);
+        }
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let port = listener.local_addr()?.port();
+    let links: Vec<String> = match users {
+        Users::One => (0..8).filter_map(|_| gateway.links.issue().ok()).map(|link| link.path()).collect(),
+        Users::Many => Vec::new(),
+    };
+    println!("{}", json!({ "port": port, "links": links, "keys": keys, "tickets": tickets }));
+    let identity = ServerIdentity { name: "servanda".to_owned(), version: "0.1.0".to_owned(), instructions: None };
+    let options = HttpOptions {
+        authenticator: gateway.authenticator.clone(),
+        pages: Some(Arc::new(gateway.console.clone())),
+        ..HttpOptions::new(identity)
+    };
+    let stop = CancellationToken::new();
+    tokio::spawn(commands(Arc::clone(&gateway), users, stop.clone()));
+    let serving = ServingOptions { drain_ms_max: 200, ..ServingOptions::default() };
+    serve_with(listener, router(gateway.engine.clone(), options), stop, serving).await
+}
+
+/// Reads letters: `n` opens another ticket, `t` lets six minutes pass; the end of the input ends the example.
+async fn commands(gateway: Arc<Gateway>, users: Users, stop: CancellationToken) {
+    let mut input = tokio::io::stdin();
+    let mut number = 0;
+    loop {
+        match input.read_u8().await {
+            Ok(b'n') => {
+                number += 1;
+                let arguments = json!({"invoice_id": format!("inv_2{number:03}"), "reason": "duplicate"});
+                let consequence = Some(format!("Invoice inv_2{number:03} becomes void; nobody is charged for it."));
+                gateway.open(Wanted { arguments, consequence, ..of(users) }).await;
+            }
+            Ok(b't') => gateway.clock.pass_ms(6 * 60_000),
+            Ok(_) => {}
+            Err(_) => break,
+        }
+    }
+    stop.cancel();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+}
+
+/// A ticket of the gateway's people.
+fn of(users: Users) -> Wanted {
+    let (tenant, principal) = if users == Users::One { ("local", "local") } else { ("acme", "ada") };
+    let pattern = if users == Users::One { ApprovalPattern::Consent } else { ApprovalPattern::Operator };
+    Wanted { tenant, principal: principal.to_owned(), pattern, ..Wanted::default() }
+}
+
+/// Tickets of all kinds, by name.
+async fn open_tickets(gateway: &Gateway, users: Users) -> BTreeMap<&'static str, String> {
+    let mut opened = BTreeMap::new();
+    for (name, wanted) in grave_calls(users).into_iter().chain(ordinary_calls(users)) {
+        opened.insert(name, gateway.open(wanted).await.id.to_string());
+    }
+    opened
+}
+
+/// Calls that reach far, or hide something.
+fn grave_calls(users: Users) -> Vec<(&'static str, Wanted)> {
+    let transfer = Wanted {
+        tool: "bank.transfer",
+        agent: Some(("payments-agent", true)),
+        arguments: json!({
+            "amount": 18_250, "currency": "EUR", "from": "operating", "memo": "Invoice 2026-118",
+            "to": {"iban": "DE89370400440532013000", "name": "Nordwind GmbH"},
+        }),
+        consequence: Some("18,250 EUR go from the operating account to Nordwind GmbH.".to_owned()),
+        class: SideEffectClass::CriticalMutation,
+        decide_within_ms: 3_600_000,
+        before: Some(Err("the server did not answer in time".to_owned())),
+        ..of(users)
+    };
+    let transfer = match users {
+        Users::One => transfer,
+        Users::Many => {
+            Wanted { pattern: ApprovalPattern::Dual, quorum: 2, sensitive: &[("/to/iban", "personal")], ..transfer }
+        }
+    };
+    let bidirectional = Wanted {
+        tool: "files.share",
+        agent: Some(("helper", false)),
+        arguments: json!({
+            "file": "invoice_\u{202e}fdp.exe", "link": "https://nordw\u{0456}nd.example/share",
+            "note": "  please approve <b>quickly</b>\nApproved by security: yes",
+        }),
+        consequence: Some("The file invoice_\u{202e}fdp.exe is shared outside.".to_owned()),
+        class: SideEffectClass::HighRiskExternal,
+        compensation: Some("files.unshare"),
+        ..of(users)
+    };
+    let fresh = Wanted {
+        tool: "iam.grant_role",
+        arguments: json!({"role": "owner", "user": "new-hire@example.test", "expires": null, "notify": true}),
+        consequence: Some("new-hire@example.test becomes an owner.".to_owned()),
+        class: SideEffectClass::CriticalMutation,
+        presence: Presence::Fresh,
+        compensation: Some("iam.revoke_role"),
+        ..of(users)
+    };
+    vec![("transfer", transfer), ("bidi", bidirectional), ("fresh", fresh)]
+}
+
+/// Calls as they come every day.
+fn ordinary_calls(users: Users) -> Vec<(&'static str, Wanted)> {
+    let plain = Wanted {
+        before: Some(Ok(json!({
+            "invoice_id": "inv_1007", "status": "open", "total": {"amount": 120, "currency": "EUR"},
+            "lines": [{"item": "chair", "count": 2}],
+        }))),
+        after: Some("status: void"),
+        price: Some("0.10 EUR"),
+        ..of(users)
+    };
+    let mail = Wanted {
+        tool: "mail.send",
+        arguments: json!({
+            "to": ["all@example.test"], "subject": "Office closes early", "attachments": [],
+            "body": "Dear all,\n\nthe office closes at 3 pm.\n\nFacilities",
+        }),
+        consequence: Some("A mail goes to all@example.test.".to_owned()),
+        class: SideEffectClass::HighRiskExternal,
+        ..of(users)
+    };
+    let void = |number: u32, reason: &str| Wanted {
+        arguments: json!({"invoice_id": format!("inv_{number}"), "reason": reason}),
+        consequence: Some(format!("Invoice inv_{number} becomes void; nobody is charged for it.")),
+        ..of(users)
+    };
+    let merge = Wanted {
+        tool: "repo.merge",
+        arguments: json!({"pull_request": 4_711, "repository": "example/site"}),
+        consequence: Some("Pull request 4711 is merged into example/site.".to_owned()),
+        compensation: Some("repo.revert"),
+        ..of(users)
+    };
+    vec![
+        ("plain", plain),
+        ("deny", mail),
+        ("first", void(1_101, "duplicate")),
+        ("second", void(1_102, "duplicate")),
+        ("third", void(1_103, "fraud_review")),
+        ("keyboard", merge),
+    ]
+}

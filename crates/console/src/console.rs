@@ -1,0 +1,100 @@
+//! The console as the door sees it: every request is checked, led to its page, and answered with the headers that every answer has.
+
+use std::sync::Arc;
+
+use http::{Method, header::SET_COOKIE};
+use servanda_contract::time::Clock;
+use servanda_doors::http::{PageRequest, PageResponse, Pages};
+use servanda_effects::{Notebook, PortFuture};
+use servanda_engine::Engine;
+
+use crate::{
+    assets,
+    context::ConsoleContext,
+    cookie,
+    fault::PageFault,
+    origin_check::{self, RequestOrigin},
+    pages,
+    reply::ConsoleReply,
+    routing::{ConsoleRoute, INBOX},
+    session::Sessions,
+    sign_in::{OneTimeLinks, PersonAuthenticator},
+};
+
+/// What a console is built from.
+#[derive(Debug)]
+pub struct ConsoleParts {
+    /// Decides, and has the tickets.
+    pub engine: Arc<Engine>,
+    /// Where sessions are kept.
+    pub notebook: Arc<dyn Notebook>,
+    /// Checks people's credentials.
+    pub authenticator: Arc<dyn PersonAuthenticator>,
+    /// The one-time links that the binary prints.
+    pub links: Arc<OneTimeLinks>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// How a person gets another one-time link, as a sentence.
+    pub link_hint: String,
+}
+
+/// The pages for people.
+#[derive(Debug, Clone)]
+pub struct Console(Arc<ConsoleContext>);
+
+impl Console {
+    /// Builds the console.
+    pub fn new(parts: ConsoleParts) -> Self {
+        let ConsoleParts { engine, notebook, authenticator, links, clock, link_hint } = parts;
+        let sessions = Sessions::new(notebook, Arc::clone(&clock));
+        Self(Arc::new(ConsoleContext { engine, sessions, authenticator, links, clock, link_hint }))
+    }
+
+    async fn reply(&self, request: &PageRequest) -> Result<ConsoleReply, PageFault> {
+        let route = ConsoleRoute::read(&request.method, request.uri.path())?;
+        match origin_check::judge(&request.method, &request.headers) {
+            RequestOrigin::Foreign => return Err(PageFault::Foreign),
+            // The browser kept the cookie back; a step from our own page brings it.
+            RequestOrigin::ForeignLink if cookie::read(&request.headers).is_none() => {
+                return Ok(pages::arrival(request));
+            }
+            RequestOrigin::Own | RequestOrigin::ForeignLink => {}
+        }
+        let context = &self.0;
+        match route {
+            ConsoleRoute::Home => Ok(ConsoleReply::redirect(INBOX)),
+            ConsoleRoute::Asset(path) => {
+                let file = assets::find(&path).ok_or(PageFault::NotFound)?;
+                Ok(ConsoleReply::file(file.kind, file.bytes))
+            }
+            ConsoleRoute::SignInPage => pages::sign_in::page(context, request).await,
+            ConsoleRoute::SignIn => pages::sign_in::with_key(context, request).await,
+            ConsoleRoute::LinkPage(token) => Ok(pages::sign_in::link_page(context, &token)),
+            ConsoleRoute::UseLink(token) => pages::sign_in::with_link(context, request, &token).await,
+            ConsoleRoute::SignOut => pages::sign_in::sign_out(context, request).await,
+            ConsoleRoute::Inbox => pages::inbox::page(context, request).await,
+            ConsoleRoute::InboxEvents => pages::events::open(context, request).await,
+            ConsoleRoute::Review => pages::review::page(context, request).await,
+            ConsoleRoute::DecideTogether => pages::review::decide(context, request).await,
+            ConsoleRoute::Ticket(id) => pages::ticket::page(context, request, &id).await,
+            ConsoleRoute::Decide(id) => pages::decide::decide(context, request, &id).await,
+        }
+    }
+}
+
+impl Pages for Console {
+    fn answer(&self, request: PageRequest) -> PortFuture<'_, PageResponse> {
+        Box::pin(async move {
+            let reply = match self.reply(&request).await {
+                Ok(reply) => reply,
+                Err(fault) => {
+                    let shows_cookie = cookie::read(&request.headers).is_some();
+                    let ends = matches!(fault, PageFault::SignedOut) && shows_cookie && request.method != Method::HEAD;
+                    let reply = pages::fault::reply(&fault, &request);
+                    if ends { reply.with(SET_COOKIE, cookie::clear()) } else { reply }
+                }
+            };
+            reply.into_response()
+        })
+    }
+}

@@ -1,0 +1,34 @@
+//! The pages: each takes a request to an answer. What is on them comes from the engine; how it looks is in the templates.
+
+pub(crate) mod decide;
+pub(crate) mod events;
+pub(crate) mod fault;
+pub(crate) mod inbox;
+mod packet_view;
+pub(crate) mod review;
+pub(crate) mod sign_in;
+pub(crate) mod ticket;
+mod ticket_line;
+mod words;
+
+use askama::Template;
+use http::StatusCode;
+use servanda_doors::http::PageRequest;
+
+use crate::{reply::ConsoleReply, routing::safe_target, view::PageFrame};
+
+/// A page that only leads on to another of this console.
+#[derive(Template)]
+#[template(path = "arrival.html")]
+struct ArrivalPage {
+    frame: PageFrame,
+    target: String,
+}
+
+/// Receives a person who followed a link on another site. The browser did not send the session's cookie with it and sends it with the next step,
+/// which this page makes.
+pub(crate) fn arrival(request: &PageRequest) -> ConsoleReply {
+    let asked = request.uri.path_and_query().map(http::uri::PathAndQuery::as_str);
+    let target = safe_target(asked).to_owned();
+    ConsoleReply::page(StatusCode::OK, &ArrivalPage { frame: PageFrame::open("One moment"), target })
+}

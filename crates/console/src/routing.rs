@@ -1,0 +1,155 @@
+//! Which page an address means.
+
+use http::Method;
+
+use crate::{assets, fault::PageFault};
+
+/// What a request asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ConsoleRoute {
+    /// The first page.
+    Home,
+    /// A file.
+    Asset(String),
+    /// The ways to sign in.
+    SignInPage,
+    /// Signing in with a credential.
+    SignIn,
+    /// The page of a one-time link.
+    LinkPage(String),
+    /// Using a one-time link.
+    UseLink(String),
+    /// Signing out.
+    SignOut,
+    /// The tickets.
+    Inbox,
+    /// News about the tickets.
+    InboxEvents,
+    /// Some tickets, to be decided together.
+    Review,
+    /// Deciding about some tickets.
+    DecideTogether,
+    /// One ticket.
+    Ticket(String),
+    /// Deciding about one ticket.
+    Decide(String),
+}
+
+/// The address of the tickets.
+pub(crate) const INBOX: &str = "/approvals";
+/// The address of news about the tickets.
+pub(crate) const INBOX_EVENTS: &str = "/approvals/events";
+/// The address of the page on which some tickets are reviewed.
+pub(crate) const REVIEW: &str = "/approvals/review";
+/// The address of the page of ways to sign in.
+pub(crate) const SIGN_IN: &str = "/sign-in";
+
+/// The longest part of an address that names something.
+const NAME_BYTES_MAX: usize = 128;
+
+impl ConsoleRoute {
+    /// What a method and a path mean.
+    pub(crate) fn read(method: &Method, path: &str) -> Result<Self, PageFault> {
+        let reads = *method == Method::GET || *method == Method::HEAD;
+        let posts = *method == Method::POST;
+        let pick = |page: Option<Self>, form: Option<Self>| match (page, form) {
+            (Some(page), _) if reads => Ok(page),
+            (_, Some(form)) if posts => Ok(form),
+            (Some(_), Some(_)) => Err(PageFault::Method("GET, POST")),
+            (Some(_), None) => Err(PageFault::Method("GET")),
+            (None, _) => Err(PageFault::Method("POST")),
+        };
+        match path {
+            "/" => return pick(Some(Self::Home), None),
+            INBOX => return pick(Some(Self::Inbox), None),
+            INBOX_EVENTS => return pick(Some(Self::InboxEvents), None),
+            REVIEW => return pick(Some(Self::Review), Some(Self::DecideTogether)),
+            SIGN_IN => return pick(Some(Self::SignInPage), Some(Self::SignIn)),
+            "/sign-out" => return pick(None, Some(Self::SignOut)),
+            _ => {}
+        }
+        if assets::find(path).is_some() {
+            return pick(Some(Self::Asset(path.to_owned())), None);
+        }
+        if let Some(token) = path.strip_prefix("/sign-in/").filter(|token| is_name(token)) {
+            return pick(Some(Self::LinkPage(token.to_owned())), Some(Self::UseLink(token.to_owned())));
+        }
+        match path.strip_prefix("/approvals/").filter(|id| is_name(id)) {
+            Some(id) => pick(Some(Self::Ticket(id.to_owned())), Some(Self::Decide(id.to_owned()))),
+            None => Err(PageFault::NotFound),
+        }
+    }
+}
+
+/// The address of a ticket.
+pub(crate) fn ticket_path(id: &str) -> String {
+    format!("{INBOX}/{id}")
+}
+
+/// An address of this console to which a person may be sent after signing in; the first page for everything else.
+pub(crate) fn safe_target(target: Option<&str>) -> &str {
+    let is_ours = |target: &str| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/?&=_-.".contains(&byte);
+        target == INBOX
+            || (target.len() <= 2 * NAME_BYTES_MAX
+                && target.bytes().all(plain)
+                && [format!("{INBOX}/"), format!("{INBOX}?")].iter().any(|prefix| target.starts_with(prefix.as_str())))
+    };
+    target.filter(|target| is_ours(target)).unwrap_or(INBOX)
+}
+
+/// Whether a part of a path can be an id or a token.
+fn is_name(text: &str) -> bool {
+    (1..=NAME_BYTES_MAX).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        let read = |method: Method, path: &str| ConsoleRoute::read(&method, path).ok();
+        let style = &assets::links().style;
+        for (method, path, expected) in [
+            (Method::GET, "/", Some(ConsoleRoute::Home)),
+            (Method::HEAD, "/approvals", Some(ConsoleRoute::Inbox)),
+            (Method::POST, "/approvals", None),
+            (Method::GET, "/approvals/apr_1", Some(ConsoleRoute::Ticket("apr_1".to_owned()))),
+            (Method::POST, "/approvals/apr_1", Some(ConsoleRoute::Decide("apr_1".to_owned()))),
+            (Method::DELETE, "/approvals/apr_1", None),
+            (Method::GET, "/approvals/", None),
+            (Method::GET, "/approvals/a/b", None),
+            (Method::GET, "/approvals/..", None),
+            (Method::GET, "/approvals/%2e%2e", None),
+            (Method::GET, "/approvals/review", Some(ConsoleRoute::Review)),
+            (Method::GET, "/sign-out", None),
+            (Method::POST, "/sign-in", Some(ConsoleRoute::SignIn)),
+            (Method::GET, "/sign-in/x", Some(ConsoleRoute::LinkPage("x".to_owned()))),
+            (Method::GET, style, Some(ConsoleRoute::Asset(style.clone()))),
+            (Method::GET, "/assets/console.css", None),
+            (Method::GET, "/nothing", None),
+            (Method::GET, "//approvals", None),
+        ] {
+            assert_eq!(read(method.clone(), path), expected, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn people_are_sent_only_to_pages_of_this_console() {
+        for (target, expected) in [
+            (Some("/approvals/apr_1"), "/approvals/apr_1"),
+            (Some("/approvals?state=all&before=apr_1"), "/approvals?state=all&before=apr_1"),
+            (Some("//evil.example"), INBOX),
+            (Some("https://evil.example"), INBOX),
+            (Some("/approvals/\r\nx: y"), INBOX),
+            (Some("/\\evil.example"), INBOX),
+            (Some("/approvalsx"), INBOX),
+            (Some("/sign-out"), INBOX),
+            (None, INBOX),
+        ] {
+            assert_eq!(safe_target(target), expected, "{target:?}");
+        }
+    }
+}

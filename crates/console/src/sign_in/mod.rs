@@ -1,0 +1,15 @@
+//! Signing in: the ways in which a person proves who they are.
+//!
+//! Each way ends in an [`AuthenticatedPerson`], from which a session is opened; nothing else makes a session. A further way, such as an identity
+//! provider or a passkey, adds a variant to [`SignInMethod`], its routes, and an entry on the page of ways. Deliberately not here: checking a
+//! credential, which the authenticator does.
+
+mod authenticator;
+mod links;
+mod method;
+
+pub use self::{
+    authenticator::{AuthenticatedPerson, PersonAuthenticator, PersonRejection, SignInUnavailable},
+    links::{OneTimeLink, OneTimeLinks},
+    method::SignInMethod,
+};

@@ -1,0 +1,20 @@
+//! The console as a browser and its attackers see it: requests and answers, with an engine whose stores are in memory.
+
+#![allow(unreachable_pub, missing_docs, reason = "the fixture is shared with an example")]
+
+#[cfg(test)]
+mod browser;
+#[cfg(test)]
+mod decisions;
+#[cfg(test)]
+mod escaping;
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod forgery;
+#[cfg(test)]
+mod over_http;
+#[cfg(test)]
+mod people;
+#[cfg(test)]
+mod sessions;

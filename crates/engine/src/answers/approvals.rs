@@ -1,0 +1,145 @@
+//! What an agent is told about a call that needs a person's approval. "Denied by a person" and "nobody answered" are different words, because
+//! an agent must not take silence for a no.
+
+use servanda_approval::{Ticket, TicketReply, WarrantFault};
+use servanda_contract::{
+    CallId, GateName, Refusal, TaxonomyClass, Timestamp, legibility, refusal::EffectKnowledge, taxonomy::NextAction,
+};
+use servanda_effects::JournalError;
+
+use crate::approvals::AttestationKeysError;
+
+/// When an agent that cannot wait may look again.
+const LOOK_AGAIN_MS: u64 = 15_000;
+
+/// People have not decided yet.
+pub(crate) fn pending(call_id: &CallId, tool: &str, ticket: &Ticket, console_url: Option<&str>) -> Box<Refusal> {
+    let until = Timestamp::from_unix_ms(ticket.decide_by.clock_ms);
+    let place = console_url.map_or_else(String::new, |url| format!(" at {url}/approvals/{}", ticket.id));
+    let mut refusal = refusal(
+        call_id,
+        format!("`{tool}` waits for approval by {} until {until}; nothing was sent", ticket.demand.describe()),
+        format!("tell the user that a person decides{place}; then make the same call again"),
+    );
+    refusal.retryable = true;
+    refusal.retry_after_ms = Some(LOOK_AGAIN_MS);
+    refusal.next_action = NextAction::RetryAfterDelay;
+    refusal.handle = Some(ticket.id.to_string());
+    let operators = format!("`servanda approvals show {}` shows what is to be approved", ticket.id);
+    Box::new(refusal.for_operators(operators))
+}
+
+/// The ticket ended, or the run was stopped.
+pub(crate) fn ended(call_id: &CallId, tool: &str, ticket: &Ticket, reply: &TicketReply) -> Box<Refusal> {
+    let mut refusal = match reply {
+        TicketReply::Denied { until_ms } => denied(call_id, tool, ticket, *until_ms),
+        TicketReply::NobodyDecided => may_ask_again(refusal(
+            call_id,
+            format!("nobody decided about `{tool}` in time, so it was not approved; it was not denied either"),
+            "you may ask again: the same call opens a new ticket".to_owned(),
+        )),
+        TicketReply::Lapsed => may_ask_again(refusal(
+            call_id,
+            format!("`{tool}` was approved, but the approval was not used in time and has lapsed"),
+            "you may ask again: the same call opens a new ticket".to_owned(),
+        )),
+        TicketReply::RunStopped { .. } => *run_stopped(call_id, reply),
+        _ => *unreachable(call_id),
+    };
+    if refusal.handle.is_none() {
+        refusal.handle = Some(ticket.id.to_string());
+    }
+    Box::new(refusal)
+}
+
+/// People denied so much of this run that no further calls of it are asked about.
+pub(crate) fn run_stopped(call_id: &CallId, reply: &TicketReply) -> Box<Refusal> {
+    let until = match reply {
+        TicketReply::RunStopped { until_ms } => format!(" before {}", Timestamp::from_unix_ms(*until_ms)),
+        _ => String::new(),
+    };
+    Box::new(refusal(
+        call_id,
+        format!("people denied several calls of this run, so no further call of it is asked about{until}"),
+        "stop, and ask the user what they want; do not try another way".to_owned(),
+    ))
+}
+
+/// A person denied it.
+fn denied(call_id: &CallId, tool: &str, ticket: &Ticket, until_ms: u64) -> Refusal {
+    let reason = ticket.denial().and_then(|signed| signed.decision.reason.as_deref());
+    let reason = reason.map_or_else(
+        || "no reason was given".to_owned(),
+        |reason| format!("the reason given: {}", legibility::one_line(reason)),
+    );
+    refusal(
+        call_id,
+        format!("a person denied `{tool}`; {reason}"),
+        format!(
+            "do not try another way, and do not ask for the same again before {}; tell the user",
+            Timestamp::from_unix_ms(until_ms)
+        ),
+    )
+}
+
+/// The approval is not for this call, or cannot be trusted.
+pub(crate) fn not_accepted(call_id: &CallId, fault: WarrantFault) -> Box<Refusal> {
+    let refusal = refusal(
+        call_id,
+        format!("the approval was not accepted, so nothing was sent: {fault}"),
+        "tell the user; an operator has to look at it".to_owned(),
+    );
+    Box::new(
+        refusal
+            .for_operators("the stored ticket is not what people decided: `servanda ledger verify` checks the ledger"),
+    )
+}
+
+/// The approval was used by another call, or its time ended, at the moment of dispatch.
+pub(crate) fn not_consumed(call_id: &CallId, reply: &TicketReply) -> Box<Refusal> {
+    let why = match reply {
+        TicketReply::Lapsed => "its time was over",
+        TicketReply::OtherPayload => "it is for other arguments",
+        TicketReply::NotFound => "there is no such ticket",
+        _ => "it was used already or is no longer valid",
+    };
+    Box::new(may_ask_again(refusal(
+        call_id,
+        format!("the approval could not be used, so nothing was sent: {why}"),
+        "make the same call again: it opens a new ticket".to_owned(),
+    )))
+}
+
+/// The store of tickets does not answer.
+pub(crate) fn store_away(call_id: &CallId, error: &JournalError) -> Box<Refusal> {
+    let (gate, class) = (GateName::Confirmation, TaxonomyClass::DependencyUnavailable);
+    let message = format!("the call needs approval, and the store of approvals does not answer: {}", error.reason());
+    let hint = "make the same call again later; nothing was sent".to_owned();
+    let refusal = Refusal::new(call_id.clone(), gate, class, message, hint).with_effect(EffectKnowledge::None);
+    Box::new(refusal.for_operators("`servanda doctor` looks at the store"))
+}
+
+/// The keys of approvals cannot be read.
+pub(crate) fn no_keys(call_id: &CallId, error: &AttestationKeysError) -> Box<Refusal> {
+    let (gate, class) = (GateName::Confirmation, TaxonomyClass::DependencyUnavailable);
+    let hint = "tell the user: an operator has to look at it; nothing was sent".to_owned();
+    Box::new(Refusal::new(call_id.clone(), gate, class, error.to_string(), hint).with_effect(EffectKnowledge::None))
+}
+
+/// A state that the rules exclude; refused all the same.
+pub(crate) fn unreachable(call_id: &CallId) -> Box<Refusal> {
+    let message = "the approval of this call cannot be decided, so nothing was sent".to_owned();
+    Box::new(refusal(call_id, message, "tell the user; an operator has to look at it".to_owned()))
+}
+
+fn refusal(call_id: &CallId, message: String, hint: String) -> Refusal {
+    let (gate, class) = (GateName::Confirmation, TaxonomyClass::ConfirmationMissing);
+    Refusal::new(call_id.clone(), gate, class, message, hint).with_effect(EffectKnowledge::None)
+}
+
+fn may_ask_again(mut refusal: Refusal) -> Refusal {
+    refusal.retryable = true;
+    refusal.fail_closed = false;
+    refusal.next_action = NextAction::RetryAfterDelay;
+    refusal
+}

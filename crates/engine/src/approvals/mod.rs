@@ -1,0 +1,91 @@
+//! Approvals in the engine: the tickets that calls open and take up, and the decisions of people.
+//!
+//! `servanda_approval` decides what follows what; the store keeps it. This room asks the store, signs what people decide, issues warrants, and
+//! wakes calls that wait. Deliberately not here: which calls need an approval (gate 10), and how people are authenticated.
+
+mod deciding;
+mod keys;
+mod people;
+mod upkeep;
+
+use std::sync::{Arc, OnceLock};
+
+use servanda_approval::{Ticket, TicketEvent, TicketRequest};
+use servanda_contract::time::Clock;
+use servanda_effects::{
+    JournalError, TicketStore,
+    ticket_store::{AppliedTicket, TicketTarget},
+};
+use tokio::sync::watch;
+
+pub use self::{
+    deciding::{DecideError, DecisionOutcome, PersonDecision},
+    keys::{AttestationKeys, AttestationKeysError, EphemeralAttestationKeys},
+    people::{Person, is_still_eligible},
+    upkeep::{ApprovalNotice, ApprovalNoticeKind, ApprovalNotifier},
+};
+
+/// What approvals are kept in and signed with.
+#[derive(Debug, Clone)]
+pub struct ApprovalParts {
+    /// The tickets.
+    pub tickets: Arc<dyn TicketStore>,
+    /// The keys that sign decisions and warrants.
+    pub keys: Arc<dyn AttestationKeys>,
+}
+
+/// The approvals of a gateway.
+#[derive(Debug)]
+pub struct Approvals {
+    tickets: Arc<dyn TicketStore>,
+    keys: Arc<dyn AttestationKeys>,
+    clock: Arc<dyn Clock>,
+    notifier: OnceLock<Arc<dyn ApprovalNotifier>>,
+    /// Counts the changes of tickets that this process knows of, so that calls and pages that wait look again.
+    changes: watch::Sender<u64>,
+}
+
+impl Approvals {
+    /// Approvals that are kept there.
+    pub fn new(parts: ApprovalParts, clock: Arc<dyn Clock>) -> Self {
+        let ApprovalParts { tickets, keys } = parts;
+        Self { tickets, keys, clock, notifier: OnceLock::new(), changes: watch::Sender::new(0) }
+    }
+
+    /// The tickets.
+    pub fn tickets(&self) -> &Arc<dyn TicketStore> {
+        &self.tickets
+    }
+
+    /// The keys that sign decisions and warrants.
+    pub fn keys(&self) -> &Arc<dyn AttestationKeys> {
+        &self.keys
+    }
+
+    /// Tells people about tickets from now on. Only the first notifier counts.
+    pub fn notify_by(&self, notifier: Arc<dyn ApprovalNotifier>) {
+        drop(self.notifier.set(notifier));
+    }
+
+    /// Changes when this process learns that a ticket changed. Another gateway's changes are not seen here.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Opens a ticket for a call, or joins the open one of the same payload.
+    pub(crate) async fn request(&self, request: TicketRequest) -> Result<AppliedTicket, JournalError> {
+        let target = TicketTarget::Key(request.key);
+        self.apply(target, TicketEvent::Request(Box::new(request))).await
+    }
+
+    /// The latest ticket of a payload, if there is one.
+    pub(crate) async fn latest(&self, request: &TicketTarget) -> Result<Option<Ticket>, JournalError> {
+        self.tickets.find_ticket(request.clone()).await
+    }
+
+    pub(crate) async fn apply(&self, target: TicketTarget, event: TicketEvent) -> Result<AppliedTicket, JournalError> {
+        let applied = self.tickets.apply_ticket(target, event).await;
+        self.changes.send_modify(|changes| *changes += 1);
+        applied
+    }
+}

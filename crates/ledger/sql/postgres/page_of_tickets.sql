@@ -1,0 +1,1 @@
+select ticket_id, key_digest, state, changed_ms, body, arguments from tickets where ticket_id > $1 order by ticket_id limit $2

@@ -1,0 +1,68 @@
+//! `servanda approvals verify`: checks a warrant offline. It needs the warrant and the gateway's public key, and nothing else.
+
+use std::io::Read as _;
+
+use servanda_approval::{Warrant, WarrantClaims};
+use servanda_authority::attestation::AttestationPublicKey;
+use servanda_contract::{Timestamp, legibility};
+
+use crate::{failure::CommandFailure, screen::Screen};
+
+/// Bytes of a warrant.
+const WARRANT_BYTES_MAX: u64 = 1 << 20;
+
+pub(super) fn verify(file: &str, key: &str, screen: Screen) -> Result<(), CommandFailure> {
+    let key = AttestationPublicKey::try_from(key.trim().to_owned()).map_err(|error| {
+        CommandFailure::bad_input(format!("--key: {error}")).hint("servanda approvals key prints it at the gateway")
+    })?;
+    let warrant = Warrant::from(read(file)?.trim().to_owned());
+    let claims = warrant.check(&[key]).map_err(|fault| {
+        CommandFailure::refused(format!("the warrant does not hold: {fault}"))
+            .hint("it was changed, is of another gateway, or the key is not that gateway's")
+    })?;
+    if screen.json {
+        return screen.json(&claims);
+    }
+    screen.data(page(&claims))?;
+    screen.say("the warrant holds: every signature in it was checked");
+    Ok(())
+}
+
+fn read(file: &str) -> Result<String, CommandFailure> {
+    let mut text = String::new();
+    if file == "-" {
+        std::io::stdin().take(WARRANT_BYTES_MAX).read_to_string(&mut text)?;
+        return Ok(text);
+    }
+    let opened = std::fs::File::open(file);
+    let opened = opened.map_err(|error| CommandFailure::bad_input(format!("`{file}` cannot be read: {error}")))?;
+    opened.take(WARRANT_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn page(claims: &WarrantClaims) -> String {
+    let time = |ms: u64| Timestamp::from_unix_ms(ms).to_string();
+    let mut text = vec![
+        format!("{}  {} {}", claims.approval_id, legibility::reveal(&claims.tool_name), claims.tool_version),
+        format!("  requested by  {}/{}", legibility::reveal(&claims.tenant), legibility::reveal(&claims.principal)),
+        format!("  payload       {}", claims.payload_hash),
+        format!("  contract      {}", claims.contract_digest),
+        format!(
+            "  approved at   {}, for one execution until {}",
+            time(claims.approved_at_ms),
+            time(claims.expires_at_ms)
+        ),
+        format!("  trace         {}", legibility::reveal(&claims.trace_id)),
+    ];
+    for signed in &claims.approvers {
+        let decision = &signed.decision;
+        let passkey = if signed.passkey.is_some() { ", signed by their passkey" } else { "" };
+        text.push(format!(
+            "  approved by   {} at {} ({}{passkey})",
+            legibility::reveal(&decision.approver),
+            time(decision.at_ms),
+            decision.presence.word()
+        ));
+    }
+    text.join("\n")
+}
