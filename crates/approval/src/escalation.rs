@@ -7,14 +7,8 @@ use crate::Ticket;
 /// How many escalation tiers of a ticket have been reached.
 pub fn escalation_level(ticket: &Ticket, now_ms: u64) -> u8 {
     let reached =
-        ticket.demand.escalation.iter().filter(|tier| now_ms >= begins_ms(ticket, tier.after_percent)).count();
+        ticket.demand.escalation.iter().filter(|tier| now_ms >= tier_begins_ms(ticket, tier.after_percent)).count();
     u8::try_from(reached).unwrap_or(u8::MAX)
-}
-
-/// When the next tier is reached; none after the last one.
-pub fn next_escalation_ms(ticket: &Ticket, now_ms: u64) -> Option<u64> {
-    let begins = ticket.demand.escalation.iter().map(|tier| begins_ms(ticket, tier.after_percent));
-    begins.filter(|begins_ms| *begins_ms > now_ms).min()
 }
 
 /// The groups whose members may decide at that time; empty means every approver.
@@ -29,13 +23,8 @@ pub fn responsible_groups(ticket: &Ticket, now_ms: u64) -> BTreeSet<String> {
     groups
 }
 
-/// When the tier after `level` others begins; the end of the time to decide if there is none.
-pub fn escalation_begins_ms(ticket: &Ticket, level: u8) -> u64 {
-    let tier = ticket.demand.escalation.get(usize::from(level));
-    tier.map_or(ticket.decide_by.clock_ms, |tier| begins_ms(ticket, tier.after_percent))
-}
-
-fn begins_ms(ticket: &Ticket, after_percent: u8) -> u64 {
+/// When a tier begins that begins after that part of the time to decide.
+pub(crate) fn tier_begins_ms(ticket: &Ticket, after_percent: u8) -> u64 {
     let lasts_ms = ticket.decide_by.clock_ms.saturating_sub(ticket.created_ms);
     ticket.created_ms.saturating_add(lasts_ms / 100 * u64::from(after_percent.min(100)))
 }

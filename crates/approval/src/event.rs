@@ -2,7 +2,10 @@
 
 use servanda_contract::{CallId, Digest};
 
-use crate::{ApprovalDemand, Approver, Ineligible, SignedDecision, Ticket, TicketId, TicketKey, ticket::TicketSubject};
+use crate::{
+    ApprovalDemand, Approver, Ineligible, SignedDecision, Ticket, TicketId, TicketKey, TicketNotice,
+    ticket::TicketSubject,
+};
 
 /// Something that happens to a ticket.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,10 +33,10 @@ pub enum TicketEvent {
     },
     /// Time has passed: the ticket ends if it is due.
     Tick,
-    /// The people responsible at this escalation level were told.
+    /// People were told about it.
     Notified {
-        /// The level.
-        level: u8,
+        /// What they were told.
+        notice: TicketNotice,
     },
 }
 

@@ -81,8 +81,8 @@ pub fn step(ticket: Option<&Ticket>, event: &TicketEvent, around: &TicketContext
         (TicketEvent::Supersede { reason }, Some(ticket)) if ticket.state.is_open() => {
             changed(superseded(ticket, reason, around), TicketReply::Done)
         }
-        (TicketEvent::Notified { level }, Some(ticket)) if *level > ticket.notified_level => {
-            changed(Ticket { notified_level: *level, ..ticket.clone() }, TicketReply::Done)
+        (TicketEvent::Notified { notice }, Some(ticket)) if !notice.was_sent(ticket) => {
+            changed(notice.sent(ticket), TicketReply::Done)
         }
         (TicketEvent::Supersede { .. } | TicketEvent::Tick | TicketEvent::Notified { .. }, Some(_)) => {
             reply(TicketReply::Unchanged)
@@ -181,7 +181,8 @@ fn opened(request: &TicketRequest, before: Option<&Ticket>, around: &TicketConte
         decide_by: Deadline::after(around.now_ms, around.ledger_ms, request.demand.decide_within_ms),
         use_by: None,
         decided_ms: None,
-        notified_level: 0,
+        notices_sent: 0,
+        outcome_sent: false,
         told: false,
         continues: before.map(|before| before.id.clone()),
         reason: None,

@@ -64,9 +64,12 @@ pub struct Ticket {
     /// When people decided, or the time was over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_ms: Option<u64>,
-    /// The escalation level that the people responsible were last told of.
+    /// How many notices people got while it waited.
     #[serde(default)]
-    pub notified_level: u8,
+    pub notices_sent: u8,
+    /// Whether people were told what it came to.
+    #[serde(default)]
+    pub outcome_sent: bool,
     /// Whether the requester was told that the ticket ended without a decision or without use.
     #[serde(default)]
     pub told: bool,

@@ -11,7 +11,7 @@ use servanda_approval::{
 };
 use servanda_contract::tool::{ApprovalPattern, Presence};
 
-use crate::{AuthMode, Config};
+use crate::{AuthMode, Config, approval_webhooks::ApprovalWebhookConfig};
 
 /// The longest time to decide: thirty days.
 const DECIDE_WITHIN_SEC_MAX: u64 = 2_592_000;
@@ -58,6 +58,9 @@ pub struct ApprovalsConfig {
     /// What people may do: `acme/ada`, or `group:acme/finance`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub roles: BTreeMap<PersonRole, BTreeSet<String>>,
+    /// Where people are told that calls wait for them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notify: Vec<ApprovalWebhookConfig>,
     /// The address of the console as people reach it, e.g. `https://gateway.example`. By default, the listening address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub console_url: Option<String>,
@@ -108,6 +111,7 @@ impl Default for ApprovalsConfig {
             wait_ms_max: own.wait_ms_max,
             patterns: BTreeMap::new(),
             roles: BTreeMap::new(),
+            notify: Vec::new(),
             console_url: None,
         }
     }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use servanda_contract::document::DocumentError;
 use servanda_effects::effect::EffectEnding;
-use servanda_engine::callbacks::{Callback, CallbackSubscription, Callbacks, SigningSecret};
+use servanda_engine::callbacks::{Callback, CallbackSubscription, Callbacks, SigningSecret, WebhookReceiver};
 use servanda_upstream::WebhookAddress;
 
 use crate::{
@@ -66,23 +66,23 @@ impl fmt::Debug for SigningSecretReference {
 }
 
 impl LoadedConfig {
-    /// All configured callbacks.
+    /// All configured callbacks, and the receivers of notices about tickets.
     pub fn callbacks(&self) -> Result<Callbacks, ConfigError> {
         let subscriptions = self.subscriptions()?;
         let mut callbacks = Vec::new();
         for (number, (config, subscription)) in self.config.callbacks.iter().zip(subscriptions).enumerate() {
-            let address = self.address(number, config)?;
-            let secret = self.secret(&format!("callbacks[{number}].secret"), &config.secret)?;
-            callbacks.push(Callback { subscription, address, secret });
+            let address = self.webhook_address(&format!("callbacks[{number}].url"), &config.url)?;
+            let secret = Some(self.signing_secret(&format!("callbacks[{number}].secret"), &config.secret)?);
+            callbacks.push(Callback { subscription, receiver: WebhookReceiver { address, secret } });
         }
-        Ok(Callbacks::new(callbacks))
+        Ok(Callbacks::new(callbacks, self.approval_webhooks()?))
     }
 
     /// Which events each callback gets; needs no secret.
     pub fn subscriptions(&self) -> Result<Vec<CallbackSubscription>, ConfigError> {
         let configured = &self.config.callbacks;
         if configured.len() > CALLBACKS_MAX {
-            return Err(self.wrong(
+            return Err(self.wrong_callback(
                 "callbacks",
                 format!("there are more than {CALLBACKS_MAX}"),
                 CallbackFault::TooMany,
@@ -92,16 +92,16 @@ impl LoadedConfig {
         let mut subscriptions = Vec::new();
         for (number, config) in configured.iter().enumerate() {
             let field = |name: &str| format!("callbacks[{number}].{name}");
-            if !is_name(&config.name) {
+            if !is_receiver_name(&config.name) {
                 let reason = "it is not letters, digits, `-` and `_`, 64 at most";
-                return Err(self.wrong(&field("name"), reason, CallbackFault::Name));
+                return Err(self.wrong_callback(&field("name"), reason, CallbackFault::Name));
             }
             if !names.insert(&config.name) {
                 let reason = format!("`{}` is the name of two callbacks", config.name);
-                return Err(self.wrong(&field("name"), reason, CallbackFault::Name));
+                return Err(self.wrong_callback(&field("name"), reason, CallbackFault::Name));
             }
             if config.on.is_empty() {
-                return Err(self.wrong(&field("on"), "it lists no outcome", CallbackFault::NoOutcome));
+                return Err(self.wrong_callback(&field("on"), "it lists no outcome", CallbackFault::NoOutcome));
             }
             subscriptions.push(CallbackSubscription {
                 name: config.name.clone(),
@@ -112,29 +112,33 @@ impl LoadedConfig {
         Ok(subscriptions)
     }
 
-    /// The address of one callback.
-    pub fn address(&self, number: usize, config: &CallbackConfig) -> Result<WebhookAddress, ConfigError> {
-        let (field, url) = (format!("callbacks[{number}].url"), &config.url);
-        let url = expand(url).map_err(|reason| self.unfilled(&field, &reason, url))?;
-        WebhookAddress::parse(&url).map_err(|reason| self.wrong(&field, reason, CallbackFault::Address))
+    /// The address of one receiver.
+    pub fn webhook_address(&self, field: &str, url: &str) -> Result<WebhookAddress, ConfigError> {
+        let expanded = expand(url).map_err(|reason| self.unfilled(field, &reason, url))?;
+        WebhookAddress::parse(&expanded).map_err(|reason| self.wrong_callback(field, reason, CallbackFault::Address))
     }
 
-    fn secret(&self, field: &str, reference: &SigningSecretReference) -> Result<SigningSecret, ConfigError> {
+    /// The secret of one receiver.
+    pub(crate) fn signing_secret(
+        &self,
+        field: &str,
+        reference: &SigningSecretReference,
+    ) -> Result<SigningSecret, ConfigError> {
         let SigningSecretReference(text) = reference;
         if references(text).is_empty() {
             let reason = if text.is_empty() { "there is none" } else { "the secret itself stands in the file" };
-            return Err(self.wrong(field, reason, CallbackFault::Secret));
+            return Err(self.wrong_callback(field, reason, CallbackFault::Secret));
         }
         let secret = expand(text).map_err(|reason| self.unfilled(field, &reason, text))?;
-        SigningSecret::parse(&secret).map_err(|bad| self.wrong(field, bad.to_string(), CallbackFault::Secret))
+        SigningSecret::parse(&secret).map_err(|bad| self.wrong_callback(field, bad.to_string(), CallbackFault::Secret))
     }
 
     fn unfilled(&self, field: &str, reason: &ExpansionError, text: &str) -> ConfigError {
         let fault = unset(text).map_or(CallbackFault::Secret, |name| CallbackFault::UnsetVariable(name.to_owned()));
-        self.wrong(field, reason.to_string(), fault)
+        self.wrong_callback(field, reason.to_string(), fault)
     }
 
-    fn wrong(&self, field: &str, reason: impl Into<String>, fault: CallbackFault) -> ConfigError {
+    pub(crate) fn wrong_callback(&self, field: &str, reason: impl Into<String>, fault: CallbackFault) -> ConfigError {
         let document = DocumentError::new(&self.file.display().to_string(), field, reason);
         ConfigError::Callback { document: Box::new(document), fault }
     }
@@ -152,7 +156,8 @@ impl CallbackTrigger {
     }
 }
 
-fn is_name(text: &str) -> bool {
+/// Whether a text can be the name of a receiver.
+pub(crate) fn is_receiver_name(text: &str) -> bool {
     let known = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_');
     !text.is_empty() && text.len() <= NAME_CHARS_MAX && text.chars().all(known)
 }

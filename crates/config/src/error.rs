@@ -81,6 +81,8 @@ pub enum CallbackFault {
     Name,
     /// It lists no outcome.
     NoOutcome,
+    /// It lists no notice.
+    NoNotice,
     /// Its address cannot be used.
     Address,
     /// Its secret cannot be used.

@@ -4,6 +4,7 @@
 //! Deliberately absent: connecting and serving with these settings, and messages to a person. An error says what is wrong; the binary says
 //! what to do next. Permissions that were repaired on the way are returned, not printed.
 
+mod approval_webhooks;
 mod approvals;
 mod auth;
 mod budgets;
@@ -40,6 +41,7 @@ use servanda_contract::{
 use servanda_engine::LONG_WAIT_MS_MAX;
 use servanda_gates::budget::Allowance;
 
+pub use approval_webhooks::{ApprovalWebhookConfig, NoticeTrigger, WebhookFormatConfig};
 pub use approvals::{ApprovalsConfig, EscalationConfig, PatternConfig};
 pub use auth::{AuthConfig, AuthMode, IssuerConfig, TenantClaim, TenantConfig};
 pub use budgets::BudgetConfig;

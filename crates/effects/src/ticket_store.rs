@@ -6,7 +6,7 @@ mod in_memory;
 
 use std::{fmt, sync::Arc};
 
-use servanda_approval::{Ticket, TicketEvent, TicketId, TicketKey, TicketReply, TicketState};
+use servanda_approval::{Ticket, TicketEvent, TicketId, TicketKey, TicketReply, TicketState, next_notice_ms};
 
 use crate::{JournalError, PortFuture};
 
@@ -66,7 +66,7 @@ pub trait TicketStore: Send + Sync + fmt::Debug {
     /// How many tickets of a tenant wait for a decision, counted up to `limit`.
     fn count_pending(&self, tenant: Option<String>, limit: u32) -> PortFuture<'_, Result<u32, JournalError>>;
 
-    /// Open tickets whose time is over by either clock, or whose next escalation tier is reached, at most `limit`, the most overdue first.
+    /// Tickets whose time is over by either clock, or about which people have to be told something, at most `limit`, the most overdue first.
     /// The list has no arguments.
     fn due_tickets(&self, limit: u32) -> PortFuture<'_, Result<Vec<Ticket>, JournalError>>;
 }
@@ -78,21 +78,15 @@ impl TicketQuery {
     }
 }
 
-/// When a store has to look at a ticket again: its time is over, or its next escalation tier begins. None if nothing will happen to it by
+/// When a store has to look at a ticket again: its time is over, or people have to be told something. None if nothing will happen to it by
 /// itself.
 pub fn due_ms(ticket: &Ticket) -> Option<u64> {
-    match ticket.state {
-        TicketState::Pending => {
-            let told = usize::from(ticket.notified_level);
-            let next = ticket.demand.escalation.get(told).map(|_| {
-                let level = ticket.notified_level;
-                servanda_approval::escalation_begins_ms(ticket, level)
-            });
-            Some(next.map_or(ticket.decide_by.clock_ms, |next_ms| next_ms.min(ticket.decide_by.clock_ms)))
-        }
+    let ends_ms = match ticket.state {
+        TicketState::Pending => Some(ticket.decide_by.clock_ms),
         TicketState::Approved => Some(ticket.use_by.map_or(ticket.changed_ms, |use_by| use_by.clock_ms)),
         _ => None,
-    }
+    };
+    [ends_ms, next_notice_ms(ticket)].into_iter().flatten().min()
 }
 
 /// When the time of an open ticket is over in ledger time, whatever the store's clock says. None if nothing will happen to it by itself.

@@ -18,6 +18,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     answers::{refusals::invalid_params, tool_result},
+    approval_notices,
     approvals::{ApprovalParts, Approvals},
     bridge::{Bridge, ClientSessions},
     budgets::{self, BudgetClient},
@@ -373,6 +374,11 @@ impl Engine {
         stop: CancellationToken,
     ) -> PortFuture<'_, ()> {
         Box::pin(deferred::deliver(&self.core, transport, CallbackRetryPolicy::default(), stop))
+    }
+
+    /// Ends tickets whose time is over and tells people about tickets, until told to stop.
+    pub fn keep_time_of_tickets(&self, stop: CancellationToken) -> PortFuture<'_, ()> {
+        Box::pin(approval_notices::keep_time(Arc::clone(&self.core), stop))
     }
 
     /// The approvals: tickets, and people's decisions about them.

@@ -10,6 +10,7 @@
 //! only what is below it.
 
 mod answers;
+mod approval_notices;
 pub mod approvals;
 mod bridge;
 mod budgets;

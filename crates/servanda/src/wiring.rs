@@ -217,8 +217,8 @@ impl AssembledGateway {
 
     /// Ends tickets whose time is over.
     fn keep_time_of_tickets(&self) {
-        let (approvals, stop) = (Arc::clone(self.engine.approvals()), self.stop.clone());
-        self.followers.spawn(async move { approvals.keep_time(stop).await });
+        let (engine, stop) = (Arc::clone(&self.engine), self.stop.clone());
+        self.followers.spawn(async move { engine.keep_time_of_tickets(stop).await });
     }
 
     /// Sends callbacks about ended work.

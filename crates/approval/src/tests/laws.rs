@@ -8,7 +8,7 @@ use servanda_contract::{CallId, tool::ApprovalPattern};
 use super::samples::{HOUR_MS, START_MS, approver, consume, decision, demanding, digest, opened, signed, usage};
 use crate::{
     ApprovalUse, ApprovalVerdict, Approver, PersonRole, RunDenials, Ticket, TicketContext, TicketEvent, TicketId,
-    TicketKey, TicketReply, TicketRequest, TicketState, step,
+    TicketKey, TicketNotice, TicketNoticeKind, TicketReply, TicketRequest, TicketState, step,
 };
 
 /// Something that may happen, by numbers.
@@ -75,7 +75,9 @@ fn event_of(happening: &Happening, ticket: &Ticket, number: usize, first: &Ticke
         0..=4 => decides(ApprovalVerdict::Approve),
         5 => decides(ApprovalVerdict::Deny),
         6 => TicketEvent::Tick,
-        7 => TicketEvent::Notified { level: which },
+        7 => TicketEvent::Notified {
+            notice: TicketNotice { kind: TicketNoticeKind::ALL[usize::from(which) % 4], number: which },
+        },
         8 => TicketEvent::Supersede { reason: "a test".to_owned() },
         9 => {
             let call_id = CallId::from(format!("call_{which}"));
@@ -181,7 +183,7 @@ proptest! {
         let mut ticket = opened(demanding(ApprovalPattern::Operator, quorum));
         for (now_ms, ledger_ms) in times {
             let around = TicketContext { now_ms, ledger_ms, run: RunDenials::default() };
-            for event in [TicketEvent::Tick, TicketEvent::Notified { level: 9 }] {
+            for event in [TicketEvent::Tick, TicketEvent::Notified { notice: TicketNotice { kind: TicketNoticeKind::Reminder, number: 9 } }] {
                 ticket = step(Some(&ticket), &event, &around).changes.pop().unwrap_or(ticket);
             }
             let used = step(Some(&ticket), &consume(usage(&ticket)), &around);

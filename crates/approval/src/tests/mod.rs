@@ -2,6 +2,7 @@
 
 mod demands;
 mod laws;
+mod notices;
 mod packets;
 mod people;
 mod samples;

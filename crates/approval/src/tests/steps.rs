@@ -8,8 +8,8 @@ use super::samples::{
 };
 use crate::{
     ApprovalUse, ApprovalVerdict, Approver, DENIAL_HOLD_MS, DENIALS_IN_A_ROW_MAX, DENIALS_IN_RUN_MAX, Ineligible,
-    PersonRole, RunDenials, Ticket, TicketContext, TicketEvent, TicketId, TicketReply, TicketRequest, TicketState,
-    step,
+    PersonRole, RunDenials, Ticket, TicketContext, TicketEvent, TicketId, TicketNotice, TicketReply, TicketRequest,
+    TicketState, step,
 };
 
 fn ask(request: TicketRequest) -> TicketEvent {
@@ -98,7 +98,7 @@ fn every_event_in_every_state() {
         decide(&in_state(Pending), approver("eve"), ApprovalVerdict::Approve),
         consume(usage(&in_state(Pending))),
         TicketEvent::Tick,
-        TicketEvent::Notified { level: 1 },
+        TicketEvent::Notified { notice: TicketNotice::OPENED },
     ];
     for event in absent {
         let transition = step(None, &event, &after(0));
@@ -316,14 +316,4 @@ fn an_approval_is_used_once_by_the_call_that_it_is_for() {
         (TicketReply::Pending, &None),
         "another call, another ticket"
     );
-}
-
-#[test]
-fn people_are_told_of_a_level_once() {
-    let ticket = opened(request());
-    let (told, reply) = happens(&ticket, &TicketEvent::Notified { level: 2 }, &after(0));
-    assert_eq!((told.notified_level, reply), (2, TicketReply::Done));
-    for level in [0, 1, 2] {
-        assert_eq!(happens(&told, &TicketEvent::Notified { level }, &after(0)), (told.clone(), TicketReply::Unchanged));
-    }
 }

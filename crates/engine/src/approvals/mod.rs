@@ -1,12 +1,13 @@
 //! Approvals in the engine: the tickets that calls open and take up, and the decisions of people.
 //!
 //! `servanda_approval` decides what follows what; the store keeps it. This room asks the store, signs what people decide, issues warrants, and
-//! wakes calls that wait. Deliberately not here: which calls need an approval (gate 10), and how people are authenticated.
+//! wakes calls that wait. Deliberately not here: which calls need an approval (gate 10), how people are authenticated, and what time does to
+//! tickets (`approval_notices`).
 
 mod deciding;
 mod keys;
+mod notifier;
 mod people;
-mod upkeep;
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,8 +22,8 @@ use tokio::sync::watch;
 pub use self::{
     deciding::{DecideError, DecisionOutcome, PersonDecision},
     keys::{AttestationKeys, AttestationKeysError, EphemeralAttestationKeys},
+    notifier::{ApprovalNotice, ApprovalNotifier},
     people::{Person, is_still_eligible},
-    upkeep::{ApprovalNotice, ApprovalNoticeKind, ApprovalNotifier},
 };
 
 /// What approvals are kept in and signed with.
@@ -81,6 +82,13 @@ impl Approvals {
     /// The latest ticket of a payload, if there is one.
     pub(crate) async fn latest(&self, request: &TicketTarget) -> Result<Option<Ticket>, JournalError> {
         self.tickets.find_ticket(request.clone()).await
+    }
+
+    /// Tells the person at the terminal, if there is one.
+    pub(crate) async fn notify(&self, notice: ApprovalNotice) {
+        if let Some(notifier) = self.notifier.get() {
+            notifier.notify(notice).await;
+        }
     }
 
     pub(crate) async fn apply(&self, target: TicketTarget, event: TicketEvent) -> Result<AppliedTicket, JournalError> {

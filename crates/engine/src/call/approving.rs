@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     answers::approvals as words,
+    approval_notices,
     approvals::is_still_eligible,
     client::ClientMessage,
     clock::within_ms,
@@ -143,7 +144,7 @@ impl CallPipeline<'_> {
         };
         if ticket.id == opened {
             tracing::info!(ticket = %ticket.id, call_id = %held.call_id(), tool = %ticket.subject.contract, "a call waits for approval");
-            self.core.approvals.tell_opened(&ticket).await;
+            approval_notices::tell_opened(self.core, &ticket).await;
         }
         Ok((applied.reply, ticket))
     }

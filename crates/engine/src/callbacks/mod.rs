@@ -1,7 +1,8 @@
-//! Callbacks: signed messages to receivers outside that tell them how long work ended. Each is delivered at least once, even if this
-//! process dies.
+//! Callbacks: messages to receivers outside that tell them how long work ended, or that a call waits for people. Each is delivered at least
+//! once, even if this process dies.
 //!
-//! A note to deliver is stored in the same commit as the end itself (`outbox`). The pure function `after_attempt` decides what follows an
+//! A note to deliver is stored in the same commit as the end itself (`outbox`), or before the ticket says that people were told
+//! (`ticket_notices`). The pure function `after_attempt` decides what follows an
 //! attempt (`delivery`). Deliberately not here: making the attempts (`deferred::callback_delivery`), sockets, and what a receiver does
 //! with an event that it gets twice; both copies have the same id.
 
@@ -11,28 +12,41 @@ mod outbox;
 mod signature;
 #[cfg(test)]
 mod tests;
+mod ticket_events;
+mod ticket_notices;
 
 use std::{collections::BTreeSet, fmt};
 
+use servanda_contract::Timestamp;
 use servanda_effects::{PortFuture, effect::EffectEnding};
 use servanda_upstream::{WebhookAddress, WebhookClient, WebhookMessage, WebhookResponse, WebhookSendError};
 
 pub use delivery::{ANSWER_MS_MAX, CallbackDelivery, deliveries};
 pub use outbox::CallbackNotices;
 pub use signature::{SigningSecret, SigningSecretError};
+pub use ticket_events::WebhookFormat;
+pub use ticket_notices::ApprovalWebhook;
 
 pub(crate) use delivery::{CallbackRetryPolicy, DeliveryStep, DeliveryTurn, PAGE, after_attempt};
 pub(crate) use outbox::CallbackOutbox;
+pub(crate) use ticket_notices::TicketCallbacks;
 
 /// A receiver of callbacks, as the operator configured it.
 #[derive(Debug, Clone)]
 pub struct Callback {
     /// Which ends are sent to it.
     pub subscription: CallbackSubscription,
-    /// Where they are sent.
+    /// Where they are sent, and what signs them.
+    pub receiver: WebhookReceiver,
+}
+
+/// Where messages are sent.
+#[derive(Debug, Clone)]
+pub struct WebhookReceiver {
+    /// The address.
     pub address: WebhookAddress,
-    /// The secret that signs them.
-    pub secret: SigningSecret,
+    /// The secret that signs messages. Only messages for a chat may have none: there the address is the secret.
+    pub secret: Option<SigningSecret>,
 }
 
 /// Which ends a receiver wants to know: enough to store an event for it, but not enough to send the event.
@@ -46,9 +60,12 @@ pub struct CallbackSubscription {
     pub tools: Vec<String>,
 }
 
-/// All configured callbacks.
+/// All configured receivers. Their names differ.
 #[derive(Debug, Clone, Default)]
-pub struct Callbacks(Vec<Callback>);
+pub struct Callbacks {
+    of_calls: Vec<Callback>,
+    of_approvals: Vec<ApprovalWebhook>,
+}
 
 /// Sends messages to receivers. A port: tests have their own implementation.
 pub trait CallbackTransport: Send + Sync + fmt::Debug {
@@ -71,24 +88,34 @@ impl CallbackTransport for WebhookClient {
 }
 
 impl Callbacks {
-    /// The callbacks of a configuration. Their names must differ.
-    pub fn new(callbacks: Vec<Callback>) -> Self {
-        Self(callbacks)
+    /// The receivers of a configuration. Their names must differ.
+    pub fn new(of_calls: Vec<Callback>, of_approvals: Vec<ApprovalWebhook>) -> Self {
+        Self { of_calls, of_approvals }
     }
 
-    /// All callbacks.
-    pub fn iter(&self) -> impl Iterator<Item = &Callback> {
-        self.0.iter()
+    /// Finds a receiver by its name.
+    pub fn find(&self, name: &str) -> Option<&WebhookReceiver> {
+        let of_call = self.of_calls.iter().find(|callback| callback.subscription.name == name);
+        let of_approval = || self.of_approvals.iter().find(|webhook| webhook.name == name);
+        of_call.map(|callback| &callback.receiver).or_else(|| of_approval().map(|webhook| &webhook.receiver))
     }
 
-    /// Finds a callback by its name.
-    pub fn find(&self, name: &str) -> Option<&Callback> {
-        self.0.iter().find(|callback| callback.subscription.name == name)
+    /// A message to a receiver that only says that it is a test, in the receiver's format.
+    pub fn test_letter(&self, name: &str, id: &str, now: Timestamp) -> Option<WebhookMessage> {
+        let webhook = self.of_approvals.iter().find(|webhook| webhook.name == name);
+        let body =
+            webhook.map_or_else(|| event::test_body(now), |webhook| ticket_events::test_body(webhook.format, now));
+        self.find(name).map(|receiver| receiver.letter(id, &body, now))
     }
 
     /// The subscriptions of all callbacks.
     pub fn subscriptions(&self) -> Vec<&CallbackSubscription> {
-        self.0.iter().map(|callback| &callback.subscription).collect()
+        self.of_calls.iter().map(|callback| &callback.subscription).collect()
+    }
+
+    /// The receivers of notices about tickets.
+    pub fn approval_webhooks(&self) -> &[ApprovalWebhook] {
+        &self.of_approvals
     }
 }
 
@@ -101,20 +128,14 @@ impl CallbackSubscription {
     }
 }
 
-impl Callback {
-    /// A signed message that only says that it is a test.
-    pub fn test_letter(&self, id: &str, now: servanda_contract::Timestamp) -> WebhookMessage {
-        self.letter(id, &event::test_body(now), now)
-    }
-
-    /// Signs a message.
-    pub(crate) fn letter(&self, id: &str, body: &str, now: servanda_contract::Timestamp) -> WebhookMessage {
+impl WebhookReceiver {
+    /// A message, signed if there is a secret.
+    pub(crate) fn letter(&self, id: &str, body: &str, now: Timestamp) -> WebhookMessage {
         let timestamp_sec = now.unix_ms() / 1_000;
-        let headers = vec![
-            ("webhook-id", id.to_owned()),
-            ("webhook-timestamp", timestamp_sec.to_string()),
-            ("webhook-signature", self.secret.sign(id, timestamp_sec, body)),
-        ];
+        let mut headers = vec![("webhook-id", id.to_owned()), ("webhook-timestamp", timestamp_sec.to_string())];
+        if let Some(secret) = &self.secret {
+            headers.push(("webhook-signature", secret.sign(id, timestamp_sec, body)));
+        }
         WebhookMessage { headers, body: bytes::Bytes::copy_from_slice(body.as_bytes()) }
     }
 }

@@ -117,9 +117,9 @@ async fn attempt(
     let Some(delivery) = claim_delivery(core, key).await? else { return Ok(()) };
     let snapshot = core.snapshot();
     let attempted = match snapshot.callbacks.find(&delivery.callback) {
-        Some(callback) => {
-            let letter = callback.letter(&delivery.event_id, &delivery.body, core.clock.now());
-            transport.post(&callback.address, letter).await
+        Some(receiver) => {
+            let letter = receiver.letter(&delivery.event_id, &delivery.body, core.clock.now());
+            transport.post(&receiver.address, letter).await
         }
         None => Err(WebhookSendError("no callback of this name is configured any more".to_owned())),
     };

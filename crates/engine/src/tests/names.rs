@@ -16,7 +16,7 @@ use servanda_upstream::WebhookAddress;
 use super::conversations::{input, result, told};
 use crate::{
     Authorities, CallAnswer, CallRequest, Gateway as _, RequestTerms, Requester, SystemClock,
-    callbacks::{Callback, CallbackSubscription, Callbacks, SigningSecret, deliveries},
+    callbacks::{Callback, CallbackSubscription, Callbacks, SigningSecret, WebhookReceiver, deliveries},
     testing::{EngineHarness, ScriptedServer, again, call, draft, requester, said, snapshot, snapshot_of, text},
     world::{
         RESULT_TOOL, WorldSnapshot,
@@ -166,9 +166,10 @@ async fn callbacks_know_a_tool_by_either_name() {
             tools: vec![pattern.to_owned()],
         };
         let address = WebhookAddress::parse("https://example.com/hook").unwrap();
-        let secret = SigningSecret::parse("123456789012345678901234").unwrap();
+        let secret = Some(SigningSecret::parse("123456789012345678901234").unwrap());
+        let receiver = WebhookReceiver { address, secret };
         let mut next = snapshot(ExposedNaming::Prefixed, &[("up", server.clone())]);
-        next.callbacks = Arc::new(Callbacks::new(vec![Callback { subscription, address, secret }]));
+        next.callbacks = Arc::new(Callbacks::new(vec![Callback { subscription, receiver }], Vec::new()));
         harness.engine.replace_snapshot(next).await.unwrap();
         told(harness.engine.call(echo("write")).await);
         let kept = deliveries(harness.notebook.as_ref(), now()).await.unwrap();

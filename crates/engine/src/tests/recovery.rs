@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     CallRequest, Gateway as _,
-    callbacks::{Callback, CallbackSubscription, Callbacks, SigningSecret, deliveries},
+    callbacks::{Callback, CallbackSubscription, Callbacks, SigningSecret, WebhookReceiver, deliveries},
     deferred::recovery::run_once,
     testing::{EngineHarness, ScriptedServer, draft, parse, requester_of, said, snapshot_of, text},
 };
@@ -94,9 +94,10 @@ impl Crashed {
             tools: vec!["wri*".to_owned()],
         };
         let address = WebhookAddress::parse("https://example.com/hook").unwrap();
-        let secret = SigningSecret::parse("123456789012345678901234").unwrap();
+        let secret = Some(SigningSecret::parse("123456789012345678901234").unwrap());
+        let receiver = WebhookReceiver { address, secret };
         let mut snapshot = snapshot_of(&self.bank.server, contracts);
-        snapshot.callbacks = Arc::new(Callbacks::new(vec![Callback { subscription, address, secret }]));
+        snapshot.callbacks = Arc::new(Callbacks::new(vec![Callback { subscription, receiver }], Vec::new()));
         self.restarted.engine.install(snapshot);
     }
 

@@ -81,12 +81,15 @@ fn a_ticket_that_contradicts_itself_is_refused() {
     }
 }
 
-/// The columns say when time does something to a ticket for as long as it is open, and never afterwards.
+/// The columns say when time does something to a ticket for as long as it is open, and never afterwards. Until people were told what it came
+/// to, it is due.
 #[test]
-fn only_open_tickets_are_due() {
-    let open = Ticket { state: TicketState::Pending, ..used() };
+fn only_open_tickets_and_untold_ones_are_due() {
+    let told = Ticket { outcome_sent: true, ..used() };
     for state in TicketState::ALL {
-        let ticket = Ticket { state, ..open.clone() };
+        let untold = Ticket { state, outcome_sent: false, ..told.clone() };
+        assert!(TicketRow::new(&untold).unwrap().due_ms.is_some(), "{state:?}");
+        let ticket = Ticket { state, ..told.clone() };
         let row = TicketRow::new(&ticket).unwrap();
         assert_eq!(
             (row.due_ms.is_some(), row.due_ledger_ms.is_some()),

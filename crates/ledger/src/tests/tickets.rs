@@ -4,7 +4,8 @@ use std::{collections::BTreeSet, future::Future, pin::Pin};
 
 use servanda_approval::{
     ApprovalVerdict, DENIALS_IN_A_ROW_MAX, DENIALS_IN_RUN_MAX, EscalationTier, Ineligible, SignedDecision, Ticket,
-    TicketEvent, TicketId, TicketKey, TicketReply, TicketRequest, TicketState,
+    TicketEvent, TicketId, TicketKey, TicketNotice, TicketNoticeKind, TicketReply, TicketRequest, TicketState,
+    due_notice,
 };
 use servanda_contract::Caller;
 use servanda_effects::{
@@ -240,18 +241,19 @@ async fn due(kept: Kept) {
     let groups: BTreeSet<String> = ["managers".to_owned()].into();
     escalated.demand.escalation = vec![EscalationTier { after_percent: 50, groups }];
     let (_, escalated) = ask(tickets, escalated).await;
-    denied(tickets, request("denied")).await;
+    let refused = denied(tickets, request("denied")).await;
+    assert_eq!(found(100).await, [unused.id.clone(), refused.id.clone()], "people are told what it came to");
+    for ticket in [&unused, &refused, &undecided, &escalated] {
+        tell(tickets, ticket).await;
+    }
     assert!(found(100).await.is_empty());
     kept.advance(USE_MS + 1_000);
     assert_eq!(found(100).await, std::slice::from_ref(&unused.id), "an approval that can no longer be used");
     kept.advance(HOUR_MS / 2);
     assert_eq!(found(100).await, [unused.id.clone(), escalated.id.clone()], "a tier begins");
-    assert_eq!(happens(tickets, &escalated.id, TicketEvent::Notified { level: 1 }).await.reply, TicketReply::Done);
-    assert_eq!(
-        happens(tickets, &escalated.id, TicketEvent::Notified { level: 1 }).await.reply,
-        TicketReply::Unchanged,
-        "people are told once"
-    );
+    let more = TicketEvent::Notified { notice: TicketNotice { kind: TicketNoticeKind::Escalated, number: 2 } };
+    assert_eq!(happens(tickets, &escalated.id, more.clone()).await.reply, TicketReply::Done);
+    assert_eq!(happens(tickets, &escalated.id, more).await.reply, TicketReply::Unchanged, "people are told once");
     assert_eq!(happens(tickets, &escalated.id, TicketEvent::Tick).await.reply, TicketReply::Unchanged);
     assert_eq!(found(100).await, std::slice::from_ref(&unused.id));
     kept.advance(HOUR_MS);
@@ -260,7 +262,17 @@ async fn due(kept: Kept) {
         assert!(ticket.subject.arguments.is_empty(), "a list has no arguments");
         assert_eq!(happens(tickets, &ticket.id, TicketEvent::Tick).await.reply, TicketReply::Done);
     }
+    assert_eq!(found(100).await.len(), 2, "what the two that waited came to");
+    for ticket in tickets.due_tickets(100).await.unwrap() {
+        tell(tickets, &ticket).await;
+    }
     assert!(found(100).await.is_empty());
+}
+
+/// People are told what the ticket has to say first.
+async fn tell(tickets: &dyn TicketStore, ticket: &Ticket) {
+    let notice = due_notice(ticket, 0).unwrap_or(TicketNotice::OPENED);
+    assert_eq!(happens(tickets, &ticket.id, TicketEvent::Notified { notice }).await.reply, TicketReply::Done);
 }
 
 async fn lists(kept: Kept) {
@@ -400,7 +412,7 @@ fn random_event(dice: &mut Dice, known: &[Ticket]) -> (TicketTarget, TicketEvent
         0..=3 => decide(ticket, approver(person), ApprovalVerdict::Approve),
         4 | 5 => decide(ticket, approver(person), ApprovalVerdict::Deny),
         6 => TicketEvent::Tick,
-        7 => TicketEvent::Notified { level: 1 },
+        7 => TicketEvent::Notified { notice: TicketNotice::OPENED },
         _ => TicketEvent::Supersede { reason: "it changed".to_owned() },
     };
     (TicketTarget::Id(ticket.id.clone()), event)

@@ -1,5 +1,5 @@
-//! `servanda callbacks`: lists the callbacks for finished long work with deliveries that are pending or were given up, and tests one. Works
-//! while a gateway is running. Never shows a secret or a full address.
+//! `servanda callbacks`: lists the receivers of callbacks and of notices about approvals, with deliveries that are pending or were given up,
+//! and tests one. Works while a gateway is running. Never shows a secret or a full address.
 
 use std::{path::Path, time::Instant};
 
@@ -31,7 +31,12 @@ pub(crate) async fn run(config: &Path, args: &CallbacksArgs, screen: Screen) -> 
 
 /// The parts of a callback that may be shown.
 struct ShownCallback {
-    subscription: CallbackSubscription,
+    name: String,
+    /// What it is told.
+    on: Vec<String>,
+    /// Of which tools, or of which tickets.
+    about: Vec<String>,
+    is_for_approvals: bool,
     /// Scheme, host and port, if they are known here.
     origin: Option<String>,
 }
@@ -39,12 +44,25 @@ struct ShownCallback {
 fn configured(loaded: &LoadedConfig) -> Result<Vec<ShownCallback>, CommandFailure> {
     let subscriptions = loaded.subscriptions()?.into_iter();
     let known = subscriptions.zip(loaded.config.callbacks.iter().enumerate());
-    Ok(known
-        .map(|(subscription, (number, config))| {
-            let origin = loaded.address(number, config).ok().map(|address| address.origin());
-            ShownCallback { subscription, origin }
-        })
-        .collect())
+    let of_calls = known.map(|(subscription, (number, config))| ShownCallback {
+        on: ends(&subscription),
+        name: subscription.name,
+        about: subscription.tools,
+        is_for_approvals: false,
+        origin: origin(loaded, &format!("callbacks[{number}].url"), &config.url),
+    });
+    let of_approvals = loaded.config.approvals.notify.iter().enumerate().map(|(number, config)| ShownCallback {
+        name: config.name.clone(),
+        on: config.on.iter().map(|trigger| format!("approval {}", trigger.kind().word())).collect(),
+        about: config.groups.iter().cloned().collect(),
+        is_for_approvals: true,
+        origin: origin(loaded, &format!("approvals.notify[{number}].url"), &config.url),
+    });
+    Ok(of_calls.chain(of_approvals).collect())
+}
+
+fn origin(loaded: &LoadedConfig, field: &str, url: &str) -> Option<String> {
+    loaded.webhook_address(field, url).ok().map(|address| address.origin())
 }
 
 async fn list(loaded: &LoadedConfig, screen: Screen) -> Result<(), CommandFailure> {
@@ -65,7 +83,8 @@ async fn list(loaded: &LoadedConfig, screen: Screen) -> Result<(), CommandFailur
         }));
     }
     if callbacks.is_empty() {
-        screen.say("there are no `callbacks` in the configuration, so no receiver is notified");
+        screen
+            .say("there are no `callbacks` and no `approvals.notify` in the configuration, so no receiver is notified");
     } else {
         screen.data(shown(&callbacks))?;
     }
@@ -77,22 +96,22 @@ async fn list(loaded: &LoadedConfig, screen: Screen) -> Result<(), CommandFailur
             "some were given up; once the receiver works again: servanda callbacks test {}",
             given_up.callback
         )),
-        (Some(callback), None) => screen.hint(format_args!("servanda callbacks test {}", callback.subscription.name)),
+        (Some(callback), None) => screen.hint(format_args!("servanda callbacks test {}", callback.name)),
         (None, None) => screen.hint("docs/callbacks.md says how to add one"),
     }
     Ok(())
 }
 
 async fn test(callbacks: &Callbacks, name: &str, screen: Screen) -> Result<(), CommandFailure> {
-    let Some(callback) = callbacks.find(name) else {
+    let id = format!("msg_test_{}", uuid::Uuid::new_v4().simple());
+    let (Some(receiver), Some(letter)) = (callbacks.find(name), callbacks.test_letter(name, &id, SystemClock.now()))
+    else {
         return Err(CommandFailure::bad_input(format!("there is no callback `{name}`"))
             .hint("`servanda callbacks` lists those of the configuration"));
     };
     let post = WebhookClient::new(ANSWER_MS_MAX).map_err(|WebhookSendError(why)| CommandFailure::failed(why))?;
-    let id = format!("msg_test_{}", uuid::Uuid::new_v4().simple());
-    let letter = callback.test_letter(&id, SystemClock.now());
     let started = Instant::now();
-    let came = post.post(&callback.address, letter).await;
+    let came = post.post(&receiver.address, letter).await;
     let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     if screen.json {
         let (status, error) = match &came {
@@ -101,7 +120,7 @@ async fn test(callbacks: &Callbacks, name: &str, screen: Screen) -> Result<(), C
         };
         screen.json(&json!({ "callback": name, "id": id, "status": status, "error": error, "took_ms": took_ms }))?;
     }
-    let origin = callback.address.origin();
+    let origin = receiver.address.origin();
     match came {
         Ok(WebhookResponse { status: status @ 200..=299, .. }) => {
             if !screen.json {
@@ -131,19 +150,18 @@ const fn what_it_means(status: u16) -> &'static str {
     }
 }
 
-fn ends(subscription: &CallbackSubscription) -> Vec<&'static str> {
+fn ends(subscription: &CallbackSubscription) -> Vec<String> {
     let word = |ending: &EffectEnding| match ending {
         EffectEnding::Completed => "completed",
         EffectEnding::Failed => "failed",
         EffectEnding::Unknown => "unknown",
     };
-    subscription.on.iter().map(word).collect()
+    subscription.on.iter().map(|ending| word(ending).to_owned()).collect()
 }
 
-fn described(ShownCallback { subscription, origin }: &ShownCallback) -> serde_json::Value {
-    json!({
-        "name": subscription.name, "origin": origin, "on": ends(subscription), "tools": subscription.tools,
-    })
+fn described(ShownCallback { name, on, about, is_for_approvals, origin }: &ShownCallback) -> serde_json::Value {
+    let about_what = if *is_for_approvals { "groups" } else { "tools" };
+    json!({ "name": name, "origin": origin, "on": on, about_what: about })
 }
 
 fn on_its_way(delivery: &CallbackDelivery) -> serde_json::Value {
@@ -164,12 +182,16 @@ fn state(delivery: &CallbackDelivery) -> &'static str {
 }
 
 fn shown(callbacks: &[ShownCallback]) -> String {
-    let mut shown = table(&["callback", "to", "on", "tools"]);
-    for ShownCallback { subscription, origin } in callbacks {
-        let CallbackSubscription { name, tools, .. } = subscription;
-        let tools = if tools.is_empty() { "long_running, async".to_owned() } else { tools.join(", ") };
+    let mut shown = table(&["callback", "to", "on", "about"]);
+    for ShownCallback { name, on, about, is_for_approvals, origin } in callbacks {
+        let about = match (about.is_empty(), is_for_approvals) {
+            (true, true) => "every ticket".to_owned(),
+            (true, false) => "long_running, async".to_owned(),
+            (false, true) => format!("tickets of {}", about.join(", ")),
+            (false, false) => about.join(", "),
+        };
         let origin = origin.clone().unwrap_or_else(|| "not known here: see `servanda check`".to_owned());
-        shown.add_row([name.clone(), origin, ends(subscription).join(", "), tools]);
+        shown.add_row([name.clone(), origin, on.join(", "), about]);
     }
     lines(&shown)
 }

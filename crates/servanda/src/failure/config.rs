@@ -80,6 +80,7 @@ fn another_callback(fault: &CallbackFault) -> String {
         CallbackFault::TooMany => "one callback can be for many tools: `tools: [company__*]`",
         CallbackFault::Name => "give every callback a name of its own, like `books`",
         CallbackFault::NoOutcome => "leave `on` out, or name some of completed, failed, unknown",
+        CallbackFault::NoNotice => "leave `on` out, or name some of opened, escalated, reminder, outcome",
         CallbackFault::Address => "write it like https://example.com/hook",
         CallbackFault::Secret => {
             "write `secret: ${NAME}` and set NAME to 24 random bytes or more: \

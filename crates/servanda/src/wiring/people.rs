@@ -5,13 +5,14 @@
 
 use std::{fmt, io::IsTerminal as _, sync::Arc};
 
+use servanda_approval::TicketNoticeKind;
 use servanda_console::{Console, ConsoleParts, OneTimeLinks};
 use servanda_contract::legibility;
 use servanda_doors::http::Pages;
 use servanda_effects::PortFuture;
 use servanda_engine::{
     Engine, SystemClock,
-    approvals::{ApprovalNotice, ApprovalNoticeKind, ApprovalNotifier},
+    approvals::{ApprovalNotice, ApprovalNotifier},
 };
 use servanda_upstream::supervisor;
 
@@ -107,14 +108,14 @@ impl ApprovalNotifier for TerminalNotifier {
         );
         let (id, url) = (&notice.ticket.id, self.url());
         match notice.kind {
-            ApprovalNoticeKind::Opened => {
+            TicketNoticeKind::Opened => {
                 let place = self.sign_in().unwrap_or_else(|| format!("{url}/approvals/{id}"));
                 self.screen.say(format_args!("{call} waits for approval: {place}"));
             }
-            ApprovalNoticeKind::Escalated | ApprovalNoticeKind::Reminder => {
+            TicketNoticeKind::Escalated | TicketNoticeKind::Reminder => {
                 self.screen.say(format_args!("{call} still waits for approval: {url}/approvals/{id}"));
             }
-            ApprovalNoticeKind::Ended => {
+            TicketNoticeKind::Outcome => {
                 self.screen.say(format_args!("{call}: {}", notice.ticket.state.describe()));
             }
         }

@@ -234,3 +234,75 @@ fn bad_callbacks() {
     world.configure_with(&json!({ "servanda": 1, "upstreams": upstreams, "callbacks": [good] }));
     world.run_with_env(&["check"], &[("HOOK", SECRET)]).ended(0);
 }
+
+/// The gateway is killed before the receiver answers; the next one tells the same, and what people decide while no gateway runs.
+#[test]
+fn people_are_told_that_a_call_waits_and_what_became_of_it() {
+    let receiver = Receiver::start();
+    let world = World::company([slow_change().confirmed()]).unpinned();
+    let url = format!("http://{}/hook/t0p", receiver.address);
+    world.change_config(|config| {
+        let people = json!([{ "name": "people", "url": url, "secret": format!("${{HOOK:-{SECRET}}}") }]);
+        config["approvals"] = json!({ "notify": people, "wait_ms_max": 0, "console_url": "https://gateway.example/" });
+    });
+    let gateway = world.serve();
+    let refusal = gateway.modern().call("company__misbehave_slow", json!({ "milliseconds": 1 })).refusal();
+    assert_eq!(refusal["gate"], "confirmation", "{refusal}");
+    let first = receiver.answer(None);
+    assert_hidden(&gateway.said());
+    gateway.kill();
+    let ticket = first.body["data"]["ticket"].as_str().unwrap().to_owned();
+    assert_eq!(first.body["type"], json!("approval.opened"));
+    assert_eq!(first.body["data"]["url"], json!(format!("https://gateway.example/approvals/{ticket}")));
+    let listed = world.run(&["callbacks"]).ended(0);
+    assert!(listed.stdout.contains("every ticket") && listed.stdout.contains("approval opened"), "{listed:?}");
+
+    let gateway = world.serve();
+    assert_eq!(receiver.answer(Some("200 OK")), first, "the same message under the same id");
+    until("the delivery to be over", || deliveries(&world).is_empty().then_some(()));
+    assert_hidden(&gateway.said());
+}
+
+#[test]
+fn bad_receivers_of_notices() {
+    let good = json!({ "name": "people", "url": "https://example.com/t0p", "secret": "${HOOK}" });
+    let with = |member: &str, value: Value| {
+        let mut changed = good.clone();
+        changed[member] = value;
+        json!([changed])
+    };
+    let mut unsigned = good.clone();
+    unsigned.as_object_mut().unwrap().remove("secret");
+    let world = World::empty();
+    let mut page = Page::new(&world);
+    for (heading, notify) in [
+        ("not https", with("url", json!("http://example.com/t0p"))),
+        ("standard without a secret", json!([unsigned])),
+        ("the secret itself", with("secret", json!(SECRET))),
+        ("two of one name", json!([good, good])),
+        ("the name of a callback", with("name", json!("books"))),
+        ("no name", with("name", json!("a b"))),
+        ("an unknown notice", with("on", json!(["approved"]))),
+        ("no notice", with("on", json!([]))),
+        ("an unknown format", with("format", json!("irc"))),
+    ] {
+        let upstreams = json!({ "company": { "command": "touch", "args": ["it-was-started"] } });
+        let callbacks = json!([{ "name": "books", "url": "https://example.com/", "secret": "${HOOK}" }]);
+        let approvals = json!({ "notify": notify });
+        world.configure_with(
+            &json!({ "servanda": 1, "upstreams": upstreams, "callbacks": callbacks, "approvals": approvals }),
+        );
+        world.add(&get_invoice());
+        page.head(heading);
+        let ran = world.run_with_env(&["check"], &[("HOOK", SECRET)]).ended(2);
+        page.show("check", &ran);
+        assert!(ran.stderr.contains("servanda.yaml") && ran.stderr.contains("hint: "), "{}", ran.stderr);
+        assert_hidden(&format!("{}{}", ran.stdout, ran.stderr));
+        assert!(!world.has("it-was-started") && !world.has(".servanda"), "{heading}");
+    }
+    page.compare("bad_notices");
+    unsigned["format"] = json!("slack");
+    let upstreams = json!({ "company": { "command": "touch", "args": ["it-was-started"] } });
+    world.configure_with(&json!({ "servanda": 1, "upstreams": upstreams, "approvals": { "notify": [unsigned] } }));
+    world.run(&["check"]).ended(0);
+}

@@ -8,6 +8,7 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Value, json};
+use servanda_approval::TicketNoticeKind;
 use servanda_contract::{ToolContract, time::Clock as _, tool::TimeoutClass};
 use servanda_effects::effect::EffectEnding;
 use servanda_mcp::Era;
@@ -21,7 +22,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::super::{Callback, CallbackRetryPolicy, CallbackSubscription, Callbacks, SigningSecret, deliveries};
+use super::super::{
+    ApprovalWebhook, Callback, CallbackRetryPolicy, CallbackSubscription, Callbacks, SigningSecret, WebhookFormat,
+    WebhookReceiver, deliveries,
+};
 use crate::{
     Engine, Gateway as _, RequestTerms, Requester, SystemClock,
     deferred::deliver,
@@ -86,6 +90,13 @@ async fn request(stream: &mut tokio::net::TcpStream) -> (String, String) {
     }
 }
 
+fn receiver_at(address: std::net::SocketAddr) -> WebhookReceiver {
+    WebhookReceiver {
+        address: WebhookAddress::parse(&format!("http://{address}/hook")).unwrap(),
+        secret: Some(SigningSecret::parse(std::str::from_utf8(KEY).unwrap()).unwrap()),
+    }
+}
+
 fn callback(address: std::net::SocketAddr) -> Callback {
     Callback {
         subscription: CallbackSubscription {
@@ -93,8 +104,7 @@ fn callback(address: std::net::SocketAddr) -> Callback {
             on: BTreeSet::from([EffectEnding::Completed, EffectEnding::Failed, EffectEnding::Unknown]),
             tools: Vec::new(),
         },
-        address: WebhookAddress::parse(&format!("http://{address}/hook")).unwrap(),
-        secret: SigningSecret::parse(std::str::from_utf8(KEY).unwrap()).unwrap(),
+        receiver: receiver_at(address),
     }
 }
 
@@ -112,7 +122,7 @@ fn harness(callback: Callback) -> EngineHarness {
     let mut short = draft("up", "short", true);
     short.execution.as_mut().unwrap().timeout_class = TimeoutClass::Standard;
     let mut snapshot = snapshot_of(&server, vec![long("write", true), long("echo", false), short]);
-    snapshot.callbacks = Arc::new(Callbacks::new(vec![callback]));
+    snapshot.callbacks = Arc::new(Callbacks::new(vec![callback], Vec::new()));
     EngineHarness::in_snapshot(snapshot, Arc::default(), Arc::new(SystemClock))
 }
 
@@ -200,4 +210,37 @@ async fn a_receiver_that_is_gone_or_never_takes_it_is_given_up_audibly() {
         task.await.unwrap();
         assert!(got.try_recv().is_err(), "nothing more was sent");
     }
+}
+
+/// A chat has no secret: its address is one. Whatever format, the same outbox delivers.
+#[tokio::test]
+async fn a_notice_about_a_ticket_is_delivered_with_or_without_a_signature() {
+    let (address, mut got) = receiver(&["503 Service Unavailable"]).await;
+    let server = ScriptedServer::new(Era::Modern, &json!({}), |_| async { Ok(said(Era::Modern, &json!({}))) });
+    let mut write = draft("up", "write", true);
+    write.transactional.confirmation_required = true;
+    let mut snapshot = snapshot_of(&server, vec![write]);
+    let webhook = |name: &str, format| ApprovalWebhook {
+        name: name.to_owned(),
+        tenant: None,
+        groups: BTreeSet::new(),
+        on: TicketNoticeKind::ALL.into(),
+        format,
+        receiver: receiver_at(address),
+    };
+    let webhooks = vec![webhook("standard", WebhookFormat::Standard), webhook("chat", WebhookFormat::Slack)];
+    snapshot.callbacks = Arc::new(Callbacks::new(Vec::new(), webhooks));
+    let harness = EngineHarness::in_snapshot(snapshot, Arc::default(), Arc::new(SystemClock));
+    let (running, stop) = delivering(&harness.engine);
+    let terms = RequestTerms { caller_wait_ms: Some(1), ..RequestTerms::default() };
+    harness.engine.call(call(&Requester::local(), "write", terms)).await;
+    let (first, second, third) = (got.recv().await.unwrap(), got.recv().await.unwrap(), got.recv().await.unwrap());
+    let got = [first, second, third];
+    assert!(got.iter().all(|got| got.id.starts_with("msg_apr_") && got.id.ends_with("_opened_1")), "{got:?}");
+    let standard: Vec<&Got> = got.iter().filter(|got| got.body["type"] == "approval.opened").collect();
+    let slack: Vec<&Got> = got.iter().filter(|got| got.body["blocks"].is_array()).collect();
+    assert_eq!(standard.len() + slack.len(), 3, "one of them was refused once, and came again");
+    assert!(!standard.is_empty() && !slack.is_empty());
+    stop.cancel();
+    running.await.unwrap();
 }

@@ -3,16 +3,22 @@
 mod loopback;
 
 use proptest::prelude::*;
+use servanda_approval::{
+    ApprovalCause, ApprovalDemand, Deadline, Ticket, TicketId, TicketKey, TicketNotice, TicketNoticeKind, TicketState,
+};
 use servanda_contract::{
-    CallRecord, Digest, Proposal, TaxonomyClass, Timestamp, digest::DigestDomain, record::Outcome,
+    CallRecord, Digest, Proposal, TaxonomyClass, Timestamp,
+    digest::DigestDomain,
+    record::Outcome,
+    tool::{ApprovalPattern, Presence, SideEffectClass},
 };
 use servanda_effects::{NoteKind, effect::OwnerId};
 use servanda_upstream::{WebhookResponse, WebhookSendError};
 
 use super::{
-    SigningSecret, SigningSecretError,
+    SigningSecret, SigningSecretError, WebhookFormat,
     delivery::{CallbackDelivery, CallbackRetryPolicy, DeliveryStep, DeliveryTurn, after_attempt},
-    event, matches,
+    event, matches, ticket_events,
 };
 
 const NOW: Timestamp = Timestamp::from_unix_ms(1_800_000_000_000);
@@ -262,4 +268,73 @@ proptest! {
         let whole_ms = (retry_policy.first_wait_ms * 3u64.pow(attempts)).min(retry_policy.wait_ms_max);
         prop_assert!(wait_ms >= whole_ms - whole_ms / 5 && wait_ms <= whole_ms + whole_ms / 5);
     }
+}
+
+fn ticket() -> Ticket {
+    let at = |ms: u64| Deadline { clock_ms: NOW.unix_ms() + ms, ledger_ms: ms };
+    let digest = |text: &str| Digest::compute(DigestDomain::Payload, &[text.as_bytes()]);
+    let subject = serde_json::json!({
+        "tenant": "acme", "principal": "ada", "actors": [{"name": "<!channel> *bot*", "proven": true}], "run": "run-1",
+        "call_id": "call_pay", "trace_id": "0af7651916cd43dd8448eb211c80319c", "tool": "bank__pay", "contract": "bank.pay",
+        "contract_version": "1.2.0", "contract_digest": digest("contract"), "upstream": "bank", "payload": digest("payload"),
+        "consequence": "Pays 12 EUR to <bob> & \u{202e}eve",
+    });
+    Ticket {
+        id: TicketId::from("apr_1".to_owned()),
+        key: TicketKey::from(digest("key")),
+        subject: serde_json::from_value(subject).unwrap(),
+        demand: ApprovalDemand {
+            pattern: ApprovalPattern::Dual,
+            groups: ["finance".to_owned()].into(),
+            quorum: 2,
+            presence: Presence::Session,
+            decide_within_ms: 3_600_000,
+            use_within_ms: 600_000,
+            escalation: Vec::new(),
+            causes: vec![ApprovalCause::Class],
+            class: SideEffectClass::HighRiskExternal,
+        },
+        state: TicketState::Pending,
+        decisions: Vec::new(),
+        created_ms: NOW.unix_ms(),
+        changed_ms: NOW.unix_ms(),
+        decide_by: at(3_600_000),
+        use_by: None,
+        decided_ms: None,
+        notices_sent: 0,
+        outcome_sent: false,
+        told: false,
+        continues: None,
+        reason: None,
+        consumed: None,
+    }
+}
+
+#[test]
+fn the_messages_about_tickets_are_golden_and_plain() {
+    let waiting = ticket();
+    let decision = serde_json::json!({
+        "decision": {"ticket": "apr_1", "payload_hash": waiting.subject.payload, "verdict": "deny", "tenant": "acme",
+            "approver": "olga", "presence": "session", "credential": "key_1", "at_ms": 1, "reason": "a reason for the agent"},
+        "key_id": "0123456789abcdef", "signature": "c2lnbmF0dXJl",
+    });
+    let decisions = vec![serde_json::from_value(decision).unwrap()];
+    let denied = Ticket { state: TicketState::Denied, decisions, ..waiting.clone() };
+    let mut shown = String::new();
+    for format in [WebhookFormat::Standard, WebhookFormat::Slack, WebhookFormat::Teams] {
+        for (ticket, kind) in [(&waiting, TicketNoticeKind::Opened), (&denied, TicketNoticeKind::Outcome)] {
+            let notice = TicketNotice { kind, number: 1 };
+            let event = ticket_events::event(format, ticket, notice, Some("https://gateway.example"), NOW);
+            assert!(!event.body.contains("a reason for the agent"));
+            let body: serde_json::Value = serde_json::from_str(&event.body).unwrap();
+            let body = serde_json::to_string_pretty(&body).unwrap();
+            let name = format!("{format:?} {} {}", event.id, event.kind);
+            shown.extend([&name, "\n", &body, "\n\n"].map(String::from));
+        }
+    }
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/src/callbacks/golden/ticket_events.txt");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(golden, &shown).unwrap();
+    }
+    assert_eq!(shown, std::fs::read_to_string(golden).unwrap());
 }
