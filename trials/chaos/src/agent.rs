@@ -28,6 +28,8 @@ pub struct Order {
     pub limit_ms: u64,
     /// The name of this attempt; the gateway passes it on.
     pub attempt: Option<String>,
+    /// The agent's API key, where gateways ask for credentials.
+    pub credential: Option<String>,
 }
 
 /// What came back.
@@ -77,6 +79,7 @@ impl Order {
             account: None,
             limit_ms: 0,
             attempt: None,
+            credential: None,
         }
     }
 
@@ -109,12 +112,14 @@ impl Order {
         }
         let params = json!({ "name": name, "arguments": arguments, "_meta": meta });
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
-        let headers = [
+        let bearer = self.credential.as_ref().map(|key| format!("Bearer {key}"));
+        let mut headers = vec![
             ("accept", "application/json, text/event-stream"),
             ("mcp-protocol-version", MODERN),
             ("mcp-method", "tools/call"),
             ("mcp-name", &name),
         ];
+        headers.extend(bearer.as_deref().map(|bearer| ("authorization", bearer)));
         post("/mcp", address, &headers, &body)
     }
 

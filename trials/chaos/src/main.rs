@@ -10,6 +10,7 @@ mod hostile;
 mod http;
 mod matrix;
 mod options;
+mod people;
 mod postgres;
 mod random;
 mod report;

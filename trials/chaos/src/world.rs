@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     gateway::{Launch, command},
+    people,
     upstream::tools::{GATEWAY_HEADER, KEY_META, MUTATING, WAYS, WITH_ACCOUNT, arguments, payment},
 };
 
@@ -70,6 +71,15 @@ pub struct Setup {
     pub others: Vec<(String, SocketAddr)>,
     /// Further servers over stdio, by name: the program and its arguments.
     pub stdio: Vec<(String, Vec<String>)>,
+    /// Whether calls that change something wait for people, and how long an approval lasts; then everybody needs a key.
+    pub approvals: Option<ApprovalTimes>,
+}
+
+/// How long people may take, in seconds.
+#[derive(Debug, Clone, Copy)]
+pub struct ApprovalTimes {
+    pub decide_within_sec: u64,
+    pub use_within_sec: u64,
 }
 
 impl Store {
@@ -123,6 +133,7 @@ impl Setup {
             ttl_sec: TTL_SEC,
             others: Vec::new(),
             stdio: Vec::new(),
+            approvals: None,
         };
         let probe = setup.folder.join("probe");
         setup.write(&probe, None).map_err(|error| error.to_string())?;
@@ -153,6 +164,19 @@ impl Setup {
             // No person is there to approve anything; trials of approvals say so themselves.
             "approvals": { "by_class": false },
         });
+        if let Some(times) = self.approvals {
+            config["auth"] = json!({ "mode": "required" });
+            config["approvals"] = json!({
+                "by_class": false,
+                // Callers get the ticket at once.
+                "wait_ms_max": 0,
+                "decide_within_sec": times.decide_within_sec,
+                "use_within_sec": times.use_within_sec,
+                "roles": { "approver": people::APPROVERS.map(|name| format!("{}/{name}", people::TENANT)) },
+                // A receiver that is always down: what it is not told approves nothing.
+                "notify": [{ "name": "lost", "format": "slack", "url": "http://127.0.0.1:1/hook" }],
+            });
+        }
         if let Some(limit) = self.budget {
             let (per, period) = ("tenant", "total");
             let money =
@@ -205,6 +229,7 @@ impl Setup {
         let mut contracts: Vec<Value> = names.flat_map(|name| self.contracts_of(name)).collect();
         contracts.extend(self.stdio.iter().map(|(name, _)| of_upstream(reading("read_r", &payment(), &paid()), name)));
         for contract in contracts.iter_mut().filter(|contract| contract["effect"]["class"] != "R") {
+            contract["transactional"]["confirmation_required"] = json!(self.approvals.is_some());
             contract["runtime"]["cost_profile"]["cost_per_call"] = json!(u8::from(self.budget.is_some()));
         }
         contracts

@@ -89,6 +89,11 @@ impl Trial {
         Ok(Self { stage, class, name, folder, database, order, victim: None, other: None, wrong: Vec::new() })
     }
 
+    /// Writes the case's configuration again, by another setup.
+    pub fn write(&self, setup: &Setup) -> Result<(), Stop> {
+        Ok(setup.write(&self.folder, self.database.as_deref()).map_err(|error| error.to_string())?)
+    }
+
     /// Starts the victim with these faults, not yet armed, and lets it connect to its upstream.
     pub async fn start(&mut self, faults: Option<&str>) -> Result<SocketAddr, Stop> {
         let launch = Launch { faults: faults.map(str::to_owned), waits_for_arm: true, seed: 1, clock: None };

@@ -46,7 +46,10 @@ pub async fn judge(scene: &Scene, folder: &Path, limit: u64, figures: &mut Rando
     let mut check = |good: bool, what: String| figures.wrong.extend((!good).then_some(what));
     check(before.spent == ended, format!("{} are spent, and {ended} calls were made: {before:?}", before.spent));
     check(before.reserved == kept, format!("{} are reserved, but {kept} effects are unknown", before.reserved));
-    check(held == unknown, "something is reserved for an effect that is over, or nothing for an unknown one".to_owned());
+    check(
+        held == unknown,
+        "something is reserved for an effect that is over, or nothing for an unknown one".to_owned(),
+    );
     check(before.spent + before.reserved <= limit, format!("more than {limit} are drawn: {before:?}"));
     check(before.over == 0, format!("{} were used without a reservation", before.over));
     check(performed <= before.spent + before.reserved, format!("{performed} were performed: {before:?}"));

@@ -74,6 +74,8 @@ pub struct Deployment {
     counter: Arc<AtomicU64>,
     pub figures: Vec<String>,
     pub wrong: Vec<String>,
+    /// The agent's API key, where gateways ask for credentials.
+    pub credential: Option<String>,
     /// Whether the gateways' listing is judged at the end; not if there is no single ledger of all keys.
     pub is_listed: bool,
 }
@@ -105,20 +107,40 @@ impl Deployment {
             counter: Arc::default(),
             figures: Vec::new(),
             wrong: Vec::new(),
+            credential: None,
             is_listed: true,
         })
     }
 
     /// Starts gateways like in real deployments: one on SQLite, several on one PostgreSQL. Called when the setup is complete.
     pub async fn start_gateways(&mut self, replicas: usize) -> Result<(), Stop> {
+        self.start_store().await?;
+        for _ in 0..self.replicas(replicas) {
+            let number = self.add_gateway()?;
+            self.start(number, &Launch::default()).await?;
+        }
+        Ok(())
+    }
+
+    /// Starts the store, if it is a server.
+    pub async fn start_store(&mut self) -> Result<(), Stop> {
         if self.store == Store::Postgres {
             let postgres = Arc::new(Postgres::start(&self.setup.folder.join("postgres")).await?);
             self.database = Some(postgres.database("trial").await?);
             self.postgres = Some(postgres);
         }
-        for _ in 0..if self.store == Store::Postgres { replicas } else { 1 } {
-            let number = self.add_gateway()?;
-            self.start(number, &Launch::default()).await?;
+        Ok(())
+    }
+
+    /// How many gateways can share the store: one a file.
+    pub fn replicas(&self, wanted: usize) -> usize {
+        if self.store == Store::Postgres { wanted } else { 1 }
+    }
+
+    /// Writes every configuration again, after the setup changed.
+    pub fn write_again(&self) -> Result<(), Stop> {
+        for member in &self.members {
+            self.setup.write(&member.folder, self.database.as_deref()).map_err(|error| error.to_string())?;
         }
         Ok(())
     }
@@ -222,7 +244,7 @@ impl Deployment {
         let bare = tool.rsplit_once('.').map_or(tool, |(_, bare)| bare);
         let needs_account = bare.starts_with("turn") || bare.starts_with("long");
         let account = account.map(str::to_owned).or_else(|| needs_account.then(|| format!("of-{}", order.business)));
-        Order { account, limit_ms: self.setup.limit_ms(tool), ..order }
+        Order { account, limit_ms: self.setup.limit_ms(tool), credential: self.credential.clone(), ..order }
     }
 
     /// Makes a call and waits for the answer.

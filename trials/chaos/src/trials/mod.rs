@@ -2,6 +2,7 @@
 //! long one (`--long`), in which owners may be silent as long as in real deployments. The history checker judges the answers;
 //! each trial checks its own promise besides.
 
+mod approvals;
 mod away;
 mod clocks;
 mod damage;
@@ -32,7 +33,7 @@ struct Named {
     run: Run,
 }
 
-const TRIALS: [Named; 8] = [
+const TRIALS: [Named; 9] = [
     Named { name: "away", run: |deployment| Box::pin(away::run(deployment)) },
     Named { name: "late", run: |deployment| Box::pin(late::run(deployment)) },
     Named { name: "k_down", run: |deployment| Box::pin(k_down::run(deployment)) },
@@ -40,6 +41,7 @@ const TRIALS: [Named; 8] = [
     Named { name: "damage", run: |deployment| Box::pin(damage::run(deployment)) },
     Named { name: "orphans", run: |deployment| Box::pin(orphans::run(deployment)) },
     Named { name: "clocks", run: |deployment| Box::pin(clocks::run(deployment)) },
+    Named { name: "approvals", run: |deployment| Box::pin(approvals::run(deployment)) },
     Named { name: "ends", run: |deployment| Box::pin(ends::run(deployment)) },
 ];
 
