@@ -22,6 +22,7 @@ use servanda_contract::{
 };
 
 use crate::{
+    dry_run::UpstreamDryRunTool,
     preconditions::CompiledPreconditions,
     probes::CompiledProbes,
     programs::{ProgramArgument, Programs},
@@ -45,6 +46,8 @@ pub struct CompiledContract {
     price: Result<Price, CostError>,
     time_limit_place: Option<Box<str>>,
     usually_needs_approval: bool,
+    /// The upstream's own dry run, as the read that the contract's author says it is.
+    dry_run: Option<UpstreamDryRunTool>,
     /// Made for the first call, and shared by the records of all calls.
     reference: OnceLock<Arc<ContractReference>>,
 }
@@ -90,6 +93,10 @@ pub fn admit(contract: ToolContract, registered: &RegisteredContracts) -> Result
         _ => vec!["the examples cannot be tried while the schema or a rule does not compile".to_owned()],
     };
     failures.extend(broken.into_iter().map(|reason| AdmissionFailure::new(Conjunct::ContractTestsPassing, reason)));
+    let dry_run = UpstreamDryRunTool::compile(&contract).unwrap_or_else(|reason| {
+        failures.push(AdmissionFailure::new(Conjunct::SchemaValid, format!("approval.dry_run: {reason}")));
+        None
+    });
     let price = Price::from_profile(&contract.runtime.cost_profile, contract.timeout_ms());
     match (input, rules, found_when, digest) {
         (Some(input), Ok(rules), Ok(found_when), Some(digest)) if failures.is_empty() => Ok(CompiledContract {
@@ -107,6 +114,7 @@ pub fn admit(contract: ToolContract, registered: &RegisteredContracts) -> Result
             scopes,
             price,
             time_limit_place: None,
+            dry_run,
             reference: OnceLock::new(),
         }),
         // The missing part is among the failures.
@@ -167,6 +175,33 @@ impl CompiledContract {
         let inputs = ApprovalInputs { class, facts, trust: TrustLevel::Proven, policies: &[], payload: None };
         self.usually_needs_approval = demand(&inputs, settings).is_some();
         self
+    }
+
+    /// A contract that only reads, without anything but its schema: its author's rules were applied to the call that it stands for.
+    pub(crate) fn for_dry_run(contract: ToolContract, digest: Digest, input: CompiledSchema) -> Self {
+        let price = Price::from_profile(&contract.runtime.cost_profile, contract.timeout_ms());
+        Self {
+            contract,
+            digest,
+            input: Arc::new(input.without_validator()),
+            output: None,
+            rules: CompiledRules::default(),
+            found_when: None,
+            preconditions: CompiledPreconditions::default(),
+            programs: Programs::default(),
+            probes: CompiledProbes::default(),
+            scopes: BTreeSet::new(),
+            price,
+            time_limit_place: None,
+            usually_needs_approval: false,
+            dry_run: None,
+            reference: OnceLock::new(),
+        }
+    }
+
+    /// The upstream's own dry run, if the contract names one.
+    pub const fn dry_run(&self) -> Option<&UpstreamDryRunTool> {
+        self.dry_run.as_ref()
     }
 
     /// Whether its calls need a person's approval, unless a policy or the program in a call says otherwise.

@@ -237,6 +237,7 @@ fn outcome(record: &CallRecord) -> String {
     let style = match record.outcome {
         Outcome::Completed | Outcome::Replayed => TextStyle::Good,
         Outcome::Refused
+        | Outcome::Previewed
         | Outcome::ToolError
         | Outcome::NotExecuted
         | Outcome::InputRequired
