@@ -5,7 +5,7 @@
 //! ends ([`CallCharge`]), or else by the sweep.
 
 mod call_charge;
-mod look;
+mod forecast;
 mod refusals;
 mod upkeep;
 mod with_deadline;
@@ -33,7 +33,7 @@ use tokio_util::task::TaskTracker;
 
 pub(crate) use self::{
     call_charge::{CallCharge, DispatchCertainty},
-    look::{BudgetLook, DrawLook, look},
+    forecast::{BudgetForecast, DrawForecast, forecast},
     refusals::refuse,
     upkeep::{return_units, run_upkeep},
     with_deadline::WithDeadline,

@@ -2,6 +2,7 @@
 //! asked something while the call runs, and long work, whose caller need not wait for its end.
 
 mod admission;
+mod approval_page;
 mod approving;
 mod blocked;
 mod caching;

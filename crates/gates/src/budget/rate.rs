@@ -86,7 +86,7 @@ impl ToolRateLimiter {
     }
 
     /// What [`ToolRateLimiter::take`] would say, without taking a token.
-    pub fn look(&self, tenant: &str, tool: &str, rate: Rate, now_ms: u64) -> Result<(), ToolRateExceeded> {
+    pub fn peek(&self, tenant: &str, tool: &str, rate: Rate, now_ms: u64) -> Result<(), ToolRateExceeded> {
         let Some(bucket) = self.tenants.get(tenant).and_then(|tools| tools.get(tool)) else { return Ok(()) };
         let mut bucket = *bucket;
         bucket.change(rate);

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::findings::PreviewFindings;
 use crate::{
-    budgets::{self, BudgetLook, DrawLook},
+    budgets::{self, BudgetForecast, DrawForecast},
     call::{context::CallContext, revocation, state::CallPipeline},
     internal_call::{self, InternalCall, InternalCallError},
 };
@@ -53,7 +53,8 @@ impl CallPipeline<'_> {
         findings: &mut PreviewFindings,
     ) {
         let sources = (&*self.snapshot.allowances, &*context.requester.authority);
-        let BudgetLook { draws, refused } = budgets::look(&self.core.budget_client, previewed, sources, deadline).await;
+        let BudgetForecast { draws, refused } =
+            budgets::forecast(&self.core.budget_client, previewed, sources, deadline).await;
         findings.budgets = draws.iter().map(budget).collect();
         findings.refusals.extend(
             refused.map(|why| {
@@ -162,7 +163,7 @@ impl CallPipeline<'_> {
     }
 }
 
-fn budget(looked: &DrawLook) -> PreviewedBudget {
+fn budget(looked: &DrawForecast) -> PreviewedBudget {
     let account = &looked.draw.account;
     PreviewedBudget {
         account: account.to_string(),

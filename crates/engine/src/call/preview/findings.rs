@@ -9,7 +9,7 @@ use servanda_contract::{
 };
 
 /// The gates that judge once more what a dry run finds out.
-const LATE_GATES: [GateName; 3] = [GateName::State, GateName::Confirmation, GateName::Budget];
+const LATE_GATES: [GateName; 4] = [GateName::Scope, GateName::State, GateName::Confirmation, GateName::Budget];
 
 /// What a dry run found out.
 #[derive(Debug, Default)]
@@ -64,6 +64,8 @@ impl PreviewFindings {
         }
         let refuses = |gate: GateName| self.refusals.iter().any(|refusal| refusal.gate == gate);
         let decided = LATE_GATES.into_iter().filter(|gate| match gate {
+            // The credential was revoked meanwhile.
+            GateName::Scope => refuses(GateName::Scope),
             // Without preconditions, the gate's own verdict is on the trail already.
             GateName::State => !self.preconditions.is_empty(),
             GateName::Confirmation => self.approval.is_some() && !self.waits(),

@@ -14,49 +14,49 @@ use super::{BudgetClient, run_of_call};
 
 /// What a call would draw, and whether it could.
 #[derive(Debug)]
-pub(crate) struct BudgetLook {
-    pub(crate) draws: Vec<DrawLook>,
+pub(crate) struct BudgetForecast {
+    pub(crate) draws: Vec<DrawForecast>,
     /// Why gate 11 would refuse it.
     pub(crate) refused: Option<NotClearedReason>,
 }
 
 /// One account that a call would draw on.
 #[derive(Debug)]
-pub(crate) struct DrawLook {
+pub(crate) struct DrawForecast {
     pub(crate) draw: Draw,
     /// What is left of it, including what this process holds.
     pub(crate) left: u64,
 }
 
-impl DrawLook {
+impl DrawForecast {
     pub(crate) const fn has_room(&self) -> bool {
         self.left >= self.draw.amount
     }
 }
 
 /// Looks at the accounts that a call would draw on.
-pub(crate) async fn look(
+pub(crate) async fn forecast(
     budget_client: &BudgetClient,
     previewed: &PreviewedCall,
     (allowances, authenticated): (&[Allowance], &AuthenticatedCaller),
     deadline: Instant,
-) -> BudgetLook {
+) -> BudgetForecast {
     let run = run_of_call(previewed.proposal(), allowances);
     let sources = BudgetSources { allowances, authenticated, run: run.as_deref() };
     let draws = match preview_draws(previewed, &sources) {
         Ok(draws) => draws,
-        Err(why) => return BudgetLook { draws: Vec::new(), refused: Some(NotClearedReason::Undrawable(why)) },
+        Err(why) => return BudgetForecast { draws: Vec::new(), refused: Some(NotClearedReason::Undrawable(why)) },
     };
-    let too_often = look_at_rate(budget_client, previewed);
+    let too_often = peek_at_rate(budget_client, previewed);
     if draws.is_empty() {
-        return BudgetLook { draws: Vec::new(), refused: too_often };
+        return BudgetForecast { draws: Vec::new(), refused: too_often };
     }
     let accounts = draws.iter().map(|draw| draw.account.clone()).collect();
     let balances = match budget_client.with_deadline(deadline).find_balances(accounts).await {
         Ok(balances) => balances,
         Err(error) => {
             let refused = too_often.or(Some(NotClearedReason::Unfunded(FundingError::InDoubt(error))));
-            return BudgetLook { draws: Vec::new(), refused };
+            return BudgetForecast { draws: Vec::new(), refused };
         }
     };
     let now_ms = budget_client.clock.now().unix_ms();
@@ -65,7 +65,7 @@ pub(crate) async fn look(
         let balance = balances.iter().find(|balance| balance.account == draw.account).cloned();
         let balance = balance.unwrap_or_else(|| AccountBalance::new(draw.account.clone(), draw.limit, now_ms));
         let held = if draw.account.dimension.is_exact() { 0 } else { budget_client.chunks().held(&draw, now_ms) };
-        let looked = DrawLook { left: balance.left_of(draw.limit).saturating_add(held), draw };
+        let looked = DrawForecast { left: balance.left_of(draw.limit).saturating_add(held), draw };
         if !looked.has_room() && exhausted.is_none() {
             let account = looked.draw.account.clone();
             exhausted = Some(ExhaustedAccount { account, left: looked.left, renews_at_ms: balance.renews_at_ms() });
@@ -74,14 +74,14 @@ pub(crate) async fn look(
     });
     let draws = draws.collect();
     let unfunded = |exhausted| NotClearedReason::Unfunded(FundingError::Exhausted(Box::new(exhausted)));
-    BudgetLook { draws, refused: too_often.or(exhausted.map(unfunded)) }
+    BudgetForecast { draws, refused: too_often.or(exhausted.map(unfunded)) }
 }
 
-fn look_at_rate(budget_client: &BudgetClient, previewed: &PreviewedCall) -> Option<NotClearedReason> {
+fn peek_at_rate(budget_client: &BudgetClient, previewed: &PreviewedCall) -> Option<NotClearedReason> {
     let written = previewed.contract().contract();
     let rate = Rate::from_limits(&written.runtime.rate_limits);
     let (tenant, tool) = (&previewed.proposal().caller.tenant, &written.identity.name);
     let rates = budget_client.rates.lock().unwrap_or_else(PoisonError::into_inner);
-    let looked = rates.look(tenant, tool, rate, budget_client.clock.now().unix_ms());
+    let looked = rates.peek(tenant, tool, rate, budget_client.clock.now().unix_ms());
     looked.err().map(|denied| NotClearedReason::TooOften(denied, rate))
 }
