@@ -18,11 +18,11 @@ use servanda_contract::{
     cost::{CostError, Price},
     record::ContractReference,
     schema::CompiledSchema,
-    tool::SideEffectClass,
+    tool::{SideEffectClass, UpstreamDryRun},
 };
 
 use crate::{
-    dry_run::UpstreamDryRunTool,
+    dry_run::{DryRunContract, dry_run_arguments},
     preconditions::CompiledPreconditions,
     probes::CompiledProbes,
     programs::{ProgramArgument, Programs},
@@ -50,6 +50,13 @@ pub struct CompiledContract {
     dry_run: Option<UpstreamDryRunTool>,
     /// Made for the first call, and shared by the records of all calls.
     reference: OnceLock<Arc<ContractReference>>,
+}
+
+/// An upstream's own dry run, as a tool that only reads.
+#[derive(Debug)]
+pub struct UpstreamDryRunTool {
+    contract: Arc<CompiledContract>,
+    terms: UpstreamDryRun,
 }
 
 /// Name and version of the contracts already admitted, with their digests.
@@ -93,7 +100,7 @@ pub fn admit(contract: ToolContract, registered: &RegisteredContracts) -> Result
         _ => vec!["the examples cannot be tried while the schema or a rule does not compile".to_owned()],
     };
     failures.extend(broken.into_iter().map(|reason| AdmissionFailure::new(Conjunct::ContractTestsPassing, reason)));
-    let dry_run = UpstreamDryRunTool::compile(&contract).unwrap_or_else(|reason| {
+    let dry_run = DryRunContract::derive(&contract).unwrap_or_else(|reason| {
         failures.push(AdmissionFailure::new(Conjunct::SchemaValid, format!("approval.dry_run: {reason}")));
         None
     });
@@ -114,7 +121,7 @@ pub fn admit(contract: ToolContract, registered: &RegisteredContracts) -> Result
             scopes,
             price,
             time_limit_place: None,
-            dry_run,
+            dry_run: dry_run.map(UpstreamDryRunTool::new),
             reference: OnceLock::new(),
         }),
         // The missing part is among the failures.
@@ -178,7 +185,7 @@ impl CompiledContract {
     }
 
     /// A contract that only reads, without anything but its schema: its author's rules were applied to the call that it stands for.
-    pub(crate) fn for_dry_run(contract: ToolContract, digest: Digest, input: CompiledSchema) -> Self {
+    fn for_dry_run(contract: ToolContract, digest: Digest, input: CompiledSchema) -> Self {
         let price = Price::from_profile(&contract.runtime.cost_profile, contract.timeout_ms());
         Self {
             contract,
@@ -318,5 +325,22 @@ impl CompiledContract {
 
     pub(crate) fn rules(&self) -> &CompiledRules {
         &self.rules
+    }
+}
+
+impl UpstreamDryRunTool {
+    fn new(derived: DryRunContract) -> Self {
+        let DryRunContract { contract, digest, input, terms } = derived;
+        Self { contract: Arc::new(CompiledContract::for_dry_run(contract, digest, input)), terms }
+    }
+
+    /// Its contract, which only reads.
+    pub fn contract(&self) -> &Arc<CompiledContract> {
+        &self.contract
+    }
+
+    /// The arguments of the dry run of a call with these canonical arguments; none if they are no object.
+    pub(crate) fn arguments(&self, arguments: &Bytes) -> Option<Bytes> {
+        dry_run_arguments(&self.terms, arguments)
     }
 }

@@ -4,12 +4,10 @@
 //! nothing and whose schema requires the argument with this value. The gateway asks it as it asks every read-only tool. The call that it
 //! stands for was judged under the whole contract before. Deliberately not here: asking it, and what its answer is used for.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use servanda_contract::{
-    ToolContract,
+    Digest, ToolContract,
     schema::{CompiledSchema, SchemaProfile},
     shared::Shared,
     tool::{
@@ -17,18 +15,19 @@ use servanda_contract::{
     },
 };
 
-use crate::CompiledContract;
-
-/// A contract's tool with the argument that makes it change nothing.
+/// The contract of a dry run: that of a tool which only reads.
 #[derive(Debug)]
-pub struct UpstreamDryRunTool {
-    contract: Arc<CompiledContract>,
-    terms: UpstreamDryRun,
+pub(crate) struct DryRunContract {
+    pub(crate) contract: ToolContract,
+    /// The digest of the contract that it is derived from.
+    pub(crate) digest: Digest,
+    pub(crate) input: CompiledSchema,
+    pub(crate) terms: UpstreamDryRun,
 }
 
-impl UpstreamDryRunTool {
-    /// Compiles the dry run of a contract; none if it names none. The error says why there cannot be one.
-    pub(crate) fn compile(contract: &ToolContract) -> Result<Option<Self>, String> {
+impl DryRunContract {
+    /// The dry run of a contract; none if it names none. The error says why there cannot be one.
+    pub(crate) fn derive(contract: &ToolContract) -> Result<Option<Self>, String> {
         let Some(terms) = contract.approval.as_ref().and_then(|terms| terms.dry_run.clone()) else { return Ok(None) };
         let digest = contract.digest().map_err(|error| error.to_string())?;
         let schema = schema_with(&contract.affordance.input_schema, &terms);
@@ -61,21 +60,15 @@ impl UpstreamDryRunTool {
         (reads.verification, reads.approval, reads.behaviour) = (None, None, None);
         // The gateway asks for itself, so there is no client that the upstream could question.
         reads.questions = Some(Vec::new());
-        let contract = Arc::new(CompiledContract::for_dry_run(reads, digest, input));
-        Ok(Some(Self { contract, terms }))
+        Ok(Some(Self { contract: reads, digest, input, terms }))
     }
+}
 
-    /// Its contract, which only reads.
-    pub fn contract(&self) -> &Arc<CompiledContract> {
-        &self.contract
-    }
-
-    /// The canonical arguments of a call, with the argument that makes it a dry run; none if they are no object.
-    pub(crate) fn arguments(&self, arguments: &Bytes) -> Option<Bytes> {
-        let mut members: Map<String, Value> = serde_json::from_slice(arguments).ok()?;
-        members.insert(self.terms.argument.clone(), self.terms.value.clone());
-        serde_json::to_vec(&members).ok().map(Bytes::from)
-    }
+/// The canonical arguments of a call, with the argument that makes it a dry run; none if they are no object.
+pub(crate) fn dry_run_arguments(terms: &UpstreamDryRun, arguments: &Bytes) -> Option<Bytes> {
+    let mut members: Map<String, Value> = serde_json::from_slice(arguments).ok()?;
+    members.insert(terms.argument.clone(), terms.value.clone());
+    serde_json::to_vec(&members).ok().map(Bytes::from)
 }
 
 /// The schema with the argument, whose only value is the one that changes nothing.

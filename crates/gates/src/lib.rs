@@ -129,9 +129,8 @@ mod trail;
 mod types;
 
 pub use approval_texts::ApprovalTexts;
-pub use compiled::{CompiledContract, RegisteredContracts, admit};
+pub use compiled::{CompiledContract, RegisteredContracts, UpstreamDryRunTool, admit};
 pub use confirmation::{Confirmation, HeldCall, JudgedCall, Permit, ShownWarrant};
-pub use dry_run::UpstreamDryRunTool;
 pub use fence::{
     Claimed, FenceProgress, FenceRequest, Fenced, Funded, NotFenced, NotFencedReason, PreconditionsMet, Recovery,
     begin, fence, fence_funded, fund, pass_read, recover,

@@ -57,6 +57,11 @@ fn no_dry_run_of_any_tool_in_any_era_has_an_effect() {
             assert!(refused.raw.contains("must be true or false"), "{}", refused.raw);
         }
     }
+    // Only a call has a dry run: a request that would do something all the same is refused.
+    for method in ["resources/list", "prompts/list"] {
+        let refused = gateway.modern().ask(method, json!({ "_meta": { "servanda/dry-run": true } }));
+        assert_eq!(refused.message["error"]["code"], -32602, "{method}: {}", refused.raw);
+    }
     for verdict in ["would_pass", "would_wait_for_approval"] {
         assert!(verdicts.iter().any(|one| one == verdict), "{verdicts:?}");
     }
