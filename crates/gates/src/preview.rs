@@ -66,8 +66,8 @@ impl PreviewedCall {
         let ApprovalTexts { consequence, after, .. } = contract.approval_texts(arguments);
         let effect = written.effect.as_deref();
         let declared = effect.map_or(&[][..], |effect| &effect.manifest);
-        let changed = resources::changed(effect, arguments);
-        let changes = declared.iter().zip(changed).map(|(change, resource)| PredictedChange {
+        let targets = resources::changed(effect, arguments);
+        let changes = declared.iter().zip(targets).map(|(change, resource)| PredictedChange {
             resource,
             operation: change.operation,
             scope: change.scope.clone(),

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 
 use serde_json::Value;
 use servanda_contract::{
-    Refusal,
+    Refusal, TaxonomyClass,
     preview::{PreconditionStanding, PreviewedBudget, PreviewedOperation, PreviewedPrecondition, UpstreamPreview},
 };
 use servanda_gates::{PreviewedCall, budget::Rate};
@@ -85,23 +85,17 @@ impl CallPipeline<'_> {
             return;
         }
         let may_ask = self.may_ask(previewed);
-        let (preconditions, refusals) = self.ask_preconditions(previewed, context, may_ask.clone(), deadline).await;
+        let (preconditions, refusals) = self.ask_preconditions(previewed, context, &may_ask, deadline).await;
         findings.preconditions = preconditions;
         findings.refusals.extend(refusals);
         let Some(arguments) = dry_run.filter(|_| findings.refusals.is_empty()) else { return };
-        let said = match may_ask {
-            Ok(()) => {
-                let (tool, caller) = (self.record.tool.as_str(), Arc::clone(&previewed.proposal().caller));
-                let asking = InternalCall { tool, arguments, caller };
-                let asked = internal_call::ask_dry_run(self.core, self.snapshot, asking, deadline);
-                tokio::select! {
-                    biased;
-                    () = context.terms.cancel.cancelled() => Err("the caller gave up".to_owned()),
-                    said = asked => said.map_err(InternalCallError::into_words).and_then(bounded),
-                }
-            }
-            Err(why) => Err(why),
+        let (tool, caller) = (self.record.tool.as_str(), Arc::clone(&previewed.proposal().caller));
+        let asked = async {
+            let asking = InternalCall { tool, arguments, caller };
+            let said = internal_call::ask_dry_run(self.core, self.snapshot, asking, deadline).await;
+            said.map_err(InternalCallError::into_words).and_then(bounded)
         };
+        let said = unless_given_up(&may_ask, context, asked).await;
         findings.upstream_preview = Some(said.map_or_else(UpstreamPreview::NotAvailable, UpstreamPreview::Said));
     }
 
@@ -109,7 +103,7 @@ impl CallPipeline<'_> {
         &self,
         previewed: &PreviewedCall,
         context: &CallContext,
-        may_ask: Result<(), String>,
+        may_ask: &Result<(), String>,
         deadline: Instant,
     ) -> (Vec<PreviewedPrecondition>, Vec<Refusal>) {
         let questions = previewed.questions();
@@ -117,29 +111,25 @@ impl CallPipeline<'_> {
         for question in &questions {
             let caller = Arc::clone(&previewed.proposal().caller);
             let asking = InternalCall { tool: &question.tool, arguments: question.arguments.clone(), caller };
-            let answer = match &may_ask {
-                Err(why) => Err(why.clone()),
-                Ok(()) => tokio::select! {
-                    biased;
-                    () = context.terms.cancel.cancelled() => Err("the caller gave up".to_owned()),
-                    answer = internal_call::ask(self.core, self.snapshot, asking, deadline) => {
-                        answer.map_err(InternalCallError::into_words)
-                    }
-                },
+            let asked = async {
+                let answer = internal_call::ask(self.core, self.snapshot, asking, deadline).await;
+                answer.map_err(InternalCallError::into_words)
             };
-            answers.push(answer);
+            answers.push(unless_given_up(may_ask, context, asked).await);
         }
-        let unanswered: Vec<bool> = answers.iter().map(Result::is_err).collect();
         let mut refusals = Vec::new();
-        let judged = questions.into_iter().zip(previewed.judge_preconditions(answers)).zip(unanswered);
-        let preconditions = judged.map(|((question, held), is_unanswered)| {
+        let judged = questions.into_iter().zip(previewed.judge_preconditions(answers));
+        let preconditions = judged.map(|(question, held)| {
             let (standing, why) = match held {
                 Ok(()) => (PreconditionStanding::Holds, None),
                 Err(refusal) => {
+                    let standing = match refusal.error_code {
+                        TaxonomyClass::StaleState => PreconditionStanding::DoesNotHold,
+                        _ => PreconditionStanding::NotKnown,
+                    };
                     let why = Some(refusal.message.clone());
                     refusals.push(*refusal);
-                    let known = PreconditionStanding::DoesNotHold;
-                    (if is_unanswered { PreconditionStanding::NotKnown } else { known }, why)
+                    (standing, why)
                 }
             };
             PreviewedPrecondition { id: question.id, tool: question.tool, standing, why }
@@ -170,6 +160,20 @@ fn budget(looked: &DrawForecast) -> PreviewedBudget {
         draws: account.in_words(looked.draw.amount),
         left: account.in_words(looked.left),
         has_room: looked.has_room(),
+    }
+}
+
+/// The answer to a question, if it may be asked and the caller still waits.
+async fn unless_given_up(
+    may_ask: &Result<(), String>,
+    context: &CallContext,
+    asked: impl Future<Output = Result<Value, String>>,
+) -> Result<Value, String> {
+    may_ask.clone()?;
+    tokio::select! {
+        biased;
+        () = context.terms.cancel.cancelled() => Err("the caller gave up".to_owned()),
+        answer = asked => answer,
     }
 }
 
