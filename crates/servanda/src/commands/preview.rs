@@ -44,7 +44,9 @@ fn lines(preview: &CallPreview) -> Vec<String> {
         add(&gate.gate.to_string(), decision_in_words(gate.decision).to_owned());
     }
     if let Some(effects) = &preview.effects {
-        effect_lines(effects).into_iter().for_each(|(label, text)| add(label, text));
+        for (label, text) in effect_lines(effects) {
+            add(label, text);
+        }
     }
     if let Some(approval) = &preview.approval {
         add("approval", approval_in_words(approval));
