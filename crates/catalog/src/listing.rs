@@ -62,6 +62,10 @@ struct ListedContractSummary {
     /// `needs_approval` if a person usually has to approve each call; absent if calls are decided at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     disposition: Option<&'static str>,
+    /// `preview` if the change cannot be undone, so that it should be asked for first; `upstream` if the upstream has a dry run of its own.
+    /// Every tool has a preview.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dry_run: Option<&'static str>,
     /// Absent if the upstream answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     availability: Option<Availability>,
@@ -196,11 +200,21 @@ fn annotations(contract: &ToolContract) -> ListedAnnotations {
     }
 }
 
+fn dry_run(compiled: &CompiledContract) -> Option<&'static str> {
+    let mutation = compiled.contract().effect.as_ref().and_then(|effect| effect.mutation_class);
+    let is_irreversible = mutation == Some(MutationClass::WriteIrreversible);
+    match compiled.dry_run() {
+        Some(_) => Some("upstream"),
+        None => (is_irreversible && compiled.usually_needs_approval()).then_some("preview"),
+    }
+}
+
 fn summary(compiled: &CompiledContract, availability: Availability) -> ListedContractSummary {
     let contract = compiled.contract();
     ListedContractSummary {
         side_effect_class: contract.transactional.side_effect_class,
         disposition: compiled.usually_needs_approval().then_some("needs_approval"),
+        dry_run: dry_run(compiled),
         availability: Some(availability).filter(|availability| *availability != Availability::Available),
     }
 }

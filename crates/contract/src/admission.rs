@@ -254,6 +254,9 @@ fn approval_consistent(contract: &ToolContract, verdict: &mut FailureCollector) 
     for fault in faults {
         verdict.fail(Conjunct::AuthPolicyDefined, fault);
     }
+    let pointless = "approval.dry_run: a tool that changes nothing needs no dry run";
+    let is_needed = terms.dry_run.is_none() || contract.effect_class().mutates();
+    verdict.require(is_needed, Conjunct::AuthPolicyDefined, pointless);
 }
 
 fn timeout_class_assigned(contract: &ToolContract, verdict: &mut FailureCollector) {

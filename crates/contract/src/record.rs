@@ -170,6 +170,8 @@ pub enum Outcome {
     TaskCreated,
     /// It got the stored answer of the same operation; nothing was sent.
     Replayed,
+    /// It was a dry run: the gates judged it, it was answered with a preview, and it was not made.
+    Previewed,
 }
 
 impl CallRecord {
@@ -227,7 +229,7 @@ impl CallRecord {
 
 impl Outcome {
     /// Every outcome.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Refused,
         Self::Dispatching,
         Self::Completed,
@@ -238,6 +240,7 @@ impl Outcome {
         Self::InputRequired,
         Self::TaskCreated,
         Self::Replayed,
+        Self::Previewed,
     ];
 
     /// The outcome of that name.
@@ -258,6 +261,7 @@ impl Outcome {
             Self::InputRequired => "input_required",
             Self::TaskCreated => "task_created",
             Self::Replayed => "replayed",
+            Self::Previewed => "previewed",
         }
     }
 }

@@ -3,7 +3,7 @@
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use crate::{Feedback, Refusal, ToolContract, layers::Defaults, observation, tool::SideEffectClass};
+use crate::{CallPreview, Feedback, Refusal, ToolContract, layers::Defaults, observation, tool::SideEffectClass};
 
 /// The schema of a contract file.
 pub fn contract() -> Value {
@@ -68,6 +68,11 @@ pub fn feedback() -> Value {
 /// The schema of a full refusal, as the record keeps it and as a client gets it on request.
 pub fn refusal() -> Value {
     published::<Refusal>("refusal", "Refusal")
+}
+
+/// The schema of a preview, which a dry run answers.
+pub fn preview() -> Value {
+    published::<CallPreview>("preview", "CallPreview")
 }
 
 /// The schema of an observation: the specification's own, with our `$id`.

@@ -244,6 +244,9 @@ impl<G: Gateway> MethodDispatcher<G> {
         require_named(subject, &request.params)?;
         let params = request.params.inquiry_members()?;
         let channels = RequestChannels::for_request(request, &mut context.session)?;
+        if channels.terms.dry_run {
+            return Err(ProtocolFault::invalid_params("`_meta[\"servanda/dry-run\"]` is for `tools/call` only"));
+        }
         self.start(request, context, channels, |requester, terms| {
             EngineRequest::Inquiry(Box::new(Inquiry { requester, subject, params, terms }))
         })

@@ -78,6 +78,7 @@ pub(crate) struct Meta<'a> {
     caller_wait_ms: Option<&'a RawValue>,
     chain: Option<&'a RawValue>,
     detail: Option<&'a RawValue>,
+    dry_run: Option<&'a RawValue>,
     idempotency_key: Option<&'a RawValue>,
     operation_id: Option<&'a RawValue>,
     step_id: Option<&'a RawValue>,
@@ -176,6 +177,7 @@ impl<'a> Meta<'a> {
             meta::CALLER_WAIT_MS => &mut self.caller_wait_ms,
             meta::CHAIN => &mut self.chain,
             meta::DETAIL => &mut self.detail,
+            meta::DRY_RUN => &mut self.dry_run,
             meta::IDEMPOTENCY_KEY => &mut self.idempotency_key,
             meta::OPERATION_ID => &mut self.operation_id,
             meta::STEP_ID => &mut self.step_id,
@@ -221,6 +223,16 @@ impl<'a> Meta<'a> {
             None | Some("brief") => Ok(AnswerDetail::Brief),
             Some("full") => Ok(AnswerDetail::Full),
             Some(_) => Err(ProtocolFault::invalid_params("`_meta[\"servanda/detail\"]` must be `brief` or `full`")),
+        }
+    }
+
+    /// Whether the client wants to know what the call would do, without making it. Read strictly: a call that is made because the wish was
+    /// misread cannot be taken back.
+    pub(crate) fn dry_run(&self) -> Result<bool, ProtocolFault> {
+        match self.dry_run.map(RawValue::get) {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(_) => Err(ProtocolFault::invalid_params("`_meta[\"servanda/dry-run\"]` must be true or false")),
         }
     }
 

@@ -61,6 +61,7 @@ impl RequestChannels {
             request_state,
             cancel: CancellationToken::new(),
             detail: meta.detail()?,
+            dry_run: meta.dry_run()?,
         };
         let session = session.take();
         let audience =

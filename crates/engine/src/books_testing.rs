@@ -8,7 +8,8 @@ use std::sync::{
 use servanda_effects::{
     JournalError, PortFuture,
     budget::{
-        AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, InMemoryBudgets, SweepReport,
+        Account, AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, InMemoryBudgets,
+        SweepReport,
     },
 };
 
@@ -78,5 +79,9 @@ impl BudgetStore for CountedBudgets {
 
     fn balances(&self, query: BalanceQuery) -> PortFuture<'_, Result<Vec<AccountBalance>, JournalError>> {
         self.books.balances(query)
+    }
+
+    fn find_balances(&self, accounts: Vec<Account>) -> PortFuture<'_, Result<Vec<AccountBalance>, JournalError>> {
+        self.books.find_balances(accounts)
     }
 }

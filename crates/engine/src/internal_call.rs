@@ -1,6 +1,8 @@
 //! Calls a read-only tool for the gateway itself: to learn whether something was done, or what the state is before a call. The question
 //! passes the gates under that tool's own contract, which must change nothing and have no preconditions. It has no record of its own; its
 //! result is on the record of the call that it is asked for.
+//!
+//! An upstream's own dry run of a call is such a question, too: the contract's author says that it changes nothing.
 
 use std::sync::Arc;
 
@@ -76,6 +78,26 @@ pub(crate) async fn ask_content(
     ask_for(core, snapshot, asking, deadline, seen).await
 }
 
+/// Asks an upstream for its own dry run of a call, as the tool that its contract says it is: one that only reads. The tool is named by its
+/// exposed name. Returns the structured
+/// answer, or else the content.
+pub(crate) async fn ask_dry_run(
+    core: &Core,
+    snapshot: &WorldSnapshot,
+    asking: InternalCall<'_>,
+    deadline: Instant,
+) -> Result<Value, InternalCallError> {
+    let seen = |observed: &CheckedAnswer<'_>| parsed(observed.data.or_else(|| observed.members.get("content")));
+    let (exposed, no_dry_run) = (asking.tool, || "its contract names no dry run of the upstream".to_owned());
+    let tool = async {
+        let ready = internal_tool(snapshot, exposed).await;
+        let InternalTool { contract, member } = ready.ok_or_else(|| format!("`{exposed}` cannot be called"))?;
+        let contract = Arc::clone(contract.dry_run().ok_or_else(no_dry_run)?.contract());
+        Ok(InternalTool { contract, member })
+    };
+    perform(core, asking, tool, deadline, seen).await
+}
+
 async fn ask_for(
     core: &Core,
     snapshot: &WorldSnapshot,
@@ -83,12 +105,26 @@ async fn ask_for(
     deadline: Instant,
     part: impl FnOnce(&CheckedAnswer<'_>) -> Value,
 ) -> Result<Value, InternalCallError> {
-    let tool = asking.tool;
-    let asked = async {
-        let exposed = exposed_name(snapshot, |identity| identity.name == tool);
-        let exposed = exposed.ok_or_else(|| format!("there is no contract `{tool}`"))?;
+    let name = asking.tool;
+    let tool = async {
+        let exposed = exposed_name(snapshot, |identity| identity.name == name);
+        let exposed = exposed.ok_or_else(|| format!("there is no contract `{name}`"))?;
         let ready = internal_tool(snapshot, &exposed).await;
-        let InternalTool { contract, member } = ready.ok_or_else(|| format!("`{tool}` cannot be called"))?;
+        ready.ok_or_else(|| format!("`{name}` cannot be called"))
+    };
+    perform(core, asking, tool, deadline, part).await
+}
+
+async fn perform(
+    core: &Core,
+    asking: InternalCall<'_>,
+    tool: impl Future<Output = Result<InternalTool, String>>,
+    deadline: Instant,
+    part: impl FnOnce(&CheckedAnswer<'_>) -> Value,
+) -> Result<Value, InternalCallError> {
+    let name = asking.tool;
+    let asked = async {
+        let InternalTool { contract, member } = tool.await?;
         let upstream_requester = for_recorded_caller(&asking.caller);
         let fenced = fenced(core, Arc::clone(&contract), asking)?;
         let performed = member
@@ -105,7 +141,7 @@ async fn ask_for(
     let observed = observe::observe(&contract, &answer.result)
         .map_err(|broken| InternalCallError::Unusable(format!("its answer {}", broken.message)))?;
     if observed.class != TaxonomyClass::Success {
-        return Err(InternalCallError::Unusable(format!("`{tool}` failed")));
+        return Err(InternalCallError::Unusable(format!("`{name}` failed")));
     }
     Ok(part(&observed))
 }

@@ -36,7 +36,9 @@ const SETTLE_TOLD_EVERY: u32 = 16;
 /// Records a call and tells the operator. An answer is never withheld because of its record: the ledger counts and reports what it could
 /// not store.
 pub(crate) async fn write_record(core: &Core, record: CallRecord, durable: bool, quarantine: Option<Bytes>) {
-    if record.outcome == Outcome::Refused && !core.refused_calls.count(&record.caller) {
+    // A dry run, too, costs its caller nothing.
+    let costs_nothing = matches!(record.outcome, Outcome::Refused | Outcome::Previewed);
+    if costs_nothing && !core.refused_calls.count(&record.caller) {
         return;
     }
     tell_operator(&record);

@@ -18,10 +18,11 @@ use servanda_contract::{
     cost::{CostError, Price},
     record::ContractReference,
     schema::CompiledSchema,
-    tool::SideEffectClass,
+    tool::{SideEffectClass, UpstreamDryRun},
 };
 
 use crate::{
+    dry_run::{DryRunContract, dry_run_arguments},
     preconditions::CompiledPreconditions,
     probes::CompiledProbes,
     programs::{ProgramArgument, Programs},
@@ -45,8 +46,17 @@ pub struct CompiledContract {
     price: Result<Price, CostError>,
     time_limit_place: Option<Box<str>>,
     usually_needs_approval: bool,
+    /// The upstream's own dry run, as the read that the contract's author says it is.
+    dry_run: Option<UpstreamDryRunTool>,
     /// Made for the first call, and shared by the records of all calls.
     reference: OnceLock<Arc<ContractReference>>,
+}
+
+/// An upstream's own dry run, as a tool that only reads.
+#[derive(Debug)]
+pub struct UpstreamDryRunTool {
+    contract: Arc<CompiledContract>,
+    terms: UpstreamDryRun,
 }
 
 /// Name and version of the contracts already admitted, with their digests.
@@ -90,6 +100,10 @@ pub fn admit(contract: ToolContract, registered: &RegisteredContracts) -> Result
         _ => vec!["the examples cannot be tried while the schema or a rule does not compile".to_owned()],
     };
     failures.extend(broken.into_iter().map(|reason| AdmissionFailure::new(Conjunct::ContractTestsPassing, reason)));
+    let dry_run = DryRunContract::derive(&contract).unwrap_or_else(|reason| {
+        failures.push(AdmissionFailure::new(Conjunct::SchemaValid, format!("approval.dry_run: {reason}")));
+        None
+    });
     let price = Price::from_profile(&contract.runtime.cost_profile, contract.timeout_ms());
     match (input, rules, found_when, digest) {
         (Some(input), Ok(rules), Ok(found_when), Some(digest)) if failures.is_empty() => Ok(CompiledContract {
@@ -107,6 +121,7 @@ pub fn admit(contract: ToolContract, registered: &RegisteredContracts) -> Result
             scopes,
             price,
             time_limit_place: None,
+            dry_run: dry_run.map(UpstreamDryRunTool::new),
             reference: OnceLock::new(),
         }),
         // The missing part is among the failures.
@@ -167,6 +182,33 @@ impl CompiledContract {
         let inputs = ApprovalInputs { class, facts, trust: TrustLevel::Proven, policies: &[], payload: None };
         self.usually_needs_approval = demand(&inputs, settings).is_some();
         self
+    }
+
+    /// A contract that only reads, without anything but its schema: its author's rules were applied to the call that it stands for.
+    fn for_dry_run(contract: ToolContract, digest: Digest, input: CompiledSchema) -> Self {
+        let price = Price::from_profile(&contract.runtime.cost_profile, contract.timeout_ms());
+        Self {
+            contract,
+            digest,
+            input: Arc::new(input.without_validator()),
+            output: None,
+            rules: CompiledRules::default(),
+            found_when: None,
+            preconditions: CompiledPreconditions::default(),
+            programs: Programs::default(),
+            probes: CompiledProbes::default(),
+            scopes: BTreeSet::new(),
+            price,
+            time_limit_place: None,
+            usually_needs_approval: false,
+            dry_run: None,
+            reference: OnceLock::new(),
+        }
+    }
+
+    /// The upstream's own dry run, if the contract names one.
+    pub const fn dry_run(&self) -> Option<&UpstreamDryRunTool> {
+        self.dry_run.as_ref()
     }
 
     /// Whether its calls need a person's approval, unless a policy or the program in a call says otherwise.
@@ -283,5 +325,22 @@ impl CompiledContract {
 
     pub(crate) fn rules(&self) -> &CompiledRules {
         &self.rules
+    }
+}
+
+impl UpstreamDryRunTool {
+    fn new(derived: DryRunContract) -> Self {
+        let DryRunContract { contract, digest, input, terms } = derived;
+        Self { contract: Arc::new(CompiledContract::for_dry_run(contract, digest, input)), terms }
+    }
+
+    /// Its contract, which only reads.
+    pub fn contract(&self) -> &Arc<CompiledContract> {
+        &self.contract
+    }
+
+    /// The arguments of the dry run of a call with these canonical arguments; none if they are no object.
+    pub(crate) fn arguments(&self, arguments: &Bytes) -> Option<Bytes> {
+        dry_run_arguments(&self.terms, arguments)
     }
 }

@@ -172,6 +172,14 @@ impl Confirmation {
             Self::Held(held) => Err(held),
         }
     }
+
+    /// The call and the approval that it needs, without the evidence that lets it go on.
+    pub(crate) fn for_preview(self) -> (JudgedCall, Option<Box<ApprovalDemand>>) {
+        match self {
+            Self::Permitted(Permit { judged, warrant: _ }) => (judged, None),
+            Self::Held(held) => (held.judged, Some(held.demand)),
+        }
+    }
 }
 
 impl Deref for Permit {

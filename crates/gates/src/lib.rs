@@ -69,6 +69,25 @@
 //!     let _ = fence_funded(current, record, effects).await;
 //! }
 //! ```
+//! A dry run is a dead end: gate 11 takes no previewed call,
+//! ```compile_fail,E0308
+//! use servanda_gates::{PreviewedCall, budget::{BudgetSources, PricedCall}};
+//! fn paid(previewed: PreviewedCall, sources: &BudgetSources<'_>) {
+//!     let _ = PricedCall::new(previewed, sources);
+//! }
+//! ```
+//! no warrant makes a permit of it,
+//! ```compile_fail,E0599
+//! fn confirmed(previewed: servanda_gates::PreviewedCall, shown: &servanda_gates::ShownWarrant<'_>) {
+//!     let _ = previewed.confirm(shown);
+//! }
+//! ```
+//! and its parts do not come out again.
+//! ```compile_fail,E0616
+//! fn taken(previewed: servanda_gates::PreviewedCall) -> servanda_gates::JudgedCall {
+//!     previewed.judged
+//! }
+//! ```
 //! Only a fenced call can be performed, and only the fence makes one.
 //! ```compile_fail,E0451
 //! fn unfenced(fenced: &servanda_gates::Fenced) -> servanda_gates::Fenced {
@@ -83,6 +102,7 @@ pub mod budget;
 mod compiled;
 mod confirmation;
 mod dispatch_order;
+mod dry_run;
 mod fence;
 mod mandate;
 mod operation;
@@ -90,6 +110,7 @@ mod parse;
 mod placeholders;
 mod policy;
 mod preconditions;
+mod preview;
 mod probe_query;
 mod probes;
 mod programs;
@@ -108,7 +129,7 @@ mod trail;
 mod types;
 
 pub use approval_texts::ApprovalTexts;
-pub use compiled::{CompiledContract, RegisteredContracts, admit};
+pub use compiled::{CompiledContract, RegisteredContracts, UpstreamDryRunTool, admit};
 pub use confirmation::{Confirmation, HeldCall, JudgedCall, Permit, ShownWarrant};
 pub use fence::{
     Claimed, FenceProgress, FenceRequest, Fenced, Funded, NotFenced, NotFencedReason, PreconditionsMet, Recovery,
@@ -118,9 +139,10 @@ pub use mandate::{Mandate, PoliciesInForce};
 pub use operation::{KEY_CHARS_MAX, OPERATION_ARGUMENT, Operation, OperationIdentity, takes_operation_argument};
 pub use parse::GateLimits;
 pub use preconditions::PreconditionQuery;
+pub use preview::PreviewedCall;
 pub use probes::{CompiledProbe, CompiledProbes, ProbeQuery, ProbeSubject};
 pub use programs::{EFFECT_KEYWORD, ProgramArgument, forget_programs, unenforced_programs};
 pub use resolve::{ContractResolver, ResolvedCall, ToolExpectation, resolve};
-pub use sequence::{pass_all, pass_question};
+pub use sequence::{pass_all, pass_preview, pass_question};
 pub use servanda_identity::effects::UrlDestination;
 pub use trail::{Stopwatch, Trail};

@@ -121,17 +121,27 @@ impl CompiledPreconditions {
         arguments: &Value,
         answers: &[Result<Value, String>],
     ) -> Result<(), Box<Refusal>> {
-        let not_asked = || Err("no tool was asked".to_owned());
-        for (number, demand) in self.0.iter().enumerate() {
-            let answer = answers.get(number).cloned().unwrap_or_else(not_asked);
-            let held = answer.and_then(|result| demand.holds(arguments, &result).map_err(str::to_owned));
-            match held {
-                Ok(true) => {}
-                Ok(false) => return Err(demand.does_not_hold(call_id)),
-                Err(why) => return Err(demand.not_answered(call_id, &why)),
-            }
+        for number in 0..self.0.len() {
+            self.judge_one(number, call_id, arguments, answers.get(number).cloned())?;
         }
         Ok(())
+    }
+
+    /// Compares the answer to one query with its precondition.
+    pub(crate) fn judge_one(
+        &self,
+        number: usize,
+        call_id: &CallId,
+        arguments: &Value,
+        answer: Option<Result<Value, String>>,
+    ) -> Result<(), Box<Refusal>> {
+        let Some(demand) = self.0.get(number) else { return Ok(()) };
+        let answer = answer.unwrap_or_else(|| Err("no tool was asked".to_owned()));
+        match answer.and_then(|result| demand.holds(arguments, &result).map_err(str::to_owned)) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(demand.does_not_hold(call_id)),
+            Err(why) => Err(demand.not_answered(call_id, &why)),
+        }
     }
 }
 

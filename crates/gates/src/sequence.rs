@@ -3,8 +3,8 @@
 use servanda_contract::{GateName, Refusal, TaxonomyClass};
 
 use crate::{
-    Confirmation, GateLimits, Mandate, ResolvedCall, Trail, behaviour, bounds, budget::Cleared, confirmation,
-    mandate::CallOrigin, parse, policy, scope, semantics, state, structure, types,
+    Confirmation, GateLimits, Mandate, PreviewedCall, ResolvedCall, Trail, behaviour, bounds, budget::Cleared,
+    confirmation, mandate::CallOrigin, parse, policy, scope, semantics, state, structure, types,
 };
 
 /// Takes a caller's call through gates 1 to 10. The trail gets a verdict of each gate that was reached.
@@ -15,6 +15,17 @@ pub fn pass_all(
     trail: &mut Trail<'_>,
 ) -> Result<Confirmation, Box<Refusal>> {
     pass(resolved, &CallOrigin::Caller(*mandate), limits, trail)
+}
+
+/// Judges a caller's call that is not to be made: the same gates, and at their end a [`PreviewedCall`], which cannot be cleared, fenced or
+/// performed.
+pub fn pass_preview(
+    resolved: ResolvedCall,
+    mandate: &Mandate<'_>,
+    limits: GateLimits,
+    trail: &mut Trail<'_>,
+) -> Result<PreviewedCall, Box<Refusal>> {
+    pass(resolved, &CallOrigin::Caller(*mandate), limits, trail).map(PreviewedCall::new)
 }
 
 /// Takes a question that the gateway asks on its own account through the gates. No credential, policy or budget

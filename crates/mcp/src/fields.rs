@@ -102,6 +102,8 @@ pub mod meta {
     pub const CALL: &str = "servanda/call";
     /// Ours, in requests: `full` asks for everything that is known about the call, in its answer.
     pub const DETAIL: &str = "servanda/detail";
+    /// Ours, in requests and in the answers to them: `true` asks what the call would do, without making it.
+    pub const DRY_RUN: &str = "servanda/dry-run";
     /// Ours, in answers on request: the whole observation.
     pub const OBSERVATION: &str = "servanda/observation";
     /// Ours, in aggregated lists: upstreams that are missing from the page.

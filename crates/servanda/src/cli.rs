@@ -345,6 +345,9 @@ pub(crate) struct CallArgs {
     /// record says that the operator made the call.
     #[arg(long = "as", value_name = "KEY")]
     pub acting_as: Option<String>,
+    /// Do not make the call: show what it would do. Exit code 5 if it would not be sent now.
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// `explain`.
@@ -436,6 +439,8 @@ pub(crate) enum SchemaName {
     ServerContracts,
     /// What a call returns in `_meta`, on request.
     Observation,
+    /// What a dry run returns.
+    Preview,
     /// What a refused call returns.
     Feedback,
     /// The full refusal: in the record, and returned on request.

@@ -26,6 +26,9 @@ const REFUSED: u8 = 3;
 /// The call was sent, and its outcome is unknown.
 const UNKNOWN: u8 = 4;
 
+/// A dry run: the call would not be sent now.
+const WOULD_NOT_PASS: u8 = 5;
+
 impl CommandFailure {
     /// Something failed while running.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
@@ -45,6 +48,11 @@ impl CommandFailure {
     /// A call was sent, and its outcome is unknown.
     pub(crate) fn unknown_outcome(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None, code: UNKNOWN }
+    }
+
+    /// A dry run says that the call would not be sent now.
+    pub(crate) fn would_not_pass(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, code: WOULD_NOT_PASS }
     }
 
     /// Adds the file and field of the reason.

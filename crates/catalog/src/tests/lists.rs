@@ -41,6 +41,16 @@ fn a_list_says_of_a_contract_only_what_is_not_as_usual() {
     assert_eq!(told(contract(false), false), usual);
     let asks = json!({ "servanda/contract": { "side_effect_class": "READ_ONLY", "disposition": "needs_approval" } });
     assert_eq!(told(contract(true), false), asks);
+    let irreversible = |approval: Value| {
+        let mut contract = proposal("write_file");
+        let effect = contract.effect.as_mut().unwrap();
+        effect.mutation_class = Some(servanda_contract::tool::MutationClass::WriteIrreversible);
+        contract.approval = Some(serde_json::from_value(approval).unwrap());
+        told(contract, false)["servanda/contract"]["dry_run"].clone()
+    };
+    assert_eq!(irreversible(json!({ "required": true })), "preview");
+    assert_eq!(irreversible(json!({})), Value::Null, "it is not asked about");
+    assert_eq!(irreversible(json!({ "dry_run": { "argument": "simulate", "value": true } })), "upstream");
     let away = json!({ "servanda/contract": { "side_effect_class": "READ_ONLY", "availability": "unavailable" } });
     assert_eq!(told(contract(false), true), away);
 }

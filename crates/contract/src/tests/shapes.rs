@@ -3,11 +3,16 @@
 use serde_json::{Value, json, value::RawValue};
 
 use crate::{
-    CallId, CallRecord, Caller, CallerActor, Feedback, FieldError, GateName, Observation, Refusal, TaxonomyClass,
-    Timestamp,
+    CallId, CallPreview, CallRecord, Caller, CallerActor, Feedback, FieldError, GateName, Observation, Refusal,
+    TaxonomyClass, Timestamp,
     cost::{Cost, Price},
     digest::{Digest, DigestDomain},
     observation::{ObservationContext, PayloadError, Verification},
+    preview::{
+        ApprovalStanding, PreconditionStanding, PredictedChange, PredictedEffects, PreviewKind, PreviewVerdict,
+        PreviewedApproval, PreviewedBudget, PreviewedContract, PreviewedGate, PreviewedOperation,
+        PreviewedPrecondition, UpstreamPreview,
+    },
     record::{
         ContractReference, Decision, Outcome, PolicyRecord, RECORD_VERSION, ShadowDecision, ShadowRecord, Verdict,
     },
@@ -16,7 +21,7 @@ use crate::{
     schemas,
     taxonomy::NextAction,
     testing::{golden_json, void_invoice},
-    tool::{EffectClass, SideEffectClass},
+    tool::{ApprovalPattern, EffectClass, MutationClass, Presence, SideEffectClass, SideEffectOperation},
 };
 
 fn call_id() -> CallId {
@@ -199,6 +204,74 @@ fn a_record_of_a_replay() {
 }
 
 #[test]
+fn a_record_of_a_dry_run() {
+    let previewed = CallRecord { outcome: Outcome::Previewed, ticket_id: Some("apr_1".to_owned()), ..record() };
+    golden_json("record_previewed.json", &previewed);
+    assert_eq!(serde_json::from_value::<CallRecord>(json!(previewed)).unwrap(), previewed);
+}
+
+#[test]
+fn a_preview() {
+    let verdicts = [
+        Verdict { gate: GateName::Resolve, decision: Decision::Passed, took_us: 3 },
+        Verdict { gate: GateName::State, decision: Decision::Passed, took_us: 3 },
+        Verdict { gate: GateName::State, decision: Decision::Refused, took_us: 3 },
+    ];
+    let preview = CallPreview {
+        kind: PreviewKind::Preview,
+        call_id: call_id(),
+        tool: "company__void_invoice".to_owned(),
+        contract: Some(PreviewedContract { name: "company.void_invoice".to_owned(), version: "1.0.0".to_owned() }),
+        verdict: PreviewVerdict::WouldWaitForApproval,
+        summary: "dry run: `company__void_invoice` would wait for approval by an approver; nothing was done".to_owned(),
+        gates: PreviewedGate::from_verdicts(&verdicts),
+        refusals: vec![Feedback::from_refusal(&refusal())],
+        effects: Some(PredictedEffects {
+            side_effect_class: SideEffectClass::CriticalMutation,
+            effect_class: EffectClass::N,
+            mutation_class: Some(MutationClass::WriteIrreversible),
+            changes: vec![PredictedChange {
+                resource: "invoice/inv_1007".to_owned(),
+                operation: SideEffectOperation::Update,
+                scope: "tenant".to_owned(),
+            }],
+            reads: vec!["customer/cus_1".to_owned()],
+            compensation_tool: Some("company.reopen_invoice".to_owned()),
+            consequence: Some("Voids invoice inv_1007".to_owned()),
+            expected_after: Some("Invoice inv_1007 is void".to_owned()),
+        }),
+        preconditions: vec![PreviewedPrecondition {
+            id: "open".to_owned(),
+            tool: "company.get_invoice".to_owned(),
+            standing: PreconditionStanding::DoesNotHold,
+            why: Some("it is closed".to_owned()),
+        }],
+        approval: Some(PreviewedApproval {
+            by: "an approver".to_owned(),
+            because: "the tool's contract asks for one".to_owned(),
+            pattern: ApprovalPattern::Operator,
+            quorum: 1,
+            presence: Presence::Session,
+            standing: ApprovalStanding::Pending,
+            ticket: Some("apr_1".to_owned()),
+        }),
+        cost: Some("4.00 USD".to_owned()),
+        budgets: vec![PreviewedBudget {
+            account: "caller `local`, financial in USD, per day".to_owned(),
+            draws: "4.00 USD".to_owned(),
+            left: "0.50 USD".to_owned(),
+            has_room: false,
+        }],
+        operation: Some(PreviewedOperation::New),
+        upstream_preview: Some(UpstreamPreview::Said(json!({ "would": "void" }))),
+    };
+    golden_json("preview.json", &preview);
+    assert_eq!(holds(&schemas::preview(), &json!(preview)), []);
+    assert_eq!(serde_json::from_value::<CallPreview>(json!(preview)).unwrap(), preview);
+    assert!(!preview.verdict.passes() && PreviewVerdict::WouldPass.passes());
+}
+
+#[test]
 fn a_record_of_a_call_that_costs_something() {
     let cost = Cost { external_api_micros: 3_500_000, human_review_micros: 300_000, ..Cost::default() };
     let price = Some(Box::new(Price { currency: "USD".to_owned(), cost }));
@@ -283,6 +356,7 @@ fn published_schemas() {
         ("feedback", schemas::feedback()),
         ("refusal", schemas::refusal()),
         ("observation", schemas::observation()),
+        ("preview", schemas::preview()),
     ] {
         assert_eq!(schema["$id"], json!(format!("https://servanda.dev/schema/{name}.schema.json")));
         assert_eq!(schema["$schema"], json!("https://json-schema.org/draft/2020-12/schema"));

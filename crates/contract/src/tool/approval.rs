@@ -10,6 +10,8 @@ use serde_json::{Map, Value};
 
 /// The longest template of a consequence or of a state.
 pub const CONSEQUENCE_CHARS_MAX: usize = 500;
+/// The longest name of the argument of an upstream's own dry run.
+const DRY_RUN_ARGUMENT_CHARS_MAX: usize = 128;
 
 /// Whether and how people approve calls of a tool. Members that are left out have the values of the pattern.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -99,7 +101,8 @@ pub struct StateQuery {
     pub arguments: Map<String, Value>,
 }
 
-/// The argument that makes the upstream perform a call without changing anything.
+/// The argument that makes the upstream perform a call without changing anything. With it, the author of the contract says that the upstream
+/// keeps to that: the gateway sends such a call as a read, for dry runs alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpstreamDryRun {
@@ -178,6 +181,16 @@ impl ApprovalTerms {
         for (name, value, least, most) in bounds {
             if value.is_some_and(|value| !(least..=most).contains(&value)) {
                 faults.push(format!("approval.{name} must be {least} to {most}"));
+            }
+        }
+        if let Some(dry_run) = &self.dry_run {
+            let name = &dry_run.argument;
+            if name.is_empty() || name.chars().nth(DRY_RUN_ARGUMENT_CHARS_MAX).is_some() {
+                faults
+                    .push(format!("approval.dry_run.argument must have 1 to {DRY_RUN_ARGUMENT_CHARS_MAX} characters"));
+            }
+            if !matches!(dry_run.value, Value::Bool(_) | Value::String(_) | Value::Number(_)) {
+                faults.push("approval.dry_run.value must be true, false, a text or a number".to_owned());
             }
         }
         for (name, text) in [("consequence", &self.consequence), ("after", &self.after)] {

@@ -56,8 +56,13 @@ impl AccountBalance {
 
     /// Units that are free.
     pub const fn left(&self) -> u64 {
+        self.left_of(self.limit)
+    }
+
+    /// Units that are free of a limit, which may be another than the one that the latest draw stated.
+    pub const fn left_of(&self, limit: u64) -> u64 {
         let used = self.spent.saturating_add(self.reserved).saturating_add(self.leased);
-        self.limit.saturating_sub(used)
+        limit.saturating_sub(used)
     }
 
     /// When the next window begins; none if it does not renew.

@@ -122,6 +122,14 @@ impl Chunks {
         TakeOutcome::Taken(UnitTicket { units: taken.collect() })
     }
 
+    /// How many units of an account this process holds and has not handed out.
+    pub fn held(&self, draw: &Draw, now_ms: u64) -> u64 {
+        match self.accounts.get(&(draw.account.digest(), draw.limit)) {
+            Some(ChunkState::Units(units)) if !units.is_over(now_ms) => units.left,
+            _ => 0,
+        }
+    }
+
     /// Records the reply to an entry that was made for [`TakeOutcome::First`]; none after an error, and then
     /// the next call makes the same entry again.
     pub fn record_reply(&mut self, entry: &AccountEntry, booked: Option<&EntryReply>, now_ms: u64) {

@@ -9,7 +9,7 @@ use std::{
 use servanda_contract::{Digest, time::Clock};
 
 use super::{
-    AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetHoldId, BudgetHoldKind, BudgetHoldStage,
+    Account, AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetHoldId, BudgetHoldKind, BudgetHoldStage,
     BudgetSnapshot, BudgetStore, BudgetTransition, ClosedBy, EntryReply, SweepDecision, SweepReport, step,
     sweep_decision,
 };
@@ -139,5 +139,12 @@ impl BudgetStore for InMemoryBudgets {
         balances.sort_by_key(|balance| std::cmp::Reverse(balance.changed_ms));
         balances.truncate(usize::try_from(query.limit).unwrap_or(usize::MAX));
         Box::pin(std::future::ready(Ok(balances.iter().map(|balance| balance.at(now_ms)).collect())))
+    }
+
+    fn find_balances(&self, accounts: Vec<Account>) -> PortFuture<'_, Result<Vec<AccountBalance>, JournalError>> {
+        let (now_ms, books) = (self.now_ms(), self.books());
+        let found = accounts.iter().filter_map(|account| books.balances.get(&account.digest()));
+        let found = found.map(|balance| balance.at(now_ms)).collect();
+        Box::pin(std::future::ready(Ok(found)))
     }
 }

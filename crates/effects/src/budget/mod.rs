@@ -169,6 +169,9 @@ pub trait BudgetStore: Send + Sync + fmt::Debug {
 
     /// The current balances of accounts.
     fn balances(&self, query: BalanceQuery) -> PortFuture<'_, Result<Vec<AccountBalance>, JournalError>>;
+
+    /// The current balances of these accounts, in any order. An account that was never drawn on has none.
+    fn find_balances(&self, accounts: Vec<Account>) -> PortFuture<'_, Result<Vec<AccountBalance>, JournalError>>;
 }
 
 impl AccountEntry {

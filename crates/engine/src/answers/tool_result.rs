@@ -93,7 +93,7 @@ fn with_meta(mut json: String, member: &str, value: &str) -> String {
 }
 
 /// The `content` of an answer that is one text.
-fn text_block(text: String) -> String {
+pub(super) fn text_block(text: String) -> String {
     #[derive(Serialize)]
     struct TextContentBlock {
         r#type: &'static str,

@@ -23,7 +23,7 @@ use servanda_effects::{Note, NoteKind, Notebook, effect::ClientKey};
 use servanda_mcp::{
     RawObject, RpcError,
     envelope::{code, to_json},
-    fields::member,
+    fields::{member, method},
 };
 use servanda_upstream::Continuation;
 use tokio::{
@@ -80,6 +80,8 @@ pub(crate) enum OpenedRequest {
         /// The operation that the state belongs to.
         key: Option<ClientKey>,
     },
+    /// The return of a call whose client showed the page of its ticket. Its answers are dropped.
+    ApprovalPage,
     /// The return to a parked request.
     Parked { id: String, first_call: Option<CallId> },
 }
@@ -129,6 +131,7 @@ impl Bridge {
         let carried = self.seal().await?.verify(&text, claim.audience(), self.clock.now())?;
         let first_call = carried.first_call;
         Ok(match carried.purpose {
+            StatePurpose::ApprovalPage { .. } => OpenedRequest::ApprovalPage,
             StatePurpose::Parked { id } => OpenedRequest::Parked { id, first_call },
             StatePurpose::Round { upstream, nonce, state, key } => {
                 let continuation = Continuation { input_responses, request_state: state };
@@ -176,6 +179,23 @@ impl Bridge {
         let put: RawObject<'_> = serde_json::from_str(&put).unwrap_or_default();
         let json = with_state(&put, &state);
         Ok(InputRequiredResult { json, nonce, expires_at })
+    }
+
+    /// The members of an `input_required` result that sends the person of a modern requester to the page of a ticket.
+    pub(crate) async fn approval_page_result(
+        &self,
+        ticket: &str,
+        params: &RawValue,
+        claim: &RequestBinding,
+    ) -> Result<String, RpcError> {
+        let purpose = StatePurpose::ApprovalPage { ticket: ticket.to_owned() };
+        let expires_at = self.expiry(ROUND_MS_MAX);
+        let carried = RequestStatePayload::new(claim.audience(), expires_at, claim.first_call.clone(), purpose);
+        let state = self.sign_state(&carried).await?;
+        let (questions, ask) = (member::INPUT_REQUESTS, method::ELICITATION_CREATE);
+        let put = format!(r#"{{"{questions}":{{"approval":{{"method":"{ask}","params":{}}}}}}}"#, params.get());
+        let put: RawObject<'_> = serde_json::from_str(&put).unwrap_or_default();
+        Ok(with_state(&put, &state))
     }
 
     /// Waits with the requester that made a request until the request is over or the requester is asked something. In the second case, the

@@ -62,6 +62,11 @@ pub(crate) enum StatePurpose {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<ClientKey>,
     },
+    /// A call whose client shows the page of its ticket. It carries no right: the ticket says what people decided.
+    ApprovalPage {
+        /// The ticket, for people who read the state.
+        ticket: String,
+    },
     /// A parked request at a legacy upstream.
     Parked {
         /// The id of the parked request.

@@ -60,7 +60,7 @@ impl DispatchCertainty {
     /// nothing may still have cost something.
     pub(crate) const fn from_outcome(outcome: Outcome) -> Self {
         match outcome {
-            Outcome::NotExecuted | Outcome::Refused => Self::No,
+            Outcome::NotExecuted | Outcome::Refused | Outcome::Previewed => Self::No,
             _ => Self::Yes,
         }
     }

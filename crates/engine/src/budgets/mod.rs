@@ -5,6 +5,7 @@
 //! ends ([`CallCharge`]), or else by the sweep.
 
 mod call_charge;
+mod forecast;
 mod refusals;
 mod upkeep;
 mod with_deadline;
@@ -32,6 +33,7 @@ use tokio_util::task::TaskTracker;
 
 pub(crate) use self::{
     call_charge::{CallCharge, DispatchCertainty},
+    forecast::{BudgetForecast, DrawForecast, forecast},
     refusals::refuse,
     upkeep::{return_units, run_upkeep},
     with_deadline::WithDeadline,

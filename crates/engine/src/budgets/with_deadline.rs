@@ -2,7 +2,7 @@
 
 use servanda_effects::{
     JournalError, PortFuture,
-    budget::{AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, SweepReport},
+    budget::{Account, AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, SweepReport},
 };
 use tokio::time::Instant;
 
@@ -43,5 +43,9 @@ impl BudgetStore for WithDeadline<'_> {
 
     fn balances(&self, query: BalanceQuery) -> PortFuture<'_, Result<Vec<AccountBalance>, JournalError>> {
         Box::pin(self.within(self.store.balances(query)))
+    }
+
+    fn find_balances(&self, accounts: Vec<Account>) -> PortFuture<'_, Result<Vec<AccountBalance>, JournalError>> {
+        Box::pin(self.within(self.store.find_balances(accounts)))
     }
 }

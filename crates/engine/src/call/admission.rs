@@ -99,6 +99,8 @@ impl AdmittedCall {
                 (self.context.continuation, self.context.continues) = (continuation, first_call);
                 self.context.state = Some(ResumedState { upstream, nonce, key });
             }
+            // What the client answered is dropped: only people decide, and the ticket says what they decided.
+            Ok(OpenedRequest::ApprovalPage) => self.context.was_sent_to_page = true,
             Ok(OpenedRequest::Parked { id, first_call }) => {
                 return Ok(CallAdmission::Return { id, first_call, answers, context: self.context });
             }

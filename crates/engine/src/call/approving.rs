@@ -1,5 +1,5 @@
 //! A call that needs a person's approval: it opens a ticket or joins the open one, waits for a while if its caller can wait, and takes the
-//! approval up. Nothing is sent, claimed or reserved before that.
+//! approval up. Nothing is sent, claimed or reserved before that. A client that can show a page is sent to it first (`approval_page`).
 //!
 //! The ticket belongs to the payload, not to this call: a repetition of the same bytes by the same caller takes the approval up. Gate 10
 //! decides whether a call needs an approval, and makes a permit only of a warrant that approves this very call.
@@ -90,6 +90,9 @@ impl CallPipeline<'_> {
                     }
                 },
                 TicketReply::Pending => {
+                    if let Some(exit) = self.send_to_page(&ticket, operation, context).await {
+                        return Err(exit);
+                    }
                     if self.wait_for_decision(&ticket, until, context).await {
                         continue;
                     }

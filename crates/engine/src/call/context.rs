@@ -28,6 +28,8 @@ pub(super) struct CallContext {
     pub(super) continues: Option<CallId>,
     /// The content of the `requestState` that the client brought.
     pub(super) state: Option<ResumedState>,
+    /// Whether the client was sent to the page of this call's ticket before.
+    pub(super) was_sent_to_page: bool,
     /// What a new `requestState` for this modern client is bound to.
     pub(super) binding: Option<RequestBinding>,
     /// Where a modern client waits that the server can ask something.
@@ -61,6 +63,7 @@ impl CallContext {
             continuation: Continuation::default(),
             continues: None,
             state: None,
+            was_sent_to_page: false,
             binding: None,
             parked_request: None,
             work: None,

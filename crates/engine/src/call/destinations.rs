@@ -1,18 +1,18 @@
 //! Resolves the hosts of URLs among a call's arguments before the call is sent, because a public name may have an internal address (T20).
 //! The server resolves the name again, so this refuses a name that points inside now, not one that points inside a moment later.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, ops::Deref, time::Duration};
 
 use servanda_contract::{FieldError, GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge};
-use servanda_gates::{Confirmation, JudgedCall, UrlDestination};
+use servanda_gates::{JudgedCall, UrlDestination};
 
 /// How long resolving one name may take.
 const LOOKUP_MS_MAX: u64 = 3_000;
 /// How many URLs of one call are looked up; a call with more is refused.
 const HOSTS_MAX: usize = 16;
 
-/// Refuses a judgedted call if a host of its URLs has an address that the tool may not be sent to.
-pub(crate) async fn look_up(judged: Confirmation) -> Result<Confirmation, Box<Refusal>> {
+/// Refuses a judged call if a host of its URLs has an address that the tool may not be sent to.
+pub(crate) async fn look_up<T: Deref<Target = JudgedCall>>(judged: T) -> Result<T, Box<Refusal>> {
     let destinations = judged.destinations();
     if destinations.len() > HOSTS_MAX {
         return Err(refuse(&judged, "", &format!("a call may hold at most {HOSTS_MAX} URLs")));

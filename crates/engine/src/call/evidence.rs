@@ -151,6 +151,8 @@ pub(super) enum CallExit {
     },
     /// The `requestState` that it continues from cannot be used.
     UnusableState(RpcError),
+    /// Its client shows the page of its ticket: the members of an `input_required` result.
+    SentToPage(String),
     /// The cache has its answer.
     Cached(Bytes),
     /// Its effect exists already, or belongs to another call.

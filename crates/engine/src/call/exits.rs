@@ -18,6 +18,7 @@ impl CallPipeline<'_> {
                 }
                 CallAnswer::Result(self.refuse(contract.contract(), *refusal, outcome, None, *dispatch).await)
             }
+            CallExit::SentToPage(json) => self.answer_with_page(json).await,
             CallExit::UnusableState(error) => self.refuse_state(error).await,
             CallExit::Cached(answer) => self.answer_from_cache(contract, &answer).await,
             CallExit::ExistingEffect(reply, effect) => {

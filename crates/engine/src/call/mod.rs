@@ -2,6 +2,7 @@
 //! asked something while the call runs, and long work, whose caller need not wait for its end.
 
 mod admission;
+mod approval_page;
 mod approving;
 mod blocked;
 mod caching;
@@ -22,6 +23,7 @@ mod operation;
 mod paying;
 mod pipeline;
 mod planning;
+mod preview;
 mod probing;
 mod questions;
 mod queueing;
@@ -35,9 +37,9 @@ mod retry_counters;
 mod revocation;
 mod state;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use servanda_gates::repair::RepairLimits;
+use servanda_gates::{budget::ToolRateLimiter, repair::RepairLimits};
 use servanda_mcp::RpcError;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -62,6 +64,8 @@ use crate::{
 const ABANDONING_MAX: usize = 64;
 /// How many paths probes read at once; a file system that does not answer must not use up all threads.
 const PATHS_MAX: usize = 4;
+/// The most tools, of all tenants, whose dry runs are counted.
+const PREVIEW_RATES_MAX: usize = 4_096;
 
 /// What all calls share: the other parts of the engine, and the state that only calls need.
 #[derive(Debug)]
@@ -79,6 +83,8 @@ pub(crate) struct Calls {
     abandoning: Arc<Semaphore>,
     /// Limits the paths that probes read at once.
     path_places: Arc<Semaphore>,
+    /// How often dry runs may ask upstreams.
+    preview_rates: Mutex<ToolRateLimiter>,
     /// Whether calls that cannot be repeated may rely on a store that may lose what it acknowledged.
     accepts_lost_commits: bool,
 }
@@ -103,6 +109,7 @@ impl Calls {
             retry_counters: Arc::default(),
             abandoning: Arc::new(Semaphore::new(ABANDONING_MAX)),
             path_places: Arc::new(Semaphore::new(PATHS_MAX)),
+            preview_rates: Mutex::new(ToolRateLimiter::new(PREVIEW_RATES_MAX)),
             accepts_lost_commits,
         }
     }
@@ -110,6 +117,9 @@ impl Calls {
 
 /// Takes a call through to its answer, or to the next question.
 pub(crate) async fn call(calls: &Arc<Calls>, request: CallRequest) -> CallAnswer {
+    if request.terms.dry_run {
+        return Box::pin(preview::preview(calls, request)).await;
+    }
     match admit(calls, request).await {
         Ok(CallAdmission::Call(admitted)) if admitted.can_be_asked() => run_askable(calls, admitted).await,
         Ok(CallAdmission::Call(admitted)) => run(calls, admitted).await,

@@ -45,7 +45,7 @@ impl CallPipeline<'_> {
 
     /// The effect of an identical call that was reported as unknown and was done late. Found only for a call that could be its repetition:
     /// one that may change something and has no key.
-    fn done_late(&self, permit: &JudgedCall, key: &ClientKey) -> Option<EffectId> {
+    pub(super) fn done_late(&self, permit: &JudgedCall, key: &ClientKey) -> Option<EffectId> {
         if !permit.effect_class().mutates() || key.can_come_again() {
             return None;
         }

@@ -72,9 +72,12 @@ pub(super) const fn ending_of_outcome(outcome: Outcome) -> Option<EffectEnding> 
         Outcome::Completed => Some(EffectEnding::Completed),
         Outcome::ToolError | Outcome::NotExecuted | Outcome::Quarantined => Some(EffectEnding::Failed),
         Outcome::Unknown => Some(EffectEnding::Unknown),
-        Outcome::Refused | Outcome::Dispatching | Outcome::InputRequired | Outcome::TaskCreated | Outcome::Replayed => {
-            None
-        }
+        Outcome::Refused
+        | Outcome::Dispatching
+        | Outcome::InputRequired
+        | Outcome::TaskCreated
+        | Outcome::Replayed
+        | Outcome::Previewed => None,
     }
 }
 

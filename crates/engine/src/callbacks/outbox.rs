@@ -70,7 +70,9 @@ impl CallbackNotices<'_> {
     /// The notices that go with a record that settles an effect. The end is the one on the record, unless the store knows that the
     /// outcome is unknown.
     pub(crate) fn for_settling(&self, record: &CallRecord) -> Vec<Notice> {
-        if self.subscriptions.is_empty() || matches!(record.outcome, Outcome::Refused | Outcome::Replayed) {
+        if self.subscriptions.is_empty()
+            || matches!(record.outcome, Outcome::Refused | Outcome::Replayed | Outcome::Previewed)
+        {
             return Vec::new();
         }
         let said = event::ending_of_outcome(record.outcome);

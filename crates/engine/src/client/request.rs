@@ -34,6 +34,8 @@ pub struct RequestTerms {
     pub cancel: CancellationToken,
     /// How much detail the answer of a call has.
     pub detail: AnswerDetail,
+    /// Whether a call is not made: it is answered with a preview of what it would do.
+    pub dry_run: bool,
 }
 
 /// How much of what is known about a call goes into its answer.

@@ -59,7 +59,7 @@ pub(crate) struct ProbeVerdictInput<'a> {
 
 /// Whether anything may have left, so that a second look is worth taking.
 pub(crate) const fn may_have_left(outcome: Outcome) -> bool {
-    !matches!(outcome, Outcome::Refused | Outcome::NotExecuted | Outcome::Replayed)
+    !matches!(outcome, Outcome::Refused | Outcome::NotExecuted | Outcome::Replayed | Outcome::Previewed)
 }
 
 /// Compares two looks. If both saw nothing at a place, they tell nothing: the place may not be the right one.

@@ -65,6 +65,8 @@ pub(super) async fn read(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Result<
         OpenedRequest::Round { upstream, continuation, .. } => {
             (reading.continuation, reading.only_upstream) = (continuation, Some(upstream));
         }
+        // Bound to a call, so an inquiry never brings it.
+        OpenedRequest::ApprovalPage => {}
         OpenedRequest::Parked { id, .. } => {
             let subscriber = reading.context.subscriber();
             return answer(relay.bridge.rejoin(&id, None, answers.as_deref(), subscriber, &gives_up).await);

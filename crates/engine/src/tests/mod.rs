@@ -18,6 +18,7 @@ mod news;
 mod onlookers;
 mod overlaps;
 mod policies;
+mod previews;
 mod probes;
 mod questions;
 mod recovery;

@@ -25,7 +25,7 @@ use servanda_effects::{
     effect::EffectId,
 };
 
-use crate::Permit;
+use crate::{JudgedCall, Permit, PreviewedCall};
 use allowance::{BudgetedCall, account_dimension, draws};
 
 pub use allowance::{Allowance, AllowanceFilter, AllowanceScope, DrawError};
@@ -131,9 +131,14 @@ impl PricedCall {
     }
 }
 
-fn drawn(permit: &Permit, sources: &BudgetSources<'_>) -> Result<Vec<Draw>, DrawError> {
-    let contract = permit.contract();
-    let caller = &permit.proposal().caller;
+/// What a previewed call would draw. Nothing is reserved, and the call cannot be cleared.
+pub fn preview_draws(previewed: &PreviewedCall, sources: &BudgetSources<'_>) -> Result<Vec<Draw>, DrawError> {
+    drawn(previewed, sources)
+}
+
+fn drawn(judged: &JudgedCall, sources: &BudgetSources<'_>) -> Result<Vec<Draw>, DrawError> {
+    let contract = judged.contract();
+    let caller = &judged.proposal().caller;
     let free = Price { currency: String::new(), cost: Cost::default() };
     let call = BudgetedCall {
         tenant: &caller.tenant,
@@ -141,7 +146,7 @@ fn drawn(permit: &Permit, sources: &BudgetSources<'_>) -> Result<Vec<Draw>, Draw
         tool: &contract.contract().identity.name,
         run: sources.run,
         credentials: sources.authenticated.budgets(),
-        class: permit.side_effect_class(),
+        class: judged.side_effect_class(),
         price: &free,
     };
     match contract.price() {

@@ -85,6 +85,15 @@ impl ToolRateLimiter {
         taken
     }
 
+    /// What [`ToolRateLimiter::take`] would say, without taking a token.
+    pub fn peek(&self, tenant: &str, tool: &str, rate: Rate, now_ms: u64) -> Result<(), ToolRateExceeded> {
+        let Some(bucket) = self.tenants.get(tenant).and_then(|tools| tools.get(tool)) else { return Ok(()) };
+        let mut bucket = *bucket;
+        bucket.change(rate);
+        bucket.fill(now_ms);
+        bucket.take().map(drop)
+    }
+
     /// Drops the longest unused bucket that is full again. If there is none, the error says when there will be.
     fn drop_one(&mut self, now_ms: u64) -> Result<(), ToolRateExceeded> {
         let all = || self.tenants.iter().flat_map(|(tenant, tools)| tools_of(tenant, tools));

@@ -35,7 +35,7 @@ const COMPILE_STACK_BYTES: usize = 32 << 20;
 const ARGUMENTS: &str = "args";
 
 /// A contract's rules, ready to run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct CompiledRules(Vec<CompiledRule>);
 
 struct CompiledRule {

@@ -6,6 +6,7 @@ mod fence;
 mod gates;
 mod operation;
 mod order;
+mod preview;
 mod probes;
 mod repair;
 mod room;

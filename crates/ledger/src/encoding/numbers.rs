@@ -69,6 +69,7 @@ numbered!(Outcome {
     InputRequired = 7,
     TaskCreated = 8,
     Replayed = 9,
+    Previewed = 10,
 });
 
 numbered!(EffectClass {

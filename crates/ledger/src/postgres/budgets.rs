@@ -102,6 +102,18 @@ pub(super) async fn balances(
     rows.iter().map(|row| Ok(balance(row)?.at(now_ms))).collect()
 }
 
+pub(super) async fn find_balances(
+    client: &Client,
+    accounts: &[Account],
+    now_ms: u64,
+) -> Result<Vec<AccountBalance>, LedgerError> {
+    let digests: Vec<Digest> = accounts.iter().map(Account::digest).collect();
+    let digests: Vec<&[u8]> = digests.iter().map(|digest| &digest.as_bytes()[..]).collect();
+    let sql = "select account, body from standings where account = any ($1::bytea[])";
+    let rows = client.query(sql, &[&digests]).await?;
+    rows.iter().map(|row| Ok(balance(row)?.at(now_ms))).collect()
+}
+
 async fn close_left(
     client: &Client,
     books: &BudgetStatements,

@@ -40,7 +40,7 @@ use servanda_approval::{Ticket, TicketEvent};
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_effects::{
     Journal, JournalError, Note, NoteKind, Notebook, PortFuture, TicketStore,
-    budget::{AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, SweepReport},
+    budget::{Account, AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, SweepReport},
     effect::{
         AppliedChange, Effect, EffectChange, EffectEvent, EffectQuery, EffectStore, EffectTarget,
         ORPHANED_UPSTREAMS_MAX, OrphanQuery, OwnerId, owner_silence_ms_max,
@@ -365,6 +365,12 @@ impl BudgetStore for PostgresLedger {
     fn balances(&self, query: BalanceQuery) -> PortFuture<'_, Result<Vec<AccountBalance>, JournalError>> {
         Box::pin(self.ask(async move |client: &Client| {
             budgets::balances(client, &query, self.pool.now(client).await?.now_ms).await
+        }))
+    }
+
+    fn find_balances(&self, accounts: Vec<Account>) -> PortFuture<'_, Result<Vec<AccountBalance>, JournalError>> {
+        Box::pin(self.ask(async move |client: &Client| {
+            budgets::find_balances(client, &accounts, self.pool.now(client).await?.now_ms).await
         }))
     }
 }

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use servanda_contract::Digest;
 use servanda_effects::budget::{
-    AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetHoldId, EntryReply, OPEN_MS_MAX, SweepReport,
+    Account, AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetHoldId, EntryReply, OPEN_MS_MAX, SweepReport,
 };
 
 use crate::{
@@ -114,6 +114,15 @@ fn find_hold(transaction: &Connection, id: &BudgetHoldId) -> Result<Option<Budge
     let mut statement = transaction.prepare_cached("select hold_id, stage, body from holds where hold_id = ?1")?;
     let found = statement.query_row(params![id.as_str()], columns).optional()?;
     found.map(|(hold_id, stage, body)| decode_hold(&hold_id, &stage, &body)).transpose()
+}
+
+pub(super) fn find_balances(
+    connection: &Connection,
+    accounts: &[Account],
+    now_ms: u64,
+) -> Result<Vec<AccountBalance>, LedgerError> {
+    let found = accounts.iter().filter_map(|account| find_balance(connection, &account.digest()).transpose());
+    found.map(|balance| Ok(balance?.at(now_ms))).collect()
 }
 
 fn find_balance(transaction: &Connection, digest: &Digest) -> Result<Option<AccountBalance>, LedgerError> {

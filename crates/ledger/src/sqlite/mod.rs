@@ -32,7 +32,7 @@ use servanda_approval::{Ticket, TicketEvent};
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_effects::{
     Journal, JournalError, Note, NoteKind, Notebook, PortFuture, TicketStore,
-    budget::{AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, SweepReport},
+    budget::{Account, AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, SweepReport},
     effect::{
         AppliedChange, Effect, EffectChange, EffectQuery, EffectStore, EffectTarget, LedgerClock, LedgerNow,
         OrphanQuery, OwnerId,
@@ -276,6 +276,14 @@ impl BudgetStore for SqliteLedger {
     fn balances(&self, query: BalanceQuery) -> PortFuture<'_, Result<Vec<AccountBalance>, JournalError>> {
         let time = self.time.clone();
         Box::pin(self.pool.ask(move |connection| budgets::balances(connection, &query, now(connection, &time)?.now_ms)))
+    }
+
+    fn find_balances(&self, accounts: Vec<Account>) -> PortFuture<'_, Result<Vec<AccountBalance>, JournalError>> {
+        let time = self.time.clone();
+        Box::pin(
+            self.pool
+                .ask(move |connection| budgets::find_balances(connection, &accounts, now(connection, &time)?.now_ms)),
+        )
     }
 }
 

@@ -103,6 +103,12 @@ async fn once(kept: Kept) {
     let listed = ledger.standings(BalanceQuery { tenant: Some("nobody".to_owned()), limit: 9 }).await.unwrap();
     assert!(listed.is_empty());
     assert_eq!(ledger.standings(BalanceQuery { tenant: None, limit: 9 }).await.unwrap().len(), 1);
+    let never_drawn_on = Account { period: Period::Month, ..money() };
+    let found = ledger.standings_of(vec![never_drawn_on.clone(), money()]).await.unwrap();
+    assert_eq!(found.iter().map(|standing| (&standing.account, standing.spent)).collect::<Vec<_>>(), [(&money(), 120)]);
+    assert_eq!((found[0].left_of(100), found[0].left_of(150)), (0, 30));
+    assert_eq!(ledger.standings_of(vec![never_drawn_on]).await.unwrap(), []);
+    assert_eq!(ledger.standings_of(Vec::new()).await.unwrap(), []);
 }
 
 async fn all_or_none(kept: Kept) {

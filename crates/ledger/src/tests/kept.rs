@@ -12,7 +12,8 @@ use servanda_contract::{CallRecord, Timestamp, time::Clock};
 use servanda_effects::{
     InMemoryNotebook, JournalError, Notebook, TicketStore,
     budget::{
-        AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, InMemoryBudgets, SweepReport,
+        Account, AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, InMemoryBudgets,
+        SweepReport,
     },
     effect::{AppliedChange, Effect, EffectChange, EffectStore, EffectTarget, InMemoryEffects, OrphanQuery, OwnerId},
     ticket_store::InMemoryTickets,
@@ -165,6 +166,10 @@ impl Both {
 
     pub(super) async fn standings(&self, query: BalanceQuery) -> Result<Vec<AccountBalance>, JournalError> {
         self.budgets.balances(query).await
+    }
+
+    pub(super) async fn standings_of(&self, accounts: Vec<Account>) -> Result<Vec<AccountBalance>, JournalError> {
+        self.budgets.find_balances(accounts).await
     }
 
     pub(super) async fn apply(&self, change: EffectChange) -> Result<AppliedChange, JournalError> {

@@ -17,7 +17,7 @@ pub(crate) struct CallsArgs {
     #[arg(long, value_name = "TOOL")]
     pub tool: Option<String>,
     /// Only calls with this outcome: completed, refused, `tool_error`, `not_executed`, quarantined, unknown, replayed, dispatching,
-    /// `input_required` or `task_created`.
+    /// `input_required`, `task_created` or previewed.
     #[arg(long, value_name = "OUTCOME", value_parser = outcome)]
     pub outcome: Option<Outcome>,
     /// Only calls of this class, as `POLICY_VIOLATION`.

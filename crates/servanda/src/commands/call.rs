@@ -16,7 +16,7 @@ use servanda_mcp::fields::meta;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{ended_word, keys::key_lookup, operator};
+use super::{ended_word, keys::key_lookup, operator, preview};
 use crate::{
     cli::CallArgs, configuration, failure::CommandFailure, screen::Screen, stopping::Stop, wiring::AssembledGateway,
 };
@@ -68,6 +68,7 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
             caller_wait_ms: args.timeout_ms,
             cancel: cancel.clone(),
             detail: AnswerDetail::Full,
+            dry_run: args.dry_run,
             ..RequestTerms::default()
         },
     };
@@ -132,6 +133,7 @@ fn show_answer(answer: CallAnswer, timed_out: bool, args: &CallArgs, screen: Scr
             Err(CommandFailure::failed("the tool asks for input that only an MCP client can give")
                 .hint("call it from an MCP client"))
         }
+        CallAnswer::Result(result) if args.dry_run => preview::show(&result.json, screen),
         CallAnswer::Result(result) => show(&result.json, timed_out, args.raw, screen),
     }
 }

@@ -29,6 +29,7 @@ pub(crate) mod pin;
 mod pin_review;
 pub(crate) mod pins;
 pub(crate) mod policy;
+mod preview;
 pub(crate) mod quarantine;
 pub(crate) mod remove;
 pub(crate) mod review;

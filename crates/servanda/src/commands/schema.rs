@@ -17,6 +17,7 @@ pub(crate) fn schema(which: SchemaName) -> serde_json::Value {
         SchemaName::Contract => servanda_contract::schemas::contract(),
         SchemaName::ServerContracts => servanda_contract::schemas::server_contracts(),
         SchemaName::Observation => servanda_contract::schemas::observation(),
+        SchemaName::Preview => servanda_contract::schemas::preview(),
         SchemaName::Feedback => servanda_contract::schemas::feedback(),
         SchemaName::Refusal => servanda_contract::schemas::refusal(),
         SchemaName::Config => servanda_contract::schemas::published::<Config>("config", "Config"),

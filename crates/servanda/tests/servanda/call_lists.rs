@@ -194,6 +194,11 @@ fn a_call_is_made_as_the_holder_of_a_key() {
     let pay = payment(100).to_string();
     let refused = world.run(&["call", "company__pay_invoice", &pay, "--as", "test"]).ended(3);
     assert!(refused.stderr.contains("refused at scope"), "{}", refused.stderr);
+    // A dry run shows what the holder would get, without making the call.
+    let shown = world.run(&["call", "company__pay_invoice", &pay, "--as", "test", "--dry-run"]).ended(5);
+    assert!(shown.stdout.contains("would be refused at scope"), "{}", shown.stdout);
+    world.run(&["call", "company__pay_invoice", &pay, "--dry-run"]).ended(0);
+    assert_eq!(world.effects(), 0);
     world.call("company__pay_invoice", &pay).ended(0);
     let record = world.record(&refused.call_id());
     assert_eq!(record["caller"]["tenant"], "acme");
@@ -202,7 +207,7 @@ fn a_call_is_made_as_the_holder_of_a_key() {
     let page = world.run(&["explain", &refused.call_id()]).ended(0).stdout;
     assert!(page.contains(&format!("the operator, for the holder of {credential}, which was not shown")), "{page}");
     let listed = world.run(&["calls", "--json", "--caller", &credential]).ended(0).json();
-    assert_eq!(listed.as_array().unwrap().len(), 5, "they are the key's calls too");
+    assert_eq!(listed.as_array().unwrap().len(), 6, "they are the key's calls too");
     // The key itself is never accepted on a command line.
     let told = world.run(&["call", "company__get_invoice", INVOICE, "--as", &key]).ended(2);
     assert!(!told.everything().contains(&key) && told.stderr.contains("never the key itself"), "{}", told.stderr);

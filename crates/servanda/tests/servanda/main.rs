@@ -49,6 +49,8 @@ mod doors;
 #[cfg(test)]
 mod doubts;
 #[cfg(test)]
+mod dry_runs;
+#[cfg(test)]
 mod effects;
 #[cfg(test)]
 mod ends;

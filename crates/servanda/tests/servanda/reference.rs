@@ -60,7 +60,7 @@ fn wrong_usage_ends_with_2_and_says_what_is_right() {
 fn schemas_are_the_golden_ones() {
     let world = World::empty();
     let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    for name in ["contract", "server-contracts", "observation", "feedback", "refusal", "config"] {
+    for name in ["contract", "server-contracts", "observation", "preview", "feedback", "refusal", "config"] {
         let file = golden.join(format!("{name}.schema.json"));
         let ran = world.run(&["schema", name]).ended(0);
         assert_eq!(ran.stderr, "");

@@ -2,6 +2,8 @@
 
 mod decisions;
 mod notices;
+mod page;
+mod previews;
 mod threats;
 mod waiting;
 

@@ -20,17 +20,17 @@ use crate::{
 };
 
 /// The cost of a call of `write` or `echo` here.
-const COST_MICROS: u64 = 4_000_000;
+pub(super) const COST_MICROS: u64 = 4_000_000;
 
 /// The spent, reserved and leased amounts of a dimension.
-type Stands = (u64, u64, u64);
+pub(super) type Stands = (u64, u64, u64);
 
-fn money(amount_micros: u64) -> Allowance {
+pub(super) fn money(amount_micros: u64) -> Allowance {
     let currency = Some("USD".to_owned());
     Allowance { dimension: BudgetDimension::Financial, currency, ..counted(BudgetDimension::Financial, amount_micros) }
 }
 
-fn counted(dimension: BudgetDimension, amount: u64) -> Allowance {
+pub(super) fn counted(dimension: BudgetDimension, amount: u64) -> Allowance {
     Allowance {
         per: AllowanceScope::Caller,
         only: AllowanceFilter::default(),
@@ -42,7 +42,7 @@ fn counted(dimension: BudgetDimension, amount: u64) -> Allowance {
 }
 
 /// `write` and `echo`, whose calls cost money.
-fn costly() -> Vec<ToolContract> {
+pub(super) fn costly() -> Vec<ToolContract> {
     let cost = json!({"currency": "USD", "cost_per_call": 3.5, "cost_unit": "call",
         "components": {"network": 0.2, "human_review": 0.3}});
     [draft("up", "write", true), draft("up", "echo", false)]
@@ -60,7 +60,7 @@ fn critical() -> Vec<ToolContract> {
 }
 
 /// A bank with these allowances.
-fn bank<F>(
+pub(super) fn bank<F>(
     contracts: Vec<ToolContract>,
     allowances: &[Allowance],
     script: impl Fn(ScriptedRequest) -> F + Send + Sync + 'static,
@@ -76,7 +76,7 @@ where
     Bank { harness, server, clock }
 }
 
-async fn stands(harness: &EngineHarness, dimension: BudgetDimension) -> Stands {
+pub(super) async fn stands(harness: &EngineHarness, dimension: BudgetDimension) -> Stands {
     let standings = harness.budgets.balances(BalanceQuery { tenant: None, limit: 100 }).await.unwrap();
     let mut of = standings.iter().filter(|standing| standing.account.dimension == dimension);
     let found = of.next().map_or((0, 0, 0), |one| (one.spent, one.reserved, one.leased));

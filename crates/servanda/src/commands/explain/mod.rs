@@ -32,6 +32,8 @@ const UNKNOWN_NEXT: &str =
 /// For a record whose end is in a later call or in a task.
 const INPUT_NEXT: &str =
     "  why       the upstream asked for input first; a later call that continues this one says how it went on";
+const PAGE_NEXT: &str =
+    "  why       it waits for approval, and its client was given the address where people decide; nothing was sent";
 const TASK_NEXT: &str = "  why       the upstream works on it as a task; how the task ended is not known yet";
 
 pub(crate) async fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Result<(), CommandFailure> {
@@ -199,6 +201,7 @@ fn conversation(record: &CallRecord) -> Vec<String> {
         lines.push(format!("  effect    {effect}: servanda effects show {effect}"));
     }
     match (record.outcome, &record.refusal, &record.task_id) {
+        (Outcome::InputRequired, None, _) if record.ticket_id.is_some() => lines.push(PAGE_NEXT.to_owned()),
         (Outcome::InputRequired, None, _) => lines.push(INPUT_NEXT.to_owned()),
         (Outcome::TaskCreated, _, Some(task)) => {
             lines.push(format!("  task      {task}"));
@@ -237,6 +240,7 @@ fn outcome(record: &CallRecord) -> String {
     let style = match record.outcome {
         Outcome::Completed | Outcome::Replayed => TextStyle::Good,
         Outcome::Refused
+        | Outcome::Previewed
         | Outcome::ToolError
         | Outcome::NotExecuted
         | Outcome::InputRequired

@@ -1,0 +1,105 @@
+//! Dry runs from outside: every tool of the sample company, over both doors and on the command line, and nothing happens.
+
+use serde_json::{Value, json};
+use servanda_contract::ToolContract;
+
+use crate::{
+    contract::{get_invoice, pay_invoice},
+    world::World,
+};
+
+const PAYMENT: &str = r#"{"invoice_id":"inv_1003","amount_cents":100,"currency":"CHF"}"#;
+
+/// The honest tools of the sample, each with the arguments of its first example.
+fn company() -> (World, Vec<(String, Value)>) {
+    let world = World::company([]);
+    let mut calls = Vec::new();
+    for (file, text) in servanda_sample::CONTRACTS {
+        let contract = ToolContract::from_document(file, text).unwrap();
+        if contract.binding.tool.starts_with("misbehave") {
+            continue;
+        }
+        world.write(&format!("contracts/{file}"), text);
+        let arguments = contract.affordance.examples.first().map(|example| Value::Object(example.arguments.clone()));
+        calls.push((format!("company__{}", contract.binding.tool), arguments.unwrap_or_else(|| json!({}))));
+    }
+    (world, calls)
+}
+
+#[test]
+fn no_dry_run_of_any_tool_in_any_era_has_an_effect() {
+    let (world, calls) = company();
+    assert!(calls.len() > 15, "{calls:?}");
+    let gateway = world.serve();
+    // The books exist once the company was called.
+    gateway.modern().call("company__count_effects", json!({})).success();
+    let before = world.effects();
+    let mut verdicts = Vec::new();
+    for agent in [gateway.modern(), gateway.legacy()] {
+        for (tool, arguments) in &calls {
+            let meta = json!({ "servanda/dry-run": true, "servanda/detail": "brief" });
+            let reply = agent.ask("tools/call", json!({ "name": tool, "arguments": arguments, "_meta": meta }));
+            let result = reply.result();
+            assert_eq!(
+                (&result["isError"], &result["_meta"]["servanda/dry-run"]),
+                (&json!(false), &json!(true)),
+                "{tool}"
+            );
+            let preview = &result["structuredContent"];
+            assert_eq!((&preview["kind"], &preview["tool"]), (&json!("preview"), &json!(tool)), "{}", reply.raw);
+            verdicts.push(preview["verdict"].as_str().unwrap().to_owned());
+        }
+        for wrong in [json!("true"), json!(1), json!(null), json!([])] {
+            let (tool, arguments) = &calls[0];
+            let params = json!({ "name": tool, "arguments": arguments, "_meta": { "servanda/dry-run": wrong } });
+            let refused = agent.ask("tools/call", params);
+            assert_eq!(refused.message["error"]["code"], -32602, "{wrong}: {}", refused.raw);
+            assert!(refused.raw.contains("must be true or false"), "{}", refused.raw);
+        }
+    }
+    // Only a call has a dry run: a request that would do something all the same is refused.
+    for method in ["resources/list", "prompts/list"] {
+        let refused = gateway.modern().ask(method, json!({ "_meta": { "servanda/dry-run": true } }));
+        assert_eq!(refused.message["error"]["code"], -32602, "{method}: {}", refused.raw);
+    }
+    for verdict in ["would_pass", "would_wait_for_approval"] {
+        assert!(verdicts.iter().any(|one| one == verdict), "{verdicts:?}");
+    }
+    assert_eq!(world.effects(), before);
+    drop(gateway);
+    let listed = world.run(&["calls", "--json", "--outcome", "previewed", "--limit", "200"]).ended(0).json();
+    assert_eq!(listed.as_array().unwrap().len(), 2 * calls.len());
+}
+
+#[test]
+fn the_command_shows_a_preview_and_its_exit_code_says_whether_the_call_would_pass() {
+    let mut paying = pay_invoice();
+    paying.0["approval"] = json!({ "consequence": "Pays {amount_cents} cents of {invoice_id}" });
+    let world = World::company([get_invoice(), paying.clone()]);
+    let passes = world.run(&["call", "company__get_invoice", r#"{"invoice_id":"inv_1001"}"#, "--dry-run"]).ended(0);
+    assert!(
+        passes.stdout.starts_with("dry run: `company__get_invoice` would be called; nothing was done"),
+        "{}",
+        passes.stdout
+    );
+    let paid = world.run(&["call", "company__pay_invoice", PAYMENT, "--dry-run"]).ended(0);
+    for line in ["effect        changes company/*", "consequence   Pays 100 cents of inv_1003", "cannot be undone"] {
+        assert!(paid.stdout.contains(line), "{line}: {}", paid.stdout);
+    }
+    assert!(!paid.stdout.contains("paid"), "nothing was paid: {}", paid.stdout);
+
+    paying.0["approval"]["required"] = json!(true);
+    world.add(&paying);
+    let waits = world.run(&["call", "company__pay_invoice", PAYMENT, "--dry-run"]).ended(5);
+    assert!(waits.stdout.contains("would wait for approval by"), "{}", waits.stdout);
+    assert!(waits.stderr.contains("the call would not be sent now"), "{}", waits.stderr);
+    let refused = world.run(&["call", "company__pay_invoice", "{}", "--dry-run"]).ended(5);
+    assert!(refused.stdout.contains("would be refused at structure"), "{}", refused.stdout);
+    let json = world.run(&["call", "--json", "company__pay_invoice", PAYMENT, "--dry-run"]).ended(5).json();
+    assert_eq!(json["structuredContent"]["verdict"], "would_wait_for_approval");
+    world.run(&["call", "company__pay_invoic", PAYMENT, "--dry-run"]).ended(3);
+    let waiting = world.run(&["approvals", "--json"]).ended(0).json();
+    assert_eq!((waiting, world.effects()), (json!([]), 0));
+    let explained = world.run(&["explain", "--last"]).ended(0).stdout;
+    assert!(explained.contains("previewed"), "{explained}");
+}
