@@ -6,10 +6,10 @@ use servanda_authority::Secret;
 use servanda_contract::Timestamp;
 use servanda_effects::PortFuture;
 
-use super::SignInMethod;
+use super::{PersonPasskeys, SignInMethod};
 
 /// Checks people's credentials.
-pub trait PersonAuthenticator: Send + Sync + fmt::Debug {
+pub trait PersonAuthenticator: PersonPasskeys + Send + Sync + fmt::Debug {
     /// Whether the gateway asks nobody for a credential, so that one person uses it, who signs in with a one-time link.
     fn is_single_user(&self) -> bool;
 

@@ -7,9 +7,11 @@
 mod authenticator;
 mod links;
 mod method;
+mod passkeys;
 
 pub use self::{
     authenticator::{AuthenticatedPerson, PersonAuthenticator, PersonRejection, SignInUnavailable},
     links::{OneTimeLink, OneTimeLinks},
     method::SignInMethod,
+    passkeys::{PasskeyAdmission, PersonPasskeys},
 };
