@@ -93,7 +93,7 @@ pub async fn sign_count(
     now: Timestamp,
 ) -> Result<u32, JournalError> {
     let notes = counters(notebook, passkey, now).await?;
-    let latest = notes.last().and_then(|note| note.key.rsplit('.').next()?.parse().ok());
+    let latest: Option<u32> = notes.last().and_then(|note| note.key.rsplit('.').next()?.parse().ok());
     Ok(latest.unwrap_or_default().max(passkey.passkey.sign_count))
 }
 

@@ -133,7 +133,7 @@ async fn who_may_not_decide_is_told_why_and_cannot() {
         let fields =
             [("form_token", token), ("payload", ticket.subject.payload.to_string()), ("verdict", "approve".to_owned())];
         let forged =
-            FoundForm { action: path.clone(), fields: fields.map(|(name, value)| (name.to_owned(), value)).into() };
+            FoundForm { fields: fields.map(|(name, value)| (name.to_owned(), value)).into(), ..own_form.clone().at(&path) };
         assert_eq!(browser.submit(&forged, &[]).await.status, StatusCode::FORBIDDEN);
         assert_eq!(gateway.ticket(&ticket.id).await.decisions.len(), 0, "{said}");
     }
