@@ -64,8 +64,7 @@ impl WarrantClaims {
             let Some(passkey) = known.iter().find(|known| known.public_key == record.public_key) else {
                 return Err(KnownPasskeyFault::OtherPasskey(shown()));
             };
-            let is_theirs =
-                |person: &String| person == approver || *person == format!("{tenant}/{approver}");
+            let is_theirs = |person: &String| person == approver || *person == format!("{tenant}/{approver}");
             if let Some(owner) = passkey.person.as_ref().filter(|person| !is_theirs(person)) {
                 let owner = legibility::reveal(owner).to_string();
                 return Err(KnownPasskeyFault::OtherPerson { approver: shown(), owner });

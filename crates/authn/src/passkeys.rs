@@ -49,11 +49,7 @@ pub async fn find(
 }
 
 /// Writes a new passkey. False if the person has one of this id, or had.
-pub async fn register(
-    notebook: &dyn Notebook,
-    passkey: &StoredPasskey,
-    now: Timestamp,
-) -> Result<bool, JournalError> {
+pub async fn register(notebook: &dyn Notebook, passkey: &StoredPasskey, now: Timestamp) -> Result<bool, JournalError> {
     if revocation::find(notebook, &passkey.credential(), now).await?.is_some() {
         return Ok(false);
     }
@@ -87,11 +83,7 @@ pub async fn forget(notebook: &dyn Notebook, passkey: &StoredPasskey, now: Times
 }
 
 /// The greatest counter that a passkey has shown.
-pub async fn sign_count(
-    notebook: &dyn Notebook,
-    passkey: &StoredPasskey,
-    now: Timestamp,
-) -> Result<u32, JournalError> {
+pub async fn sign_count(notebook: &dyn Notebook, passkey: &StoredPasskey, now: Timestamp) -> Result<u32, JournalError> {
     let notes = counters(notebook, passkey, now).await?;
     let latest: Option<u32> = notes.last().and_then(|note| note.key.rsplit('.').next()?.parse().ok());
     Ok(latest.unwrap_or_default().max(passkey.passkey.sign_count))
@@ -128,22 +120,14 @@ pub async fn is_first_answer(
 }
 
 /// Whether this process is the first to write a note. Another writer has another value.
-async fn is_first(
-    notebook: &dyn Notebook,
-    key: String,
-    expires_at: Option<Timestamp>,
-) -> Result<bool, JournalError> {
+async fn is_first(notebook: &dyn Notebook, key: String, expires_at: Option<Timestamp>) -> Result<bool, JournalError> {
     let writer = Secret::random(WRITER_BYTES).map_err(|error| JournalError::new(error.to_string()))?;
     let value = format!("\"{}\"", URL_SAFE_NO_PAD.encode(writer.expose()));
     let note = Note { kind: NoteKind::PasskeyUse, key, value, expires_at };
     Ok(notebook.write_first(note.clone()).await?.value == note.value)
 }
 
-async fn counters(
-    notebook: &dyn Notebook,
-    passkey: &StoredPasskey,
-    now: Timestamp,
-) -> Result<Vec<Note>, JournalError> {
+async fn counters(notebook: &dyn Notebook, passkey: &StoredPasskey, now: Timestamp) -> Result<Vec<Note>, JournalError> {
     notes_below(notebook, NoteKind::PasskeyUse, &counter_prefix(passkey), now).await
 }
 

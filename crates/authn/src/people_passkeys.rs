@@ -1,16 +1,15 @@
-//! Which passkeys count: those that were not revoked, and whose key, under which they were registered, still signs its person in. So whoever
-//! takes a person's key away takes the passkeys away that were registered with it.
+//! Which passkeys count: those that were not revoked, and whose key, under which they were registered, still signs its person in. Revoking a
+//! person's key ends the passkeys that were registered under it.
 
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use servanda_authority::{
     AuthenticatedCaller, CredentialId, Secret,
-    passkey::{RegisteredPasskey, StoredPasskey, VerifiedPasskeyAssertion},
+    passkey::{RegisteredPasskey, StoredPasskey, VerifiedPasskeyAssertion, passkey_handle},
     secret::NoRandomness,
 };
 use servanda_console::{AuthenticatedPerson, PasskeyAdmission, PersonPasskeys, SignInMethod, SignInUnavailable};
 use servanda_contract::Timestamp;
 use servanda_effects::{JournalError, Note, NoteKind, PortFuture};
-
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use crate::{
     authenticator::{AuthnError, AuthnMode, CredentialAuthenticator},
@@ -32,7 +31,7 @@ impl PersonPasskeys for CredentialAuthenticator {
         principal: &'a str,
     ) -> PortFuture<'a, Result<Vec<StoredPasskey>, SignInUnavailable>> {
         Box::pin(async move {
-            let handle = servanda_authority::passkey::passkey_handle(tenant, principal);
+            let handle = passkey_handle(tenant, principal);
             self.counting(&handle).await.map(|(counting, _)| counting).map_err(away)
         })
     }

@@ -247,11 +247,7 @@ fn the_decisions_in_it_have_to_approve() {
             "another tenant",
         ),
         (beside_bob(statement(|_| {}, 9)), WarrantFault::Decision(DecisionFault::Signature), "a foreign key"),
-        (
-            beside_bob(unsigned),
-            WarrantFault::Decision(DecisionFault::Signature),
-            "changed after it was signed",
-        ),
+        (beside_bob(unsigned), WarrantFault::Decision(DecisionFault::Signature), "changed after it was signed"),
         (with("presence", json!("fresh")), WarrantFault::Approvers, "not present enough"),
         (with("quorum", json!(3)), WarrantFault::Approvers, "more were needed"),
         (with("quorum", json!(0)), WarrantFault::NotApproved, "nobody was needed"),

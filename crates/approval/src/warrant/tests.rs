@@ -238,11 +238,8 @@ fn passkeys_are_compared_with_those_that_people_published() {
         KnownPasskey::read(&format!("{who}{key}")).unwrap()
     };
     let without = signed(ApprovalDecision { presence: Presence::Session, ..dave }, None);
-    let approvers = vec![
-        signed(bob.clone(), Some(first.sign(&bob))),
-        signed(carol.clone(), Some(second.sign(&carol))),
-        without,
-    ];
+    let approvers =
+        vec![signed(bob.clone(), Some(first.sign(&bob))), signed(carol.clone(), Some(second.sign(&carol))), without];
     let claims = warrant(Presence::Session, approvers).check(&[attestation_key().public().clone()]).unwrap();
     let named = |person: &str| person.to_owned();
     for (known, expected) in [

@@ -81,7 +81,13 @@ async fn rejected_passkey(
     }
     let person = &viewer.signed_in.person;
     let why = rejection.logged();
-    tracing::warn!(ticket = id, person = person.principal, tenant = person.tenant, why, "a passkey's signature does not count");
+    tracing::warn!(
+        ticket = id,
+        person = person.principal,
+        tenant = person.tenant,
+        why,
+        "a passkey's signature does not count"
+    );
     let ticket = ticket::find(context, viewer, id).await?;
     let text = format!("Your decision was not recorded. {}", rejection.words());
     let notice = PageNotice { title: "Your passkey was not accepted".to_owned(), text, link: None };

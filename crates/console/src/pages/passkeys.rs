@@ -5,7 +5,10 @@
 
 use askama::Template;
 use http::StatusCode;
-use servanda_authority::passkey::{PASSKEY_NAME_CHARS_MAX, RelyingParty, StoredPasskey, passkey_handle};
+use servanda_authority::{
+    CredentialId,
+    passkey::{PASSKEY_NAME_CHARS_MAX, RelyingParty, StoredPasskey, passkey_handle},
+};
 use servanda_contract::{legibility, tool::Presence};
 use servanda_doors::http::PageRequest;
 
@@ -176,7 +179,10 @@ async fn removed(
     Ok(stored)
 }
 
-async fn own_passkeys(context: &ConsoleContext, viewer: &ConsoleViewer) -> Result<Vec<StoredPasskey>, PasskeyRejection> {
+async fn own_passkeys(
+    context: &ConsoleContext,
+    viewer: &ConsoleViewer,
+) -> Result<Vec<StoredPasskey>, PasskeyRejection> {
     let record = &viewer.signed_in.record;
     Ok(context.authenticator.passkeys_of(&record.tenant, &record.principal).await?)
 }
@@ -188,7 +194,7 @@ fn party(context: &ConsoleContext, request: &PageRequest) -> Result<RelyingParty
 }
 
 /// What is said where browsers offer no passkeys.
-pub(crate) fn no_party() -> PageNotice {
+fn no_party() -> PageNotice {
     PageNotice {
         title: "There are no passkeys at this address".to_owned(),
         text: "Browsers offer passkeys on this machine under a name like servanda.localhost, and elsewhere with https. Open the console at the \
@@ -204,7 +210,8 @@ fn require_fresh(viewer: &ConsoleViewer) -> Result<(), PasskeyChangeFault> {
     }
     Err(PasskeyChangeFault::Closed(PageNotice {
         title: "Sign in again to change your passkeys".to_owned(),
-        text: "That needs a sign-in of the last five minutes, and yours is older. You come back to this page.".to_owned(),
+        text: "That needs a sign-in of the last five minutes, and yours is older. You come back to this page."
+            .to_owned(),
         link: Some((sign_in_path(Some(PASSKEYS)), "Sign in again")),
     }))
 }
@@ -215,7 +222,7 @@ fn may_register(
     viewer: &ConsoleViewer,
     request: &PageRequest,
     own: &[StoredPasskey],
-) -> Result<(RelyingParty, Option<servanda_authority::CredentialId>), PasskeyChangeFault> {
+) -> Result<(RelyingParty, Option<CredentialId>), PasskeyChangeFault> {
     let closed = |title: &str, text: String| {
         PasskeyChangeFault::Closed(PageNotice { title: title.to_owned(), text, link: None })
     };

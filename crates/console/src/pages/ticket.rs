@@ -160,7 +160,8 @@ pub(crate) fn ineligible_words(ineligible: Ineligible, ticket: &Ticket) -> PageN
         ),
         Ineligible::Presence { needed: Presence::Passkey } => (
             "This ticket needs a passkey",
-            "Its contract or a policy asks that a passkey signs the decision, and you have none that can be used at this address."
+            "Its contract or a policy asks that your passkey signs the decision. That is done on the ticket's own page, with a passkey that you \
+             registered for this address."
                 .to_owned(),
             Some((PASSKEYS.to_owned(), "Your passkeys")),
         ),

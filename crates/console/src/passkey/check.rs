@@ -46,11 +46,12 @@ pub(crate) async fn check_assertion(
     let assertion = answer.and_then(|answer| serde_json::from_str::<PasskeyAssertion>(answer).ok());
     let assertion = assertion.ok_or(PasskeyRejection::NoAnswer)?;
     let stored = authenticator.find_passkey(handle, &assertion.id).await?.ok_or(PasskeyRejection::Unknown)?;
-    let verified = assertion.verify(&PasskeyExpectation { challenge, party }, &stored.passkey).inspect_err(|fault| {
-        if *fault == PasskeyFault::Cloned {
-            warn_of_copy(&stored);
-        }
-    })?;
+    let verified =
+        assertion.verify(&PasskeyExpectation { challenge, party }, &stored.passkey).inspect_err(|fault| {
+            if *fault == PasskeyFault::Cloned {
+                warn_of_copy(&stored);
+            }
+        })?;
     if !authenticator.note_passkey_count(&stored, &verified).await? {
         warn_of_copy(&stored);
         return Err(PasskeyRejection::Fault(PasskeyFault::Cloned));

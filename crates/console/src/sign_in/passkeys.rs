@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use servanda_authority::passkey::{StoredPasskey, VerifiedPasskeyAssertion};
+use servanda_authority::{
+    Secret,
+    passkey::{StoredPasskey, VerifiedPasskeyAssertion},
+};
 use servanda_contract::Timestamp;
 use servanda_effects::PortFuture;
 
@@ -59,7 +62,7 @@ pub trait PersonPasskeys: Send + Sync + fmt::Debug {
     ) -> PortFuture<'a, Result<bool, SignInUnavailable>>;
 
     /// The secret from which the challenges of people without a session are made. All gateways of a store have the same.
-    fn challenge_secret(&self) -> PortFuture<'_, Result<servanda_authority::Secret, SignInUnavailable>>;
+    fn challenge_secret(&self) -> PortFuture<'_, Result<Secret, SignInUnavailable>>;
 }
 
 /// Whether a new passkey was kept.

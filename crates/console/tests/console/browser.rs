@@ -189,7 +189,10 @@ impl Page {
 
     /// The form that posts to an address.
     pub(crate) fn form_to(&self, action: &str) -> FoundForm {
-        self.forms().into_iter().find(|form| form.action == action).unwrap_or_else(|| panic!("no form to {action}: {}", self.html))
+        self.forms()
+            .into_iter()
+            .find(|form| form.action == action)
+            .unwrap_or_else(|| panic!("no form to {action}: {}", self.html))
     }
 
     /// The form that posts this verdict.
@@ -214,7 +217,8 @@ impl Page {
                 let fields = form.split("<input type=\"hidden\" ").skip(1);
                 let fields = fields.map(|field| (attribute(field, "name"), attribute(field, "value"))).collect();
                 let asked = form.split("<input type=\"hidden\" ").skip(1).filter_map(|field| {
-                    let text = [attribute(field, "data-get"), attribute(field, "data-create")].concat().replace("&#34;", "\"");
+                    let text =
+                        [attribute(field, "data-get"), attribute(field, "data-create")].concat().replace("&#34;", "\"");
                     Some((attribute(field, "name"), serde_json::from_str(&text).ok()?))
                 });
                 FoundForm { action: attribute(form, "action"), asked: asked.collect(), fields }

@@ -119,7 +119,8 @@ async fn a_denial_is_signed_too_and_a_passkey_may_sign_what_needs_none() {
 #[tokio::test]
 async fn one_person_without_keys_registers_after_a_link_and_decides() {
     let gateway = Gateway::new(Users::One);
-    let own = Wanted { tenant: "local", principal: "local".to_owned(), pattern: ApprovalPattern::Consent, ..demanding() };
+    let own =
+        Wanted { tenant: "local", principal: "local".to_owned(), pattern: ApprovalPattern::Consent, ..demanding() };
     let ticket = gateway.open(own).await;
     let (mut browser, mut passkey) = (Browser::at_own_name(&gateway), SoftPasskey::new(1));
     browser.post(&gateway.links.issue().unwrap().path(), &[]).await;
@@ -151,8 +152,10 @@ async fn a_sign_in_with_a_passkey_is_fresh_for_five_minutes() {
 #[tokio::test]
 async fn a_passkey_that_ends_ends_its_sessions_and_signs_nothing_more() {
     let gateway = Gateway::new(Users::Many);
-    let (first, second) =
-        (gateway.open(demanding()).await, gateway.open(Wanted { arguments: serde_json::json!({}), ..demanding() }).await);
+    let (first, second) = (
+        gateway.open(demanding()).await,
+        gateway.open(Wanted { arguments: serde_json::json!({}), ..demanding() }).await,
+    );
     let decide = async |browser: &mut Browser, passkey: &mut SoftPasskey, path: &str| {
         let form = browser.get(path).await.form("approve");
         let form = form.with(&[("assertion", &passkey.get(&form.asked["assertion"]))]);
@@ -162,10 +165,7 @@ async fn a_passkey_that_ends_ends_its_sessions_and_signs_nothing_more() {
     register(&mut ben, &mut passkey, None).await;
     let mut by_passkey = Browser::at_own_name(&gateway);
     use_passkey(&mut by_passkey, &mut passkey).await;
-    assert_eq!(
-        decide(&mut ben, &mut passkey, &format!("/approvals/{}", first.id)).await,
-        StatusCode::SEE_OTHER
-    );
+    assert_eq!(decide(&mut ben, &mut passkey, &format!("/approvals/{}", first.id)).await, StatusCode::SEE_OTHER);
     let path = format!("/approvals/{}", second.id);
     let form = ben.get(&path).await.form("approve");
     let late = form.with(&[("assertion", &passkey.get(&form.asked["assertion"]))]);
@@ -222,7 +222,11 @@ async fn a_person_removes_a_passkey_with_a_passkey() {
     assert_eq!(ben.submit(&form, &[]).await.location(), "/passkeys");
     let left = passkeys::list(gateway.notebook.as_ref(), gateway.clock.now()).await.unwrap();
     assert_eq!(left.len(), 1);
-    assert_eq!(String::from(left[0].passkey.public_key.clone()), second.public_key(), "the first, on whose form it was");
+    assert_eq!(
+        String::from(left[0].passkey.public_key.clone()),
+        second.public_key(),
+        "the first, on whose form it was"
+    );
 }
 
 #[tokio::test]

@@ -113,7 +113,10 @@ async fn t31_a_session_alone_makes_and_removes_no_passkey() {
     let other = registration(&form, &mut agents, None).with(&[("agreement", &for_removal)]);
     assert_refused(&ben.submit(&other, &[]).await, "another challenge");
     assert_refused(&ben.submit(&removal, &[]).await, "sent no answer");
-    assert_refused(&ben.submit(&removal.with(&[("assertion", &copy.get(&removal.asked["assertion"]))]), &[]).await, "not by");
+    assert_refused(
+        &ben.submit(&removal.with(&[("assertion", &copy.get(&removal.asked["assertion"]))]), &[]).await,
+        "not by",
+    );
     let elsewhere = removal.with(&[("passkey", "passkey:00000000000000000000000000000000")]);
     assert_refused(&ben.submit(&elsewhere, &[]).await, "not registered here");
     gateway.clock.pass_ms(6 * 60_000);
@@ -180,7 +183,10 @@ async fn sign_ins_that_are_wrong_in_one_way() {
     let form = browser.get("/sign-in").await.form_to("/sign-in/passkey");
     let right = form.with(&[("assertion", &passkey.get(&form.asked["assertion"]))]);
     let other = browser.get("/sign-in").await.form_to("/sign-in/passkey");
-    assert_refused(&browser.submit(&right.with(&[("challenge", other.value("challenge"))]), &[]).await, "another challenge");
+    assert_refused(
+        &browser.submit(&right.with(&[("challenge", other.value("challenge"))]), &[]).await,
+        "another challenge",
+    );
     let headers = [("sec-fetch-site", "cross-site"), ("origin", "https://evil.example")];
     let fields: Vec<(&str, &str)> = right.fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     assert_eq!(browser.post_with("/sign-in/passkey", &fields, &headers).await.status, StatusCode::FORBIDDEN);
