@@ -25,6 +25,8 @@ pub use fetch::check_issuer;
 pub use settings::{AuthnSettings, IssuerSettings, KEY_CACHE_POLICY, RequiredAuthnSettings, fetchable_url};
 
 #[cfg(test)]
+mod passkeys_tests;
+#[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;

@@ -61,7 +61,15 @@ async fn registrations_that_are_wrong_in_one_way() {
                 .with(&[("challenge", cleos.value("challenge")), ("name", "x")]),
             "another challenge",
         ),
-        (right.with(&[("challenge", sign_in.value("challenge"))]), "another challenge"),
+        (
+            {
+                let mut asked = form.asked["registration"].clone();
+                asked["challenge"] = sign_in.asked["assertion"]["challenge"].clone();
+                let answer = SoftPasskey::new(1).create(&asked);
+                right.with(&[("challenge", sign_in.value("challenge")), ("registration", &answer)])
+            },
+            "another challenge",
+        ),
     ] {
         assert_refused(&ben.submit(&wrong, &[]).await, said);
     }
@@ -110,9 +118,12 @@ async fn t31_a_session_alone_makes_and_removes_no_passkey() {
     // What the passkey signed for something else.
     let removal = ben.get("/passkeys").await.form_to("/passkeys/remove");
     let for_removal = own.get(&removal.asked["assertion"]);
-    let other = registration(&form, &mut agents, None).with(&[("agreement", &for_removal)]);
+    let other = registration(&form, &mut agents, None)
+        .with(&[("agreement", &for_removal), ("agreement_challenge", removal.value("challenge"))]);
     assert_refused(&ben.submit(&other, &[]).await, "another challenge");
     assert_refused(&ben.submit(&removal, &[]).await, "sent no answer");
+    let answered = removal.with(&[("assertion", &for_removal)]);
+    assert_refused(&ben.submit(&answered.with(&[("form_token", "AAAA")]), &[]).await, "from another session");
     assert_refused(
         &ben.submit(&removal.with(&[("assertion", &copy.get(&removal.asked["assertion"]))]), &[]).await,
         "not by",
