@@ -32,7 +32,7 @@ impl PersonPasskeys for CredentialAuthenticator {
     ) -> PortFuture<'a, Result<Vec<StoredPasskey>, SignInUnavailable>> {
         Box::pin(async move {
             let handle = passkey_handle(tenant, principal);
-            self.counting(&handle).await.map(|(counting, _)| counting).map_err(away)
+            self.counting(&handle).await.map(|(counting, _)| counting).map_err(|error| away(&error))
         })
     }
 
@@ -41,21 +41,21 @@ impl PersonPasskeys for CredentialAuthenticator {
         handle: &'a str,
         credential_id: &'a str,
     ) -> PortFuture<'a, Result<Option<StoredPasskey>, SignInUnavailable>> {
-        Box::pin(async move { self.found(handle, credential_id).await.map_err(away) })
+        Box::pin(async move { self.found(handle, credential_id).await.map_err(|error| away(&error)) })
     }
 
     fn person_of_passkey<'a>(
         &'a self,
         passkey: &'a StoredPasskey,
     ) -> PortFuture<'a, Result<Option<AuthenticatedPerson>, SignInUnavailable>> {
-        Box::pin(async move { self.person_behind(passkey).await.map_err(away) })
+        Box::pin(async move { self.person_behind(passkey).await.map_err(|error| away(&error)) })
     }
 
     fn register_passkey<'a>(
         &'a self,
         passkey: &'a StoredPasskey,
     ) -> PortFuture<'a, Result<PasskeyAdmission, SignInUnavailable>> {
-        Box::pin(async move { self.admit_passkey(passkey).await.map_err(away) })
+        Box::pin(async move { self.admit_passkey(passkey).await.map_err(|error| away(&error)) })
     }
 
     fn remove_passkey<'a>(
@@ -65,7 +65,7 @@ impl PersonPasskeys for CredentialAuthenticator {
     ) -> PortFuture<'a, Result<(), SignInUnavailable>> {
         Box::pin(async move {
             let revoked = passkeys::revoke(self.notebook.as_ref(), passkey, by, self.clock.now()).await;
-            revoked.map(|_| ()).map_err(|error| away(error.into()))
+            revoked.map(|_| ()).map_err(|error| away(&error.into()))
         })
     }
 
@@ -77,7 +77,7 @@ impl PersonPasskeys for CredentialAuthenticator {
         Box::pin(async move {
             let (count, now) = (verified.passkey().sign_count, self.clock.now());
             let noted = passkeys::note_count(self.notebook.as_ref(), passkey, count, now).await;
-            noted.map_err(|error| away(error.into()))
+            noted.map_err(|error| away(&error.into()))
         })
     }
 
@@ -88,12 +88,12 @@ impl PersonPasskeys for CredentialAuthenticator {
     ) -> PortFuture<'a, Result<bool, SignInUnavailable>> {
         Box::pin(async move {
             let first = passkeys::is_first_answer(self.notebook.as_ref(), challenge, expires_at).await;
-            first.map_err(|error| away(error.into()))
+            first.map_err(|error| away(&error.into()))
         })
     }
 
     fn challenge_secret(&self) -> PortFuture<'_, Result<Secret, SignInUnavailable>> {
-        Box::pin(async move { self.shared_secret().await.map_err(|error| away(error.into())) })
+        Box::pin(async move { self.shared_secret().await.map_err(|error| away(&error.into())) })
     }
 }
 
@@ -150,7 +150,7 @@ impl CredentialAuthenticator {
         let Some(key) = keys::find(self.notebook.as_ref(), id, now).await? else { return Ok(None) };
         // A key has one person for ever; a passkey of another one is not theirs.
         let is_theirs = key.tenant == passkey.tenant && key.principal == passkey.principal;
-        Ok(is_theirs.then(|| AuthenticatedPerson {
+        Ok(is_theirs.then_some(AuthenticatedPerson {
             tenant: key.tenant,
             principal: key.principal,
             groups: key.groups,
@@ -192,6 +192,6 @@ impl CredentialAuthenticator {
     }
 }
 
-fn away(error: AuthnError) -> SignInUnavailable {
+fn away(error: &AuthnError) -> SignInUnavailable {
     SignInUnavailable(error.to_string())
 }
