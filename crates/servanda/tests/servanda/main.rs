@@ -91,6 +91,8 @@ mod opinions;
 #[cfg(test)]
 mod output;
 #[cfg(test)]
+mod passkeys;
+#[cfg(test)]
 mod pins;
 #[cfg(test)]
 mod pipe;
