@@ -8,10 +8,12 @@ mod authenticator;
 mod links;
 mod method;
 mod passkeys;
+mod person;
 
 pub use self::{
-    authenticator::{AuthenticatedPerson, PersonAuthenticator, PersonRejection, SignInUnavailable},
+    authenticator::{PersonAuthenticator, PersonRejection},
     links::{OneTimeLink, OneTimeLinks},
     method::SignInMethod,
     passkeys::{PasskeyAdmission, PersonPasskeys},
+    person::{AuthenticatedPerson, SignInUnavailable},
 };
