@@ -137,3 +137,33 @@ impl fmt::Debug for PasskeyChallenges {
         formatter.debug_struct("PasskeyChallenges").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_purpose_session_and_moment_has_its_own_challenge() {
+        let [one, two] = [(); 2].map(|()| SessionToken::new("acme", "ada").unwrap());
+        let mut found = BTreeSet::new();
+        let mut count = 0;
+        for session in [&one, &two] {
+            for purpose in [
+                PasskeyPurpose::SignIn,
+                PasskeyPurpose::Registration(session),
+                PasskeyPurpose::AnotherPasskey(session),
+                PasskeyPurpose::Removal(session, ""),
+                PasskeyPurpose::Removal(session, "passkey:1"),
+            ] {
+                for (secret, text) in [(b"secret", "1.a"), (b"secret", "1.b"), (b"other.", "1.a")] {
+                    found.insert(code(secret, purpose, text).unwrap());
+                    count += 1;
+                }
+            }
+        }
+        // Signing in has no session, so its three come twice.
+        assert_eq!(found.len(), count - 3);
+    }
+}
