@@ -81,7 +81,8 @@ conformance-table: .tools/ready
 # minute. `SHOTS=folder` keeps a picture of every page.
 console: .tools/ready
 	cargo build -p servanda-console --example console_fixture
-	trials/console/run --fixture target/debug/examples/console_fixture $(if $(SHOTS),--screenshots $(SHOTS))
+	cargo build -p servanda
+	trials/console/run --fixture target/debug/examples/console_fixture --servanda target/debug/servanda $(if $(SHOTS),--screenshots $(SHOTS))
 
 # Clients come and go a thousand times, and nothing of them is left.
 hygiene:

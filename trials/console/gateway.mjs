@@ -4,8 +4,9 @@ import { createInterface } from 'node:readline';
 
 export async function startGateway(binary, ...options) {
   const child = spawn(binary, options, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const lines = createInterface({ input: child.stdout });
   const first = await new Promise((resolve, reject) => {
-    createInterface({ input: child.stdout }).once('line', resolve);
+    lines.once('line', resolve);
     child.once('exit', (code) => reject(new Error(`the fixture ended with ${code}`)));
   });
   const facts = JSON.parse(first);
@@ -15,6 +16,12 @@ export async function startGateway(binary, ...options) {
     path: (name) => `/approvals/${facts.tickets[name]}`,
     openTicket: () => child.stdin.write('n'),
     passSixMinutes: () => child.stdin.write('t'),
+    /** The warrants of approved tickets, and the gateway's public keys. */
+    warrants: async () => {
+      const answer = new Promise((resolve) => { lines.once('line', resolve); });
+      child.stdin.write('w');
+      return JSON.parse(await answer);
+    },
     stop: () => child.stdin.end(),
   };
 }

@@ -85,6 +85,24 @@ pub enum DecisionFault {
     Passkey(PasskeyRecordFault),
 }
 
+/// The challenge that a passkey signs for a decision: the ticket, its payload, the decision, and the approver's tenant and name.
+pub fn passkey_decision_challenge(
+    ticket: &TicketId,
+    payload: &Digest,
+    verdict: ApprovalVerdict,
+    approver: (&str, &str),
+) -> Digest {
+    let (tenant, person) = approver;
+    let parts: [&[u8]; 5] = [
+        ticket.as_str().as_bytes(),
+        payload.as_bytes(),
+        verdict.word().as_bytes(),
+        tenant.as_bytes(),
+        person.as_bytes(),
+    ];
+    Digest::compute(DigestDomain::PasskeyDecision, &parts)
+}
+
 impl ApprovalVerdict {
     /// The word in statements and on screens.
     pub const fn word(self) -> &'static str {
@@ -98,14 +116,8 @@ impl ApprovalVerdict {
 impl ApprovalDecision {
     /// What the person's passkey signs as its challenge.
     pub fn passkey_challenge(&self) -> Digest {
-        let parts: [&[u8]; 5] = [
-            self.ticket.as_str().as_bytes(),
-            self.payload_hash.as_bytes(),
-            self.verdict.word().as_bytes(),
-            self.tenant.as_bytes(),
-            self.approver.as_bytes(),
-        ];
-        Digest::compute(DigestDomain::PasskeyDecision, &parts)
+        let approver = (self.tenant.as_str(), self.approver.as_str());
+        passkey_decision_challenge(&self.ticket, &self.payload_hash, self.verdict, approver)
     }
 
     /// Signs the decision.

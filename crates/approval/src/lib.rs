@@ -26,9 +26,10 @@ mod tests;
 mod ticket;
 mod ticket_id;
 mod warrant;
+mod warrant_passkeys;
 mod when;
 
-pub use decision::{ApprovalDecision, ApprovalVerdict, DecisionFault, SignedDecision};
+pub use decision::{ApprovalDecision, ApprovalVerdict, DecisionFault, SignedDecision, passkey_decision_challenge};
 pub use demand::{ApprovalCause, ApprovalDemand, EscalationTier};
 pub use eligibility::{Approver, Ineligible, check_eligible};
 pub use escalation::{escalation_level, responsible_groups};
@@ -47,4 +48,5 @@ pub use step::{
 pub use ticket::{Deadline, StateBefore, Ticket, TicketConsumption, TicketKey, TicketState, TicketSubject};
 pub use ticket_id::TicketId;
 pub use warrant::{VerifiedWarrant, Warrant, WarrantClaims, WarrantExpectation, WarrantFault};
+pub use warrant_passkeys::{KnownPasskey, KnownPasskeyFault};
 pub use when::{ApprovalInputs, demand};

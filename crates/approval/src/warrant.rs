@@ -14,7 +14,7 @@ use servanda_contract::{
     tool::{ApprovalPattern, Presence},
 };
 
-use crate::{ApprovalVerdict, SignedDecision, Ticket, TicketId, TicketState, step::needed};
+use crate::{ApprovalVerdict, DecisionFault, SignedDecision, Ticket, TicketId, TicketState, step::needed};
 
 const PREFIX: &str = "svw1.";
 const DOMAIN: &str = "servanda/warrant/v1";
@@ -124,10 +124,13 @@ pub enum WarrantFault {
     /// It does not say that the call was approved once.
     #[error("it does not approve a single execution")]
     NotApproved,
-    /// Not enough people approved, or a decision is not signed, is for another payload, is one person's second, says that a passkey
-    /// signed it and none did, or has the passkey of another person.
+    /// Not enough people approved, or a decision is for another payload, is one person's second, is of a person who was not present enough, or
+    /// has the passkey of another person.
     #[error("the decisions in it do not approve the call")]
     Approvers,
+    /// A decision in it is not signed by the gateway, or not by the passkey by which it says it is.
+    #[error("a decision in it does not hold: {0}")]
+    Decision(DecisionFault),
 }
 
 impl Warrant {
@@ -194,11 +197,11 @@ impl Warrant {
                 && decision.tenant == claims.tenant
                 && decision.presence >= claims.presence
                 && !people.contains(&&decision.approver)
-                && signed.passkey.as_ref().is_none_or(|passkey| !passkeys.contains(&&passkey.public_key))
-                && signed.verify(keys).is_ok();
+                && signed.passkey.as_ref().is_none_or(|passkey| !passkeys.contains(&&passkey.public_key));
             if !counts {
                 return Err(WarrantFault::Approvers);
             }
+            signed.verify(keys).map_err(WarrantFault::Decision)?;
             people.push(&decision.approver);
             passkeys.extend(signed.passkey.as_ref().map(|passkey| &passkey.public_key));
         }

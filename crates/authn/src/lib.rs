@@ -13,7 +13,9 @@ mod exchange;
 mod fetch;
 mod issuers;
 pub mod keys;
+pub mod passkeys;
 mod people;
+mod people_passkeys;
 pub mod revocation;
 pub mod root_keys;
 mod settings;
@@ -22,6 +24,8 @@ pub use authenticator::{AuthnError, CredentialAuthenticator};
 pub use fetch::check_issuer;
 pub use settings::{AuthnSettings, IssuerSettings, KEY_CACHE_POLICY, RequiredAuthnSettings, fetchable_url};
 
+#[cfg(test)]
+mod passkeys_tests;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

@@ -38,6 +38,9 @@ impl PersonAuthenticator for CredentialAuthenticator {
                 (AuthnMode::Required(mode), SignInMethod::ApiKey { credential }) => {
                     self.is_key_valid(mode, credential).await.map_err(|error| SignInUnavailable(error.to_string()))
                 }
+                (_, SignInMethod::Passkey { passkey, key }) => {
+                    self.counts(passkey, key.as_ref()).await.map_err(|error| SignInUnavailable(error.to_string()))
+                }
                 // The operator changed how people sign in.
                 (AuthnMode::Local, SignInMethod::ApiKey { .. })
                 | (AuthnMode::Required(_), SignInMethod::OneTimeLink) => Ok(false),
@@ -67,7 +70,7 @@ impl CredentialAuthenticator {
     }
 
     /// Whether a key that opened a session is neither expired nor revoked, and keys are still accepted.
-    async fn is_key_valid(&self, mode: &RequiredAuthn, credential: &str) -> Result<bool, AuthnError> {
+    pub(crate) async fn is_key_valid(&self, mode: &RequiredAuthn, credential: &str) -> Result<bool, AuthnError> {
         let now = self.clock.now();
         let Some(id) = CredentialId::read(credential).filter(CredentialId::is_key) else { return Ok(false) };
         let Some((_, key_id)) = credential.split_once(':') else { return Ok(false) };

@@ -16,12 +16,14 @@ mod fixture;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use fixture::{Gateway, Users, Wanted};
-use serde_json::json;
+use serde_json::{Value, json};
+use servanda_approval::{TicketState, Warrant};
 use servanda_contract::tool::{ApprovalPattern, Presence, SideEffectClass};
 use servanda_doors::{
     HttpOptions, ServerIdentity, ServingOptions,
     http::{router, serve_with},
 };
+use servanda_effects::{TicketStore as _, ticket_store::TicketQuery};
 use tokio::{io::AsyncReadExt as _, net::TcpListener};
 use tokio_util::sync::CancellationToken;
 
@@ -55,7 +57,8 @@ async fn main() -> std::io::Result<()> {
     serve_with(listener, router(gateway.engine.clone(), options), stop, serving).await
 }
 
-/// Reads letters: `n` opens another ticket, `t` lets six minutes pass; the end of the input ends the example.
+/// Reads letters: `n` opens another ticket, `t` lets six minutes pass, `w` prints the warrants of approved tickets with the public key that checks
+/// them; the end of the input ends the example.
 async fn commands(gateway: Arc<Gateway>, users: Users, stop: CancellationToken) {
     let mut input = tokio::io::stdin();
     let mut number = 0;
@@ -67,6 +70,7 @@ async fn commands(gateway: Arc<Gateway>, users: Users, stop: CancellationToken) 
                 let consequence = Some(format!("Invoice inv_2{number:03} becomes void; nobody is charged for it."));
                 gateway.open(Wanted { arguments, consequence, ..of(users) }).await;
             }
+            Ok(b'w') => println!("{}", warrants(&gateway).await),
             Ok(b't') => gateway.clock.pass_ms(6 * 60_000),
             Ok(_) => {}
             Err(_) => break,
@@ -74,6 +78,21 @@ async fn commands(gateway: Arc<Gateway>, users: Users, stop: CancellationToken) 
     }
     stop.cancel();
     tokio::time::sleep(Duration::from_secs(1)).await;
+}
+
+/// The warrants of approved tickets by ticket, and the gateway's public keys.
+async fn warrants(gateway: &Gateway) -> Value {
+    let keys = gateway.engine.approvals().keys();
+    let key = keys.signing_key().await.unwrap();
+    let query = TicketQuery { tenant: None, states: vec![TicketState::Approved], before: None, limit: 200 };
+    let mut warrants = BTreeMap::new();
+    for ticket in gateway.tickets.list_tickets(query).await.unwrap() {
+        let ticket = gateway.ticket(&ticket.id).await;
+        if let Some(warrant) = Warrant::issue(&ticket, &key).unwrap() {
+            warrants.insert(ticket.id.to_string(), warrant.as_str().to_owned());
+        }
+    }
+    json!({ "warrants": warrants, "keys": keys.public_keys().await.unwrap() })
 }
 
 /// A ticket of the gateway's people.
@@ -134,7 +153,22 @@ fn grave_calls(users: Users) -> Vec<(&'static str, Wanted)> {
         compensation: Some("iam.revoke_role"),
         ..of(users)
     };
-    vec![("transfer", transfer), ("bidi", bidirectional), ("fresh", fresh)]
+    let passkey = Wanted {
+        tool: "iam.rotate_root",
+        arguments: json!({"account": "production", "reason": "yearly"}),
+        consequence: Some("The root credential of production is replaced.".to_owned()),
+        class: SideEffectClass::CriticalMutation,
+        presence: Presence::Passkey,
+        ..of(users)
+    };
+    let passkey_denied = Wanted { arguments: json!({"account": "staging", "reason": "yearly"}), ..passkey.clone() };
+    vec![
+        ("transfer", transfer),
+        ("bidi", bidirectional),
+        ("fresh", fresh),
+        ("passkey", passkey),
+        ("passkey_denied", passkey_denied),
+    ]
 }
 
 /// Calls as they come every day.

@@ -1,4 +1,4 @@
-//! The files that pages load: a style sheet, a script of ours, and htmx with its extension for events. They are part of the binary, and their
+//! The files that pages load: a style sheet, scripts of ours, and htmx with its extension for events. They are part of the binary, and their
 //! addresses have their digests, so that browsers keep them for ever and never use an old one.
 
 use std::sync::LazyLock;
@@ -13,6 +13,8 @@ pub(crate) struct AssetLinks {
     pub(crate) style: String,
     /// Our script: keys in lists.
     pub(crate) keys: String,
+    /// Our script: forms that passkeys answer.
+    pub(crate) passkeys: String,
     /// htmx.
     pub(crate) htmx: String,
     /// Its extension for server-sent events.
@@ -33,7 +35,7 @@ pub(crate) struct ConsoleAsset {
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-static FILES: [ConsoleAsset; 5] = [
+static FILES: [ConsoleAsset; 6] = [
     ConsoleAsset {
         name: "console",
         ending: "css",
@@ -41,6 +43,7 @@ static FILES: [ConsoleAsset; 5] = [
         bytes: include_bytes!("../assets/console.css"),
     },
     ConsoleAsset { name: "keys", ending: "js", kind: SCRIPT, bytes: include_bytes!("../assets/keys.js") },
+    ConsoleAsset { name: "passkeys", ending: "js", kind: SCRIPT, bytes: include_bytes!("../assets/passkeys.js") },
     ConsoleAsset { name: "htmx", ending: "js", kind: SCRIPT, bytes: include_bytes!("../assets/htmx-4.0.0.min.js") },
     ConsoleAsset { name: "hx-sse", ending: "js", kind: SCRIPT, bytes: include_bytes!("../assets/hx-sse-4.0.0.min.js") },
     ConsoleAsset { name: "icon", ending: "svg", kind: "image/svg+xml", bytes: include_bytes!("../assets/icon.svg") },
@@ -55,6 +58,7 @@ static LINKS: LazyLock<AssetLinks> = LazyLock::new(|| {
     AssetLinks {
         style: link("console"),
         keys: link("keys"),
+        passkeys: link("passkeys"),
         htmx: link("htmx"),
         events: link("hx-sse"),
         icon: link("icon"),

@@ -15,6 +15,7 @@ use crate::{
     fault::PageFault,
     origin_check::{self, RequestOrigin},
     pages,
+    passkey::PasskeyChallenges,
     reply::ConsoleReply,
     routing::{ConsoleRoute, INBOX},
     session::Sessions,
@@ -47,7 +48,8 @@ impl Console {
     pub fn new(parts: ConsoleParts) -> Self {
         let ConsoleParts { engine, notebook, authenticator, links, clock, link_hint } = parts;
         let sessions = Sessions::new(notebook, Arc::clone(&clock));
-        Self(Arc::new(ConsoleContext { engine, sessions, authenticator, links, clock, link_hint }))
+        let challenges = PasskeyChallenges::new(Arc::clone(&authenticator));
+        Self(Arc::new(ConsoleContext { engine, sessions, authenticator, challenges, links, clock, link_hint }))
     }
 
     async fn reply(&self, request: &PageRequest) -> Result<ConsoleReply, PageFault> {
@@ -69,8 +71,12 @@ impl Console {
             }
             ConsoleRoute::SignInPage => pages::sign_in::page(context, request).await,
             ConsoleRoute::SignIn => pages::sign_in::with_key(context, request).await,
-            ConsoleRoute::LinkPage(token) => Ok(pages::sign_in::link_page(context, &token)),
+            ConsoleRoute::LinkPage(token) => Ok(pages::sign_in::link_page(context, request, &token).await),
             ConsoleRoute::UseLink(token) => pages::sign_in::with_link(context, request, &token).await,
+            ConsoleRoute::SignInWithPasskey => pages::sign_in::with_passkey(context, request).await,
+            ConsoleRoute::Passkeys => pages::passkeys::page(context, request).await,
+            ConsoleRoute::RegisterPasskey => pages::passkeys::register(context, request).await,
+            ConsoleRoute::RemovePasskey => pages::passkeys::remove(context, request).await,
             ConsoleRoute::SignOut => pages::sign_in::sign_out(context, request).await,
             ConsoleRoute::Inbox => pages::inbox::page(context, request).await,
             ConsoleRoute::InboxEvents => pages::events::open(context, request).await,

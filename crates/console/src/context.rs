@@ -10,6 +10,7 @@ use servanda_engine::{Authorities, Engine, approvals::Approvals};
 use crate::{
     cookie,
     fault::PageFault,
+    passkey::PasskeyChallenges,
     session::{SessionToken, Sessions, SignedIn},
     sign_in::{OneTimeLinks, PersonAuthenticator},
 };
@@ -20,6 +21,7 @@ pub(crate) struct ConsoleContext {
     pub(crate) engine: Arc<Engine>,
     pub(crate) sessions: Sessions,
     pub(crate) authenticator: Arc<dyn PersonAuthenticator>,
+    pub(crate) challenges: PasskeyChallenges,
     pub(crate) links: Arc<OneTimeLinks>,
     pub(crate) clock: Arc<dyn Clock>,
     /// How a person gets another one-time link.

@@ -14,6 +14,7 @@ mod form;
 mod form_token;
 mod origin_check;
 mod pages;
+mod passkey;
 mod reply;
 mod routing;
 mod security_headers;
@@ -24,6 +25,6 @@ mod view;
 pub use console::{Console, ConsoleParts};
 pub use session::SESSIONS_PER_PERSON_MAX;
 pub use sign_in::{
-    AuthenticatedPerson, OneTimeLink, OneTimeLinks, PersonAuthenticator, PersonRejection, SignInMethod,
-    SignInUnavailable,
+    AuthenticatedPerson, OneTimeLink, OneTimeLinks, PasskeyAdmission, PersonAuthenticator, PersonPasskeys,
+    PersonRejection, SignInMethod, SignInUnavailable,
 };

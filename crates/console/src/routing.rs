@@ -19,8 +19,16 @@ pub(crate) enum ConsoleRoute {
     LinkPage(String),
     /// Using a one-time link.
     UseLink(String),
+    /// Signing in with a passkey.
+    SignInWithPasskey,
     /// Signing out.
     SignOut,
+    /// The person's passkeys.
+    Passkeys,
+    /// Registering a passkey.
+    RegisterPasskey,
+    /// Removing a passkey.
+    RemovePasskey,
     /// The tickets.
     Inbox,
     /// News about the tickets.
@@ -43,6 +51,12 @@ pub(crate) const INBOX_EVENTS: &str = "/approvals/events";
 pub(crate) const REVIEW: &str = "/approvals/review";
 /// The address of the page of ways to sign in.
 pub(crate) const SIGN_IN: &str = "/sign-in";
+/// The address at which a passkey signs in.
+pub(crate) const SIGN_IN_PASSKEY: &str = "/sign-in/passkey";
+/// The address of a person's passkeys.
+pub(crate) const PASSKEYS: &str = "/passkeys";
+/// The address at which a passkey is removed.
+pub(crate) const REMOVE_PASSKEY: &str = "/passkeys/remove";
 
 /// The longest part of an address that names something.
 const NAME_BYTES_MAX: usize = 128;
@@ -65,6 +79,9 @@ impl ConsoleRoute {
             INBOX_EVENTS => return pick(Some(Self::InboxEvents), None),
             REVIEW => return pick(Some(Self::Review), Some(Self::DecideTogether)),
             SIGN_IN => return pick(Some(Self::SignInPage), Some(Self::SignIn)),
+            SIGN_IN_PASSKEY => return pick(None, Some(Self::SignInWithPasskey)),
+            PASSKEYS => return pick(Some(Self::Passkeys), Some(Self::RegisterPasskey)),
+            REMOVE_PASSKEY => return pick(None, Some(Self::RemovePasskey)),
             "/sign-out" => return pick(None, Some(Self::SignOut)),
             _ => {}
         }
@@ -91,6 +108,7 @@ pub(crate) fn safe_target(target: Option<&str>) -> &str {
     let is_ours = |target: &str| {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/?&=_-.".contains(&byte);
         target == INBOX
+            || target == PASSKEYS
             || (target.len() <= 2 * NAME_BYTES_MAX
                 && target.bytes().all(plain)
                 && [format!("{INBOX}/"), format!("{INBOX}?")].iter().any(|prefix| target.starts_with(prefix.as_str())))
@@ -126,6 +144,10 @@ mod tests {
             (Method::GET, "/approvals/review", Some(ConsoleRoute::Review)),
             (Method::GET, "/sign-out", None),
             (Method::POST, "/sign-in", Some(ConsoleRoute::SignIn)),
+            (Method::POST, "/sign-in/passkey", Some(ConsoleRoute::SignInWithPasskey)),
+            (Method::GET, "/sign-in/passkey", None),
+            (Method::POST, "/passkeys", Some(ConsoleRoute::RegisterPasskey)),
+            (Method::GET, "/passkeys/remove", None),
             (Method::GET, "/sign-in/x", Some(ConsoleRoute::LinkPage("x".to_owned()))),
             (Method::GET, style, Some(ConsoleRoute::Asset(style.clone()))),
             (Method::GET, "/assets/console.css", None),
@@ -146,6 +168,8 @@ mod tests {
             (Some("/approvals/\r\nx: y"), INBOX),
             (Some("/\\evil.example"), INBOX),
             (Some("/approvalsx"), INBOX),
+            (Some("/passkeys"), "/passkeys"),
+            (Some("/passkeys/remove"), INBOX),
             (Some("/sign-out"), INBOX),
             (None, INBOX),
         ] {

@@ -50,6 +50,10 @@ pub enum NoteKind {
     Revoked,
     /// A person's session in the console, by the person and the hash of the session's token.
     ConsoleSession,
+    /// A person's passkey, by the person and the passkey.
+    Passkey,
+    /// What happens once with passkeys: a counter of a passkey that was seen, a challenge that was answered.
+    PasskeyUse,
 }
 
 /// One fact.
@@ -117,6 +121,8 @@ impl NoteKind {
             Self::ApiKey => "api_key",
             Self::Revoked => "revoked",
             Self::ConsoleSession => "console_session",
+            Self::Passkey => "passkey",
+            Self::PasskeyUse => "passkey_use",
         }
     }
 }

@@ -19,7 +19,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use servanda_clients::{ClientFileScope, ClientName};
 use servanda_config::{CONFIG_FILE, DRAIN_MS_MIN};
 
-pub(crate) use access::{DelegateArgs, KeyCreateArgs, KeysArgs, KeysCommand, RevokeArgs, RightsArgs};
+pub(crate) use access::{
+    DelegateArgs, KeyCreateArgs, KeysArgs, KeysCommand, PasskeysArgs, PasskeysCommand, RevokeArgs, RightsArgs,
+};
 pub(crate) use approvals::{ApprovalsArgs, ApprovalsCommand, TicketFilter};
 pub(crate) use budgets::BudgetsArgs;
 pub(crate) use calls::CallsArgs;
@@ -125,6 +127,8 @@ pub(crate) enum Command {
     Identity(IdentityArgs),
     /// List the API keys; create one, revoke one
     Keys(KeysArgs),
+    /// List the passkeys with which people sign in and sign decisions; show public keys, revoke one
+    Passkeys(PasskeysArgs),
     /// Make a credential with which an agent acts for a user, with the user's rights or fewer
     Delegate(DelegateArgs),
     /// Revoke a credential by its id, and every credential derived from it

@@ -91,6 +91,7 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), CommandFailure> {
             Command::Approvals(args) => until_stopped(commands::approvals::run(&cli.config, args, screen)).await,
             Command::Callbacks(args) => until_stopped(commands::callbacks::run(&cli.config, args, screen)).await,
             Command::Keys(args) => until_stopped(commands::keys::run(&cli.config, args, screen)).await,
+            Command::Passkeys(args) => until_stopped(commands::passkeys::run(&cli.config, args, screen)).await,
             Command::Delegate(args) => until_stopped(commands::delegate::run(&cli.config, args, screen)).await,
             Command::Revoke(args) => until_stopped(commands::revoke::run(&cli.config, args, screen)).await,
             Command::Policy(args) => until_stopped(commands::policy::run(&cli.config, args, screen)).await,
@@ -149,6 +150,7 @@ async fn until_stopped(command: impl Future<Output = Result<(), CommandFailure>>
 fn is_for_people(command: &Command) -> bool {
     match command {
         Command::Keys(_)
+        | Command::Passkeys(_)
         | Command::Delegate(_)
         | Command::Revoke(_)
         | Command::Approvals(_)

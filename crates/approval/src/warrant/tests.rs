@@ -14,7 +14,9 @@ use servanda_authority::{
 };
 
 use super::*;
-use crate::{ApprovalDecision, DecisionFault, PasskeyAssertionRecord, PasskeyRecordFault};
+use crate::{
+    ApprovalDecision, DecisionFault, KnownPasskey, KnownPasskeyFault, PasskeyAssertionRecord, PasskeyRecordFault,
+};
 
 const ORIGIN: &str = "https://console.example.com";
 const TICKET: &str = "apr_1";
@@ -123,6 +125,10 @@ fn check(presence: Presence, approvers: Vec<SignedDecision>) -> Result<(), Warra
     warrant(presence, approvers).check(&[attestation_key().public().clone()]).map(|_| ())
 }
 
+fn by_passkey(fault: PasskeyFault) -> WarrantFault {
+    WarrantFault::Decision(DecisionFault::Passkey(PasskeyRecordFault::Passkey(fault)))
+}
+
 #[test]
 fn a_decision_with_a_passkey_needs_its_signature() {
     let (passkey, with) = (Passkey::new(1), decision("bob", Presence::Passkey));
@@ -130,8 +136,9 @@ fn a_decision_with_a_passkey_needs_its_signature() {
     assert_eq!(check(Presence::Passkey, vec![signed(with.clone(), Some(right.clone()))]), Ok(()));
     let none = signed(with.clone(), None);
     assert_eq!(none.verify(&[attestation_key().public().clone()]), Err(DecisionFault::NoPasskey));
-    assert_eq!(check(Presence::Passkey, vec![none.clone()]), Err(WarrantFault::Approvers));
-    assert_eq!(check(Presence::Session, vec![none]), Err(WarrantFault::Approvers), "it says that a passkey signed it");
+    let missing = WarrantFault::Decision(DecisionFault::NoPasskey);
+    assert_eq!(check(Presence::Passkey, vec![none.clone()]), Err(missing));
+    assert_eq!(check(Presence::Session, vec![none]), Err(missing), "it says that a passkey signed it");
     let fresh = signed(decision("bob", Presence::Fresh), None);
     assert_eq!(check(Presence::Fresh, vec![fresh.clone()]), Ok(()));
     assert_eq!(check(Presence::Passkey, vec![fresh]), Err(WarrantFault::Approvers));
@@ -153,7 +160,7 @@ fn a_passkey_signs_one_decision() {
         assert_eq!(record.verify(&other.passkey_challenge()), Ok(()));
         assert_eq!(
             check(Presence::Passkey, vec![signed(wanted.clone(), Some(record))]),
-            Err(WarrantFault::Approvers),
+            Err(by_passkey(PasskeyFault::OtherChallenge)),
             "{other:?}"
         );
     }
@@ -191,7 +198,8 @@ fn a_changed_record_is_noticed() {
     // An assertion that nothing demands has to be right all the same.
     let session = decision("bob", Presence::Session);
     let wrong = PasskeyAssertionRecord { signature: "AAAA".to_owned(), ..right.clone() };
-    assert_eq!(check(Presence::Session, vec![signed(session.clone(), Some(wrong))]), Err(WarrantFault::Approvers));
+    let fault = by_passkey(PasskeyFault::Signature);
+    assert_eq!(check(Presence::Session, vec![signed(session.clone(), Some(wrong))]), Err(fault));
     assert_eq!(check(Presence::Session, vec![signed(session, Some(right))]), Ok(()));
 }
 
@@ -218,4 +226,44 @@ fn a_verified_assertion_makes_the_record() {
     let expected = PasskeyExpectation { challenge: challenge.as_bytes(), party: &party };
     let verified = assertion.verify(&expected, &passkey.registered()).unwrap();
     assert_eq!(PasskeyAssertionRecord::from(&verified), record);
+}
+
+/// An outsider has the public keys from the people themselves, and so need not believe the gateway which passkey is whose.
+#[test]
+fn passkeys_are_compared_with_those_that_people_published() {
+    let [bob, carol, dave] = ["bob", "carol", "dave"].map(|person| decision(person, Presence::Passkey));
+    let (first, second, third) = (Passkey::new(1), Passkey::new(2), Passkey::new(3));
+    let published = |who: &str, passkey: &Passkey| {
+        let key: String = passkey.registered().public_key.into();
+        KnownPasskey::read(&format!("{who}{key}")).unwrap()
+    };
+    let without = signed(ApprovalDecision { presence: Presence::Session, ..dave }, None);
+    let approvers =
+        vec![signed(bob.clone(), Some(first.sign(&bob))), signed(carol.clone(), Some(second.sign(&carol))), without];
+    let claims = warrant(Presence::Session, approvers).check(&[attestation_key().public().clone()]).unwrap();
+    let named = |person: &str| person.to_owned();
+    for (known, expected) in [
+        (vec![], Err(KnownPasskeyFault::OtherPasskey(named("bob")))),
+        (vec![published("", &first), published("", &second)], Ok(())),
+        (vec![published("bob=", &first), published("acme/carol=", &second)], Ok(())),
+        (vec![published("bob=", &first)], Err(KnownPasskeyFault::OtherPasskey(named("carol")))),
+        (vec![published("", &third), published("", &second)], Err(KnownPasskeyFault::OtherPasskey(named("bob")))),
+        (
+            vec![published("carol=", &first), published("bob=", &second)],
+            Err(KnownPasskeyFault::OtherPerson { approver: named("bob"), owner: named("carol") }),
+        ),
+        (
+            vec![published("rival/bob=", &first), published("", &second)],
+            Err(KnownPasskeyFault::OtherPerson { approver: named("bob"), owner: named("rival/bob") }),
+        ),
+        (
+            vec![published("", &first), published("", &second), published("dave=", &third)],
+            Err(KnownPasskeyFault::Unused("of `dave`".to_owned())),
+        ),
+    ] {
+        assert_eq!(claims.check_passkeys(&known), expected, "{known:?}");
+    }
+    for wrong in ["", "bob", "bob=", "bob=AAAA", "=pQEC"] {
+        assert!(matches!(KnownPasskey::read(wrong), Err(KnownPasskeyFault::NotKey(_))), "{wrong}");
+    }
 }

@@ -3,7 +3,8 @@
 //!
 //! The verifier is ours because it is small: strict JSON, a strict reader of the little CBOR that `WebAuthn` has, and three algorithms. The
 //! caller passes the challenge and the relying party in. Attestation is not believed: a statement about the maker of an authenticator is
-//! read past. Deliberately not here: making challenges, remembering which were used, and storing passkeys.
+//! read past. What a store keeps of a passkey is defined here too ([`StoredPasskey`]).
+//! Deliberately not here: making challenges, remembering which were used, and the store itself.
 
 mod assertion;
 mod authenticator_data;
@@ -13,6 +14,7 @@ mod fault;
 mod public_key;
 mod registration;
 mod relying_party;
+mod stored;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +25,7 @@ pub use fault::PasskeyFault;
 pub use public_key::PasskeyPublicKey;
 pub use registration::{PasskeyAttestationResponse, PasskeyRegistration, RegisteredPasskey};
 pub use relying_party::{BadRelyingParty, RelyingParty};
+pub use stored::{PASSKEY_NAME_CHARS_MAX, StoredPasskey, passkey_handle};
 
 /// Bytes of a challenge.
 pub const PASSKEY_CHALLENGE_BYTES: usize = 32;

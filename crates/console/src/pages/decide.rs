@@ -1,8 +1,9 @@
 //! A person's decision about one ticket: the form is checked, and the engine decides whether it counts.
 
 use http::StatusCode;
-use servanda_approval::{ApprovalVerdict, TicketId};
-use servanda_contract::Digest;
+use servanda_approval::{ApprovalVerdict, PasskeyAssertionRecord, TicketId, passkey_decision_challenge};
+use servanda_authority::passkey::passkey_handle;
+use servanda_contract::{Digest, tool::Presence};
 use servanda_doors::http::PageRequest;
 use servanda_engine::approvals::{DecideError, DecisionOutcome, PersonDecision};
 
@@ -12,6 +13,7 @@ use crate::{
     fault::PageFault,
     form::Form,
     form_token,
+    passkey::{PasskeyRejection, check_assertion, relying_party},
     reply::ConsoleReply,
     routing::ticket_path,
     view::PageNotice,
@@ -34,11 +36,62 @@ pub(crate) async fn decide(
         passkey: None,
         break_glass: form.field("break_glass") == Some("yes"),
     };
+    let decision = match form.field("assertion") {
+        None => decision,
+        answer => match signed_by_passkey(context, &viewer, request, &decision, answer).await {
+            Ok(record) => PersonDecision { passkey: Some(record), ..decision },
+            Err(rejection) => return rejected_passkey(context, &viewer, request, id, rejection).await,
+        },
+    };
     match act(context, &viewer, decision).await {
         // A page that was posted is not shown: loading it again would post again.
         Ok(_) => Ok(ConsoleReply::redirect(&ticket_path(id))),
-        Err(error) => refused(context, &viewer, id, error).await,
+        Err(error) => refused(context, &viewer, request, id, error).await,
     }
+}
+
+/// Checks that a passkey of this person signed this decision about this ticket.
+async fn signed_by_passkey(
+    context: &ConsoleContext,
+    viewer: &ConsoleViewer,
+    request: &PageRequest,
+    decision: &PersonDecision,
+    answer: Option<&str>,
+) -> Result<PasskeyAssertionRecord, PasskeyRejection> {
+    let party = relying_party(viewer.settings().console_url.as_deref(), &request.headers);
+    let party = party.ok_or(PasskeyRejection::NoAnswer)?;
+    let person = &viewer.signed_in.person;
+    let approver = (person.tenant.as_str(), person.principal.as_str());
+    let challenge = passkey_decision_challenge(&decision.ticket, &decision.payload, decision.verdict, approver);
+    let handle = passkey_handle(approver.0, approver.1);
+    let asked = (&party, challenge.as_bytes());
+    let checked = check_assertion(context.authenticator.as_ref(), &handle, answer, asked).await?;
+    Ok(PasskeyAssertionRecord::from(&checked.verified))
+}
+
+async fn rejected_passkey(
+    context: &ConsoleContext,
+    viewer: &ConsoleViewer,
+    request: &PageRequest,
+    id: &str,
+    rejection: PasskeyRejection,
+) -> Result<ConsoleReply, PageFault> {
+    if let PasskeyRejection::Unavailable(unavailable) = rejection {
+        return Err(PageFault::StoreAway(unavailable.to_string()));
+    }
+    let person = &viewer.signed_in.person;
+    let why = rejection.logged();
+    tracing::warn!(
+        ticket = id,
+        person = person.principal,
+        tenant = person.tenant,
+        why,
+        "a passkey's signature does not count"
+    );
+    let ticket = ticket::find(context, viewer, id).await?;
+    let text = format!("Your decision was not recorded. {}", rejection.words());
+    let notice = PageNotice { title: "Your passkey was not accepted".to_owned(), text, link: None };
+    ticket::shown(context, viewer, request, &ticket, (StatusCode::FORBIDDEN, Some(notice))).await
 }
 
 /// Hands a decision to the engine. A person who does not see the ticket cannot decide about it.
@@ -47,13 +100,17 @@ pub(crate) async fn act(
     viewer: &ConsoleViewer,
     decision: PersonDecision,
 ) -> Result<DecisionOutcome, DecideError> {
-    let person = &viewer.signed_in.person;
-    let seen = context.approvals().visible_ticket(person, &decision.ticket).await?;
+    let mut person = viewer.signed_in.person.clone();
+    if decision.passkey.is_some() {
+        // Upholds: a decision has an assertion only after it was checked against this person's passkeys.
+        person.presence = Presence::Passkey;
+    }
+    let seen = context.approvals().visible_ticket(&person, &decision.ticket).await?;
     if !viewer.sees_ticket(&seen) {
         return Err(DecideError::NoTicket(decision.ticket));
     }
     let (id, verdict) = (decision.ticket.clone(), decision.verdict.word());
-    let decided = context.approvals().decide(person, decision, viewer.settings()).await;
+    let decided = context.approvals().decide(&person, decision, viewer.settings()).await;
     match &decided {
         Ok(_) => {
             tracing::info!(ticket = %id, person = person.principal, tenant = person.tenant, verdict, "a person decided");
@@ -93,6 +150,7 @@ pub(crate) fn payload(text: Option<&str>) -> Result<Digest, PageFault> {
 async fn refused(
     context: &ConsoleContext,
     viewer: &ConsoleViewer,
+    request: &PageRequest,
     id: &str,
     error: DecideError,
 ) -> Result<ConsoleReply, PageFault> {
@@ -115,7 +173,7 @@ async fn refused(
             (StatusCode::BAD_REQUEST, notice("The reason is too long", text))
         }
         DecideError::Passkey => {
-            let text = "Your decision was not recorded: a passkey has to sign it.".to_owned();
+            let text = "Your decision was not recorded: a passkey has to sign it, which needs JavaScript.".to_owned();
             (StatusCode::FORBIDDEN, notice("This decision needs your passkey", text))
         }
         error @ (DecideError::Keys(_) | DecideError::Store(_)) => {
@@ -126,5 +184,5 @@ async fn refused(
             (StatusCode::SERVICE_UNAVAILABLE, notice("The store did not confirm your decision", text))
         }
     };
-    Ok(ticket::shown(context, viewer, &ticket, status, Some(notice)))
+    ticket::shown(context, viewer, request, &ticket, (status, Some(notice))).await
 }

@@ -5,6 +5,7 @@ pub(crate) mod events;
 pub(crate) mod fault;
 pub(crate) mod inbox;
 mod packet_view;
+pub(crate) mod passkeys;
 pub(crate) mod review;
 pub(crate) mod sign_in;
 pub(crate) mod ticket;

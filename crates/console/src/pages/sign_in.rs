@@ -2,7 +2,7 @@
 
 use askama::Template;
 use http::{StatusCode, header};
-use servanda_authority::Secret;
+use servanda_authority::{Secret, passkey::RelyingParty};
 use servanda_doors::http::PageRequest;
 
 use super::fault::sign_in_path;
@@ -12,6 +12,7 @@ use crate::{
     fault::PageFault,
     form::{self, Form},
     form_token,
+    passkey::{PasskeyPurpose, PasskeyRejection, check_sign_in, relying_party, request_options},
     reply::ConsoleReply,
     routing::{INBOX, safe_target},
     session::SessionToken,
@@ -35,6 +36,15 @@ struct SignInPage {
     next: String,
     /// Whether the person is signed in already and proves it again.
     is_again: bool,
+    /// The form of passkeys, where browsers offer them.
+    passkey: Option<PasskeySignIn>,
+}
+
+/// The form with which a passkey signs in.
+struct PasskeySignIn {
+    challenge: String,
+    /// What the browser is asked.
+    options: String,
 }
 
 /// The page of a one-time link.
@@ -49,7 +59,8 @@ struct LinkPage {
 pub(crate) async fn page(context: &ConsoleContext, request: &PageRequest) -> Result<ConsoleReply, PageFault> {
     let is_again = context.signed_in(&request.headers).await?.is_some();
     let next = form::parameter(request.uri.query(), "next");
-    Ok(ways(context, StatusCode::OK, None, safe_target(next.as_deref()), is_again))
+    let ways = SignInWays { status: StatusCode::OK, notice: None, next: safe_target(next.as_deref()), is_again };
+    Ok(ways.shown(context, request).await)
 }
 
 /// Signs in with an API key for people.
@@ -57,35 +68,58 @@ pub(crate) async fn with_key(context: &ConsoleContext, request: &PageRequest) ->
     let form = Form::read(&request.headers, &request.body)?;
     let next = safe_target(form.field("next"));
     let key = form.field("key").map(str::trim).filter(|key| !key.is_empty() && key.len() <= KEY_BYTES_MAX);
-    let rejected = |title: &str, text: String| {
-        let notice = PageNotice { title: title.to_owned(), text, link: None };
-        ways(context, StatusCode::FORBIDDEN, Some(notice), next, false)
-    };
     if context.authenticator.is_single_user() {
-        return Ok(rejected(
-            "Keys are not used here",
-            "This gateway asks for no credentials. Use a one-time link.".to_owned(),
-        ));
+        let text = "This gateway asks for no credentials. Use a one-time link.".to_owned();
+        return Ok(SignInWays::rejected("Keys are not used here", text, next).shown(context, request).await);
     }
     let Some(key) = key else {
-        return Ok(rejected("No key was entered", "Paste a key that was made for people.".to_owned()));
+        let text = "Paste a key that was made for people.".to_owned();
+        return Ok(SignInWays::rejected("No key was entered", text, next).shown(context, request).await);
     };
     match context.authenticator.authenticate(&Secret::from(key.to_owned())).await {
         Ok(person) => begin(context, request, person, next).await,
         Err(PersonRejection::Wrong { message, why }) => {
-            Ok(rejected("This key was not accepted", message).with_wrong_credential(why))
+            let rejected = SignInWays::rejected("This key was not accepted", message, next);
+            Ok(rejected.shown(context, request).await.with_wrong_credential(why))
         }
         Err(PersonRejection::Unavailable(unavailable)) => Err(PageFault::StoreAway(unavailable.to_string())),
     }
 }
 
+/// Signs in with a passkey.
+pub(crate) async fn with_passkey(context: &ConsoleContext, request: &PageRequest) -> Result<ConsoleReply, PageFault> {
+    let form = Form::read(&request.headers, &request.body)?;
+    let next = safe_target(form.field("next"));
+    match person_of_passkey(context, request, &form).await {
+        Ok(person) => begin(context, request, person, next).await,
+        Err(PasskeyRejection::Unavailable(unavailable)) => Err(PageFault::StoreAway(unavailable.to_string())),
+        Err(rejection) => {
+            let rejected = SignInWays::rejected("This passkey was not accepted", rejection.words(), next);
+            Ok(rejected.shown(context, request).await.with_wrong_credential(rejection.logged()))
+        }
+    }
+}
+
+async fn person_of_passkey(
+    context: &ConsoleContext,
+    request: &PageRequest,
+    form: &Form<'_>,
+) -> Result<AuthenticatedPerson, PasskeyRejection> {
+    let party = party(context, request).ok_or(PasskeyRejection::NoAnswer)?;
+    let asked = context.challenges.read(PasskeyPurpose::SignIn, form.field("challenge"), context.now()).await?;
+    let authenticator = context.authenticator.as_ref();
+    let checked = check_sign_in(authenticator, form.field("assertion"), (&party, &asked.challenge)).await?;
+    context.challenges.use_up(&asked).await?;
+    authenticator.person_of_passkey(&checked.stored).await?.ok_or(PasskeyRejection::Unknown)
+}
+
 /// Shows the page of a one-time link. It has a button, so that a program that only looks at the link does not use it up.
-pub(crate) fn link_page(context: &ConsoleContext, token: &str) -> ConsoleReply {
+pub(crate) async fn link_page(context: &ConsoleContext, request: &PageRequest, token: &str) -> ConsoleReply {
     if context.authenticator.is_single_user() && context.links.is_usable(token) {
         let page = LinkPage { frame: PageFrame::open("Open the console"), action: format!("/sign-in/{token}") };
         return ConsoleReply::page(StatusCode::OK, &page);
     }
-    unusable_link(context)
+    unusable_link(context, request).await
 }
 
 /// Uses a one-time link up.
@@ -96,9 +130,8 @@ pub(crate) async fn with_link(
 ) -> Result<ConsoleReply, PageFault> {
     let person = if context.authenticator.is_single_user() { context.links.take(token) } else { None };
     let Some(person) = person else {
-        return Ok(
-            unusable_link(context).with_wrong_credential("the one-time link is wrong, used or too old".to_owned())
-        );
+        let why = "the one-time link is wrong, used or too old".to_owned();
+        return Ok(unusable_link(context, request).await.with_wrong_credential(why));
     };
     begin(context, request, person, INBOX).await
 }
@@ -137,29 +170,51 @@ async fn begin(
     Ok(ConsoleReply::redirect(next).with(header::SET_COOKIE, cookie::set(&token.text())))
 }
 
-fn unusable_link(context: &ConsoleContext) -> ConsoleReply {
+async fn unusable_link(context: &ConsoleContext, request: &PageRequest) -> ConsoleReply {
     let notice = PageNotice {
         title: "This link does not open the console".to_owned(),
         text: "A link works once, for ten minutes, and only at the gateway that printed it.".to_owned(),
         link: None,
     };
-    ways(context, StatusCode::NOT_FOUND, Some(notice), INBOX, false)
+    let ways = SignInWays { status: StatusCode::NOT_FOUND, notice: Some(notice), next: INBOX, is_again: false };
+    ways.shown(context, request).await
 }
 
-fn ways(
-    context: &ConsoleContext,
+/// The page of ways to sign in, with what a way came to.
+struct SignInWays<'a> {
     status: StatusCode,
     notice: Option<PageNotice>,
-    next: &str,
+    next: &'a str,
     is_again: bool,
-) -> ConsoleReply {
-    let page = SignInPage {
-        frame: PageFrame::open("Sign in"),
-        notice,
-        is_single_user: context.authenticator.is_single_user(),
-        link_hint: context.link_hint.clone(),
-        next: next.to_owned(),
-        is_again,
-    };
-    ConsoleReply::page(status, &page)
+}
+
+impl<'a> SignInWays<'a> {
+    fn rejected(title: &str, text: String, next: &'a str) -> Self {
+        let notice = Some(PageNotice { title: title.to_owned(), text, link: None });
+        Self { status: StatusCode::FORBIDDEN, notice, next, is_again: false }
+    }
+
+    async fn shown(self, context: &ConsoleContext, request: &PageRequest) -> ConsoleReply {
+        let page = SignInPage {
+            frame: PageFrame::open("Sign in"),
+            notice: self.notice,
+            is_single_user: context.authenticator.is_single_user(),
+            link_hint: context.link_hint.clone(),
+            next: self.next.to_owned(),
+            is_again: self.is_again,
+            passkey: passkey_form(context, request).await,
+        };
+        ConsoleReply::page(self.status, &page)
+    }
+}
+
+/// The form of passkeys. None where browsers offer none, and while the store does not answer: the other ways say so themselves.
+async fn passkey_form(context: &ConsoleContext, request: &PageRequest) -> Option<PasskeySignIn> {
+    let party = party(context, request)?;
+    let minted = context.challenges.mint(PasskeyPurpose::SignIn, context.now()).await.ok()?;
+    Some(PasskeySignIn { options: request_options(&party, &minted.challenge, &[]), challenge: minted.text })
+}
+
+fn party(context: &ConsoleContext, request: &PageRequest) -> Option<RelyingParty> {
+    relying_party(context.engine.authorities().approvals().console_url.as_deref(), &request.headers)
 }

@@ -2,7 +2,9 @@
 
 use askama::Template;
 use http::StatusCode;
-use servanda_approval::{Ineligible, Ticket, TicketId, TicketState, check_eligible};
+use servanda_approval::{
+    ApprovalVerdict, Ineligible, Ticket, TicketId, TicketState, check_eligible, passkey_decision_challenge,
+};
 use servanda_contract::tool::Presence;
 use servanda_doors::http::PageRequest;
 
@@ -11,8 +13,9 @@ use crate::{
     context::{ConsoleContext, ConsoleViewer},
     fault::PageFault,
     form_token,
+    passkey::{relying_party, request_options},
     reply::ConsoleReply,
-    routing::ticket_path,
+    routing::{PASSKEYS, ticket_path},
     view::{Moment, PageFrame, PageNotice},
 };
 
@@ -61,13 +64,40 @@ struct OpenForms {
     can_approve: bool,
     /// How many more people have to approve after this one.
     missing_afterwards: usize,
+    /// What the person's passkeys are asked, if the person has some here.
+    passkey: Option<PasskeyQuestions>,
+    /// Whether nothing is decided without one.
+    needs_passkey: bool,
+}
+
+/// What a browser asks the person's passkeys: each decision has a challenge of its own.
+struct PasskeyQuestions {
+    approve: String,
+    deny: String,
+}
+
+impl OpenForms {
+    /// What a passkey has to sign for an approval. None if a passkey need not.
+    fn approval_needs(&self) -> Option<&str> {
+        self.passkey.as_ref().filter(|_| self.needs_passkey).map(|asked| asked.approve.as_str())
+    }
+
+    /// What a passkey has to sign for a denial.
+    fn denial_needs(&self) -> Option<&str> {
+        self.passkey.as_ref().filter(|_| self.needs_passkey).map(|asked| asked.deny.as_str())
+    }
+
+    /// What a passkey may sign for an approval that needs none.
+    fn may_sign(&self) -> Option<&str> {
+        self.passkey.as_ref().filter(|_| !self.needs_passkey).map(|asked| asked.approve.as_str())
+    }
 }
 
 /// Shows a ticket.
 pub(crate) async fn page(context: &ConsoleContext, request: &PageRequest, id: &str) -> Result<ConsoleReply, PageFault> {
     let viewer = context.viewer(&request.headers).await?;
     let ticket = find(context, &viewer, id).await?;
-    Ok(shown(context, &viewer, &ticket, StatusCode::OK, None))
+    shown(context, &viewer, request, &ticket, (StatusCode::OK, None)).await
 }
 
 /// A ticket that the person sees.
@@ -78,23 +108,25 @@ pub(crate) async fn find(context: &ConsoleContext, viewer: &ConsoleViewer, id: &
 }
 
 /// The page of a ticket.
-pub(crate) fn shown(
+pub(crate) async fn shown(
     context: &ConsoleContext,
     viewer: &ConsoleViewer,
+    request: &PageRequest,
     ticket: &Ticket,
-    status: StatusCode,
-    notice: Option<PageNotice>,
-) -> ConsoleReply {
+    outcome_of_try: (StatusCode, Option<PageNotice>),
+) -> Result<ConsoleReply, PageFault> {
+    let (status, notice) = outcome_of_try;
     let view = PacketView::new(ticket, viewer, context.now());
+    let passkey = questions(context, viewer, request, ticket).await?;
     let page = TicketDocument {
         frame: PageFrame::of(view.packet.action.clone(), &viewer.signed_in),
-        decision: forms(context, viewer, ticket, &view),
+        decision: forms(context, viewer, ticket, &view, passkey),
         outcome: outcome(context, ticket),
         view,
         notice,
         reason_chars_max: REASON_CHARS_MAX,
     };
-    ConsoleReply::page(status, &page)
+    Ok(ConsoleReply::page(status, &page))
 }
 
 /// Why a person may not decide, and what to do.
@@ -128,9 +160,10 @@ pub(crate) fn ineligible_words(ineligible: Ineligible, ticket: &Ticket) -> PageN
         ),
         Ineligible::Presence { needed: Presence::Passkey } => (
             "This ticket needs a passkey",
-            "Its contract or a policy asks that a passkey signs the decision, and you did not sign in with one."
+            "Its contract or a policy asks that your passkey signs the decision. That is done on the ticket's own page, with a passkey that you \
+             registered for this address."
                 .to_owned(),
-            None,
+            Some((PASSKEYS.to_owned(), "Your passkeys")),
         ),
         Ineligible::Presence { .. } => (
             "Sign in again to decide",
@@ -142,7 +175,36 @@ pub(crate) fn ineligible_words(ineligible: Ineligible, ticket: &Ticket) -> PageN
     PageNotice { title: title.to_owned(), text, link }
 }
 
-fn forms(context: &ConsoleContext, viewer: &ConsoleViewer, ticket: &Ticket, view: &PacketView) -> DecisionForms {
+/// What the person's passkeys are asked about a ticket that waits. None if they have none here.
+async fn questions(
+    context: &ConsoleContext,
+    viewer: &ConsoleViewer,
+    request: &PageRequest,
+    ticket: &Ticket,
+) -> Result<Option<PasskeyQuestions>, PageFault> {
+    let party = relying_party(viewer.settings().console_url.as_deref(), &request.headers);
+    let Some(party) = party.filter(|_| ticket.state == TicketState::Pending) else { return Ok(None) };
+    let person = &viewer.signed_in.person;
+    let approver = (person.tenant.as_str(), person.principal.as_str());
+    let own = context.authenticator.passkeys_of(approver.0, approver.1).await;
+    let own = own.map_err(|unavailable| PageFault::StoreAway(unavailable.to_string()))?;
+    if own.iter().all(|stored| stored.passkey.rp_id != party.id()) {
+        return Ok(None);
+    }
+    let ask = |verdict| {
+        let challenge = passkey_decision_challenge(&ticket.id, &ticket.subject.payload, verdict, approver);
+        request_options(&party, challenge.as_bytes(), &own)
+    };
+    Ok(Some(PasskeyQuestions { approve: ask(ApprovalVerdict::Approve), deny: ask(ApprovalVerdict::Deny) }))
+}
+
+fn forms(
+    context: &ConsoleContext,
+    viewer: &ConsoleViewer,
+    ticket: &Ticket,
+    view: &PacketView,
+    passkey: Option<PasskeyQuestions>,
+) -> DecisionForms {
     if ticket.state != TicketState::Pending {
         return DecisionForms::Over;
     }
@@ -154,7 +216,13 @@ fn forms(context: &ConsoleContext, viewer: &ConsoleViewer, ticket: &Ticket, view
             link: None,
         });
     }
-    match check_eligible(ticket, &viewer.as_approver(), now_ms) {
+    let needs_passkey = ticket.demand.presence == Presence::Passkey;
+    let mut approver = viewer.as_approver();
+    if passkey.is_some() && needs_passkey {
+        // Whether one of them signs is seen when the person decides.
+        approver.presence = Presence::Passkey;
+    }
+    match check_eligible(ticket, &approver, now_ms) {
         Err(ineligible) => DecisionForms::Closed(ineligible_words(ineligible, ticket)),
         Ok(takes_emergency_role) => {
             let action = ticket_path(ticket.id.as_str());
@@ -165,6 +233,8 @@ fn forms(context: &ConsoleContext, viewer: &ConsoleViewer, ticket: &Ticket, view
                 takes_emergency_role,
                 can_approve: view.packet.can_be_approved(),
                 missing_afterwards: view.packet.missing.saturating_sub(1),
+                passkey,
+                needs_passkey,
             })
         }
     }

@@ -1,15 +1,14 @@
 //! Checks who a person is. A port: the crate `authn` knows credentials and revocation; the console knows forms and sessions.
 
-use std::{collections::BTreeSet, fmt};
+use std::fmt;
 
 use servanda_authority::Secret;
-use servanda_contract::Timestamp;
 use servanda_effects::PortFuture;
 
-use super::SignInMethod;
+use super::{AuthenticatedPerson, PersonPasskeys, SignInMethod, SignInUnavailable};
 
 /// Checks people's credentials.
-pub trait PersonAuthenticator: Send + Sync + fmt::Debug {
+pub trait PersonAuthenticator: PersonPasskeys + Send + Sync + fmt::Debug {
     /// Whether the gateway asks nobody for a credential, so that one person uses it, who signs in with a one-time link.
     fn is_single_user(&self) -> bool;
 
@@ -19,21 +18,6 @@ pub trait PersonAuthenticator: Send + Sync + fmt::Debug {
 
     /// Whether what a person signed in with still counts: a revoked or expired credential ends the sessions that it opened.
     fn is_still_valid<'a>(&'a self, method: &'a SignInMethod) -> PortFuture<'a, Result<bool, SignInUnavailable>>;
-}
-
-/// A person whose proof was checked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AuthenticatedPerson {
-    /// The tenant.
-    pub tenant: String,
-    /// The person.
-    pub principal: String,
-    /// The person's groups.
-    pub groups: BTreeSet<String>,
-    /// How they signed in.
-    pub method: SignInMethod,
-    /// When a session of this proof has to end at the latest.
-    pub expires_at: Timestamp,
 }
 
 /// Why a person is not accepted.
@@ -49,8 +33,3 @@ pub enum PersonRejection {
     /// It cannot be checked at present.
     Unavailable(SignInUnavailable),
 }
-
-/// A credential cannot be checked at present.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("credentials cannot be checked at present: {0}")]
-pub struct SignInUnavailable(pub String);

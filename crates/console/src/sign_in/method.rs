@@ -1,6 +1,7 @@
 //! How a person signed in, for sessions, records and screens.
 
 use serde::{Deserialize, Serialize};
+use servanda_authority::CredentialId;
 
 /// How a person signed in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,14 +14,38 @@ pub enum SignInMethod {
         /// The id by which the key is recorded and revoked: never the key.
         credential: String,
     },
+    /// With a passkey.
+    Passkey {
+        /// The id by which the passkey is recorded and revoked.
+        passkey: CredentialId,
+        /// The key under which it was registered; none where the gateway asks for no credentials.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<CredentialId>,
+    },
 }
 
+/// The session was opened by a passkey alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SessionOfPasskeyOnly;
+
 impl SignInMethod {
+    /// The key that a passkey is bound to that is registered in a session of this method: none where the gateway asks for no credentials. `Err`
+    /// where no passkey is registered: in a session that a passkey opened without any key.
+    pub(crate) fn key_of_new_passkey(&self) -> Result<Option<CredentialId>, SessionOfPasskeyOnly> {
+        match self {
+            Self::OneTimeLink => Ok(None),
+            Self::ApiKey { credential } => CredentialId::read(credential).map(Some).ok_or(SessionOfPasskeyOnly),
+            Self::Passkey { key: Some(key), .. } => Ok(Some(key.clone())),
+            Self::Passkey { key: None, .. } => Err(SessionOfPasskeyOnly),
+        }
+    }
+
     /// The method for the record of decisions.
     pub(crate) fn recorded(&self) -> String {
         match self {
             Self::OneTimeLink => "one-time-link".to_owned(),
             Self::ApiKey { credential } => credential.clone(),
+            Self::Passkey { passkey, .. } => passkey.to_string(),
         }
     }
 }

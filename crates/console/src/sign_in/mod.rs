@@ -7,9 +7,13 @@
 mod authenticator;
 mod links;
 mod method;
+mod passkeys;
+mod person;
 
 pub use self::{
-    authenticator::{AuthenticatedPerson, PersonAuthenticator, PersonRejection, SignInUnavailable},
+    authenticator::{PersonAuthenticator, PersonRejection},
     links::{OneTimeLink, OneTimeLinks},
     method::SignInMethod,
+    passkeys::{PasskeyAdmission, PersonPasskeys},
+    person::{AuthenticatedPerson, SignInUnavailable},
 };

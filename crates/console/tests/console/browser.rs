@@ -2,6 +2,7 @@
 //! that every answer must have.
 
 use std::{
+    collections::BTreeMap,
     net::{IpAddr, Ipv4Addr},
     time::Duration,
 };
@@ -9,12 +10,15 @@ use std::{
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use serde_json::Value;
 use servanda_console::Console;
 use servanda_doors::http::{PageBody, PageRequest, Pages as _};
 
 use crate::fixture::Gateway;
 
 pub(crate) const HOST: &str = "127.0.0.1:7332";
+/// Another name of the same place, at which browsers offer passkeys.
+pub(crate) const OWN_NAME: &str = "servanda.localhost:7332";
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; font-src 'none'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -22,6 +26,8 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 pub(crate) struct Browser {
     console: Console,
     pub(crate) cookie: Option<String>,
+    /// The address at which it reaches the console.
+    pub(crate) host: &'static str,
 }
 
 #[derive(Debug)]
@@ -37,11 +43,41 @@ pub(crate) struct Page {
 pub(crate) struct FoundForm {
     pub(crate) action: String,
     pub(crate) fields: Vec<(String, String)>,
+    /// What the page's script asks passkeys, by the field that the answer goes into.
+    pub(crate) asked: BTreeMap<String, Value>,
+}
+
+impl FoundForm {
+    /// The same with other values in some of its fields.
+    pub(crate) fn with(&self, values: &[(&str, &str)]) -> Self {
+        let mut form = self.clone();
+        for (name, value) in values {
+            form.fields.retain(|(own, _)| own != name);
+            form.fields.push(((*name).to_owned(), (*value).to_owned()));
+        }
+        form
+    }
+
+    /// The same for another address.
+    pub(crate) fn at(mut self, action: &str) -> Self {
+        action.clone_into(&mut self.action);
+        self
+    }
+
+    /// The value of a field.
+    pub(crate) fn value(&self, name: &str) -> &str {
+        self.fields.iter().find(|(own, _)| own == name).map_or("", |(_, value)| value)
+    }
 }
 
 impl Browser {
     pub(crate) fn new(gateway: &Gateway) -> Self {
-        Self { console: gateway.console.clone(), cookie: None }
+        Self { console: gateway.console.clone(), cookie: None, host: HOST }
+    }
+
+    /// A browser that opens the console under the name at which browsers offer passkeys.
+    pub(crate) fn at_own_name(gateway: &Gateway) -> Self {
+        Self { host: OWN_NAME, ..Self::new(gateway) }
     }
 
     /// The browser of the one person, signed in with a one-time link.
@@ -72,7 +108,8 @@ impl Browser {
     }
 
     pub(crate) async fn post(&mut self, path: &str, fields: &[(&str, &str)]) -> Page {
-        self.post_with(path, fields, &[("sec-fetch-site", "same-origin"), ("origin", "http://127.0.0.1:7332")]).await
+        let origin = format!("http://{}", self.host);
+        self.post_with(path, fields, &[("sec-fetch-site", "same-origin"), ("origin", &origin)]).await
     }
 
     pub(crate) async fn post_with(
@@ -100,7 +137,7 @@ impl Browser {
         headers: &[(&'static str, &str)],
         body: String,
     ) -> Page {
-        let mut map = HeaderMap::from_iter([(header::HOST, HeaderValue::from_static(HOST))]);
+        let mut map = HeaderMap::from_iter([(header::HOST, HeaderValue::from_static(self.host))]);
         for (name, value) in headers {
             map.append(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
         }
@@ -150,6 +187,14 @@ impl Page {
         self.header(header::LOCATION).unwrap_or_default()
     }
 
+    /// The form that posts to an address.
+    pub(crate) fn form_to(&self, action: &str) -> FoundForm {
+        self.forms()
+            .into_iter()
+            .find(|form| form.action == action)
+            .unwrap_or_else(|| panic!("no form to {action}: {}", self.html))
+    }
+
     /// The form that posts this verdict.
     pub(crate) fn form(&self, verdict: &str) -> FoundForm {
         let wanted = ("verdict".to_owned(), verdict.to_owned());
@@ -171,7 +216,12 @@ impl Page {
                 let form = form.split("</form>").next().unwrap_or_default();
                 let fields = form.split("<input type=\"hidden\" ").skip(1);
                 let fields = fields.map(|field| (attribute(field, "name"), attribute(field, "value"))).collect();
-                FoundForm { action: attribute(form, "action"), fields }
+                let asked = form.split("<input type=\"hidden\" ").skip(1).filter_map(|field| {
+                    let text =
+                        [attribute(field, "data-get"), attribute(field, "data-create")].concat().replace("&#34;", "\"");
+                    Some((attribute(field, "name"), serde_json::from_str(&text).ok()?))
+                });
+                FoundForm { action: attribute(form, "action"), asked: asked.collect(), fields }
             })
             .collect()
     }

@@ -132,8 +132,10 @@ async fn who_may_not_decide_is_told_why_and_cannot() {
         let token = own_form.fields.iter().find(|(name, _)| name == "form_token").unwrap().1.clone();
         let fields =
             [("form_token", token), ("payload", ticket.subject.payload.to_string()), ("verdict", "approve".to_owned())];
-        let forged =
-            FoundForm { action: path.clone(), fields: fields.map(|(name, value)| (name.to_owned(), value)).into() };
+        let forged = FoundForm {
+            fields: fields.map(|(name, value)| (name.to_owned(), value)).into(),
+            ..own_form.clone().at(&path)
+        };
         assert_eq!(browser.submit(&forged, &[]).await.status, StatusCode::FORBIDDEN);
         assert_eq!(gateway.ticket(&ticket.id).await.decisions.len(), 0, "{said}");
     }

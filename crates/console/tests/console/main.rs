@@ -15,6 +15,12 @@ mod forgery;
 #[cfg(test)]
 mod over_http;
 #[cfg(test)]
+mod passkeys;
+#[cfg(test)]
+mod passkeys_refused;
+#[cfg(test)]
 mod people;
 #[cfg(test)]
 mod sessions;
+#[cfg(test)]
+mod soft_passkey;

@@ -27,6 +27,33 @@ pub(crate) enum KeysCommand {
     },
 }
 
+/// `passkeys`.
+#[derive(Debug, Args)]
+pub(crate) struct PasskeysArgs {
+    /// What to do; without it, the passkeys are listed.
+    #[command(subcommand)]
+    pub command: Option<PasskeysCommand>,
+}
+
+/// What to do about people's passkeys.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PasskeysCommand {
+    /// List the passkeys: whose each is, where it is used, and under which key it was registered
+    List,
+    /// Print the public keys of a person's passkeys, as `approvals verify --passkey` takes them
+    Show {
+        /// The person, or a passkey's id or the beginning of it.
+        #[arg(value_name = "TENANT/PERSON")]
+        whose: String,
+    },
+    /// Revoke a passkey: it signs nothing more, and the sessions that it opened end
+    Revoke {
+        /// The passkey's id, or the beginning of it.
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+}
+
 /// `keys create`.
 #[derive(Debug, Args)]
 pub(crate) struct KeyCreateArgs {

@@ -64,6 +64,10 @@ pub(crate) enum ApprovalsCommand {
         /// The key, as `approvals key` prints it.
         #[arg(long, value_name = "KEY")]
         key: String,
+        /// The public key of a passkey that must have signed a decision, as its owner gave it to you: KEY or PERSON=KEY; may be given more than
+        /// once. A decision that another passkey signed fails the check.
+        #[arg(long = "passkey", value_name = "PUBLIC_KEY")]
+        passkeys: Vec<String>,
     },
 }
 

@@ -25,6 +25,7 @@ pub(crate) mod migrate;
 mod next_step;
 mod objections;
 mod operator;
+pub(crate) mod passkeys;
 pub(crate) mod pin;
 mod pin_review;
 pub(crate) mod pins;

@@ -19,7 +19,7 @@ const ELSEWHERE: [&str; 3] = [
 ];
 
 /// How each command is run: its arguments and exit code. They run one after the other in one folder.
-const TRIED: [(&str, &[&str], i32); 52] = [
+const TRIED: [(&str, &[&str], i32); 54] = [
     ("check", &[], 0),
     ("tools", &["--offline"], 0),
     ("pins", &["--offline"], 0),
@@ -65,6 +65,8 @@ const TRIED: [(&str, &[&str], i32); 52] = [
     ("keys list", &[], 0),
     ("keys create", &["--tenant", "acme", "--principal", "ada", "--label", "a test", "--scope", "a"], 0),
     ("keys rotate", &[], 0),
+    ("passkeys", &[], 0),
+    ("passkeys list", &[], 0),
     ("revoke", &["KEY"], 0),
     ("keys revoke", &["KEY"], 0),
     ("delegate", &["--agent", "a", "--tenant", "acme", "--principal", "ada", "--scope", "a"], 0),
@@ -150,7 +152,7 @@ fn every_command_answers_with_json() {
 }
 
 /// Run by the tests below, because they need a setup of their own.
-const TRIED_APART: [&str; 17] = [
+const TRIED_APART: [&str; 19] = [
     "init",
     "connect",
     "disconnect",
@@ -168,6 +170,8 @@ const TRIED_APART: [&str; 17] = [
     "approvals deny",
     "approvals warrant",
     "approvals verify",
+    "passkeys show",
+    "passkeys revoke",
 ];
 
 #[test]

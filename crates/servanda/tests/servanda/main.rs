@@ -93,6 +93,8 @@ mod opinions;
 #[cfg(test)]
 mod output;
 #[cfg(test)]
+mod passkeys;
+#[cfg(test)]
 mod pins;
 #[cfg(test)]
 mod pipe;

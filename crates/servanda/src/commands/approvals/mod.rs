@@ -35,9 +35,9 @@ const ID_CHARS_MIN: usize = 17;
 
 pub(crate) async fn run(config: &Path, args: &ApprovalsArgs, screen: Screen) -> Result<(), CommandFailure> {
     let command = args.command.as_ref();
-    if let Some(ApprovalsCommand::Verify { file, key }) = command {
+    if let Some(ApprovalsCommand::Verify { file, key, passkeys }) = command {
         // Needs no configuration and no ledger.
-        return verifying::verify(file, key, screen);
+        return verifying::verify(file, key, passkeys, screen);
     }
     let loaded = configuration::read(config)?;
     let decision = command.map(deciding::requested).transpose()?.flatten();
@@ -122,7 +122,9 @@ async fn warrant(loaded: &LoadedConfig, ledger: &Arc<Ledger>, id: &str, screen: 
         return Err(CommandFailure::refused(message).hint("only an approved ticket has one"));
     };
     screen.data(warrant.as_str())?;
-    screen.hint(format_args!("servanda approvals verify FILE --key {}", key.public()));
+    let is_signed_by_passkeys = ticket.decisions.iter().any(|signed| signed.passkey.is_some());
+    let passkeys = if is_signed_by_passkeys { " --passkey PERSON=PUBLIC_KEY" } else { "" };
+    screen.hint(format_args!("servanda approvals verify FILE --key {}{passkeys}", key.public()));
     Ok(())
 }
 

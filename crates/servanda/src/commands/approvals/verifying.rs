@@ -1,8 +1,9 @@
 //! `servanda approvals verify`: checks a warrant offline. It needs the warrant and the gateway's public key, and nothing else.
+//! With the public keys of people's passkeys it also shows that these people decided, whatever the gateway says.
 
 use std::io::Read as _;
 
-use servanda_approval::{Warrant, WarrantClaims};
+use servanda_approval::{KnownPasskey, Warrant, WarrantClaims};
 use servanda_authority::attestation::AttestationPublicKey;
 use servanda_contract::{Timestamp, legibility};
 
@@ -11,20 +12,38 @@ use crate::{failure::CommandFailure, screen::Screen};
 /// Bytes of a warrant.
 const WARRANT_BYTES_MAX: u64 = 1 << 20;
 
-pub(super) fn verify(file: &str, key: &str, screen: Screen) -> Result<(), CommandFailure> {
+pub(super) fn verify(file: &str, key: &str, passkeys: &[String], screen: Screen) -> Result<(), CommandFailure> {
     let key = AttestationPublicKey::try_from(key.trim().to_owned()).map_err(|error| {
         CommandFailure::bad_input(format!("--key: {error}")).hint("servanda approvals key prints it at the gateway")
+    })?;
+    let known: Result<Vec<KnownPasskey>, _> = passkeys.iter().map(|text| KnownPasskey::read(text)).collect();
+    let known = known.map_err(|fault| {
+        CommandFailure::bad_input(format!("--passkey: {fault}"))
+            .hint("its owner finds it on the page `/passkeys` of the console; `servanda passkeys show` prints it too")
     })?;
     let warrant = Warrant::from(read(file)?.trim().to_owned());
     let claims = warrant.check(&[key]).map_err(|fault| {
         CommandFailure::refused(format!("the warrant does not hold: {fault}"))
             .hint("it was changed, is of another gateway, or the key is not that gateway's")
     })?;
+    if !known.is_empty() {
+        claims.check_passkeys(&known).map_err(|fault| {
+            CommandFailure::refused(format!("the warrant does not hold: {fault}"))
+                .hint("ask the person for the public key of their passkey; the gateway's word is not enough")
+        })?;
+    }
     if screen.json {
         return screen.json(&claims);
     }
     screen.data(page(&claims))?;
     screen.say("the warrant holds: every signature in it was checked");
+    let is_signed_by_passkeys = claims.approvers.iter().any(|signed| signed.passkey.is_some());
+    if !known.is_empty() {
+        screen.say("its passkeys are the given ones, so these people decided, whatever the gateway says");
+    } else if is_signed_by_passkeys {
+        screen.say("whose passkeys these are is the gateway's word");
+        screen.hint("check them with --passkey PERSON=PUBLIC_KEY, with the key that the person gave you");
+    }
     Ok(())
 }
 
@@ -63,6 +82,9 @@ fn page(claims: &WarrantClaims) -> String {
             time(decision.at_ms),
             decision.presence.word()
         ));
+        if let Some(record) = &signed.passkey {
+            text.push(format!("    passkey     {}", legibility::reveal(&record.public_key)));
+        }
     }
     text.join("\n")
 }
