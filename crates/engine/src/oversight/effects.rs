@@ -1,0 +1,106 @@
+//! Effects as people see them.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::{Map, Value};
+use servanda_effects::{
+    JournalError,
+    effect::{Effect, EffectId, EffectQuery, EffectTarget},
+};
+use servanda_gates::CompiledContract;
+
+use super::{Oversight, OversightView, inquiries};
+use crate::{approvals::Person, long_running::WorkProgress};
+
+/// An effect, and what is known beside it.
+#[derive(Debug, Clone)]
+pub struct EffectReport {
+    /// The effect.
+    pub effect: Effect,
+    /// Which of its arguments are sensitive.
+    pub sensitive: SensitiveArguments,
+    /// Calls that would show whether it happened: exposed name and arguments, none of them sensitive.
+    pub inquiries: Vec<(String, Map<String, Value>)>,
+    /// How far its work was, as its server last said.
+    pub progress: Option<WorkProgress>,
+}
+
+/// Which arguments of an effect are sensitive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SensitiveArguments {
+    /// These: JSON Pointer and sensitivity, by the contract under which the call was made.
+    Known(BTreeMap<String, String>),
+    /// At least these, by the present contract. The call was made under another one, so that any value may be sensitive.
+    Perhaps(BTreeMap<String, String>),
+    /// Nobody knows, because there is no contract any more.
+    Unknown,
+}
+
+impl Oversight<'_> {
+    /// The effects that a person sees, newest first.
+    pub async fn effects(&self, person: &Person, query: EffectQuery) -> Result<Vec<Effect>, JournalError> {
+        let mut query = query;
+        let view = self.view(person);
+        query.filter.tenant = Some(person.tenant.clone());
+        if !view.sees_tenant() {
+            query.filter.principal = Some(person.principal.clone());
+        }
+        self.core.effects.list(query).await
+    }
+
+    /// One effect, if the person sees it.
+    pub async fn effect(&self, person: &Person, id: EffectId) -> Result<Option<EffectReport>, JournalError> {
+        let view = self.view(person);
+        let Some(effect) = self.visible_effect(&view, id).await? else { return Ok(None) };
+        let progress = WorkProgress::load(self.core.notebook.as_ref(), &effect.id, self.core.clock.now()).await;
+        let catalog = &view.snapshot.catalog;
+        let named = |name: &str| {
+            let mut entries = catalog.entries();
+            entries.find(|(_, entry)| entry.contract.contract().identity.name == name)
+        };
+        let own = named(&effect.key.tool).map(|(_, entry)| &entry.contract);
+        let sensitive = sensitive(own, &effect);
+        let inquiries = own.map(|own| {
+            let contract = |name: &str| named(name).map(|(_, entry)| entry.contract.contract());
+            // A value with something sensitive inside is hidden, too.
+            let hides = |name: &str, _: &Value| match &sensitive {
+                SensitiveArguments::Known(known) => {
+                    let at = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
+                    known.keys().any(|pointer| at.starts_with(pointer.as_str()) || pointer.starts_with(&at))
+                }
+                SensitiveArguments::Perhaps(_) | SensitiveArguments::Unknown => true,
+            };
+            inquiries(own.contract(), &effect, contract, hides)
+        });
+        let exposed = |tool: &str| named(tool).map_or_else(|| tool.to_owned(), |(exposed, _)| exposed.to_owned());
+        let inquiries = inquiries.into_iter().flatten();
+        let inquiries = inquiries.map(|inquiry| (exposed(&inquiry.tool.identity.name), inquiry.arguments)).collect();
+        Ok(Some(EffectReport { sensitive, inquiries, progress, effect }))
+    }
+
+    pub(super) async fn visible_effect(
+        &self,
+        view: &OversightView<'_>,
+        id: EffectId,
+    ) -> Result<Option<Effect>, JournalError> {
+        let found = self.core.effects.find(EffectTarget::Id(id)).await?;
+        Ok(found.filter(|effect| view.sees_effect(effect)))
+    }
+}
+
+impl OversightView<'_> {
+    fn sees_effect(&self, effect: &Effect) -> bool {
+        effect.key.tenant == self.person.tenant
+            && (self.sees_tenant() || effect.key.principal == self.person.principal)
+    }
+}
+
+fn sensitive(contract: Option<&Arc<CompiledContract>>, effect: &Effect) -> SensitiveArguments {
+    let Some(contract) = contract else { return SensitiveArguments::Unknown };
+    let found = contract.approval_texts(&effect.order.arguments).sensitive;
+    if contract.digest() == effect.order.contract_digest {
+        SensitiveArguments::Known(found)
+    } else {
+        SensitiveArguments::Perhaps(found)
+    }
+}
