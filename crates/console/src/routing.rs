@@ -146,7 +146,7 @@ pub(crate) fn safe_target(target: Option<&str>) -> &str {
 }
 
 /// Whether a part of a path can be an id or a token.
-fn is_name(text: &str) -> bool {
+pub(crate) fn is_name(text: &str) -> bool {
     (1..=NAME_BYTES_MAX).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }

@@ -168,6 +168,12 @@ mod tests {
         assert!(word_diff(&huge, &"y ".repeat(5_000)).chars().count() <= 4_001);
     }
 
+    /// Else a server could show what it added as removed.
+    #[test]
+    fn a_text_cannot_mark_anything_itself() {
+        assert_eq!(word_diff("a", "a [-b-] {+c+}"), "a{+ <U+005B>-b-<U+005D> <U+007B>+c+<U+007D>+}");
+    }
+
     /// Nothing is lost and nothing is invented: both texts can be restored from the pieces.
     #[test]
     fn pieces_are_both_texts() {

@@ -7,6 +7,8 @@ mod browser;
 #[cfg(test)]
 mod decisions;
 #[cfg(test)]
+mod effects;
+#[cfg(test)]
 mod escaping;
 #[cfg(test)]
 mod fixture;
@@ -17,4 +19,8 @@ mod over_http;
 #[cfg(test)]
 mod people;
 #[cfg(test)]
+mod policies_and_budgets;
+#[cfg(test)]
 mod sessions;
+#[cfg(test)]
+mod tools;

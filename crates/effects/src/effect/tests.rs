@@ -345,7 +345,12 @@ fn an_effect_that_waits_for_input_continues_only_with_its_nonce() {
 fn a_person_settles_an_unknown_outcome_and_nothing_else() {
     for state in EffectState::ALL {
         for (completed, then) in [(true, Completed), (false, FailedRetryable)] {
-            let by_hand = ManualSettlement { epoch: None, completed, by: "ada".to_owned(), evidence: "bank statement".to_owned() };
+            let by_hand = ManualSettlement {
+                epoch: None,
+                completed,
+                by: "ada".to_owned(),
+                evidence: "bank statement".to_owned(),
+            };
             let before = effect(N, state);
             let expected = if state == Unknown { (then, "settled") } else { (state, "not now") };
             assert_eq!(follows(&before, &EffectEvent::SettleByHand(by_hand), &at(NOW_MS + 1)), expected);

@@ -14,7 +14,7 @@ const ACCOUNTS_MAX: u32 = 500;
 
 /// The budgets of a tenant, as far as a person may see them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BudgetReport {
+pub struct BudgetOverview {
     /// The accounts that calls have used, the latest used first.
     pub accounts: Vec<AccountBalance>,
     /// Whether there are more accounts than were read.
@@ -44,7 +44,7 @@ pub struct BudgetGrant {
 
 impl Oversight<'_> {
     /// The budgets that a person sees.
-    pub async fn budgets(&self, person: &Person) -> Result<BudgetReport, JournalError> {
+    pub async fn budgets(&self, person: &Person) -> Result<BudgetOverview, JournalError> {
         let view = self.view(person);
         let query = BalanceQuery { tenant: Some(person.tenant.clone()), limit: ACCOUNTS_MAX };
         let mut accounts = self.core.budget_client.store().balances(query).await?;
@@ -61,7 +61,7 @@ impl Oversight<'_> {
             view.sees_tenant() && allowance.only.tenant.as_ref().is_none_or(|tenant| *tenant == person.tenant)
         };
         let grants = view.snapshot.allowances.iter().filter(is_granted).map(BudgetGrant::from).collect();
-        Ok(BudgetReport { accounts, has_more, grants })
+        Ok(BudgetOverview { accounts, has_more, grants })
     }
 }
 

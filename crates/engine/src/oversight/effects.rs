@@ -14,7 +14,7 @@ use crate::{approvals::Person, long_running::WorkProgress};
 
 /// An effect, and what is known beside it.
 #[derive(Debug, Clone)]
-pub struct EffectReport {
+pub struct EffectOverview {
     /// The effect.
     pub effect: Effect,
     /// Which of its arguments are sensitive.
@@ -49,7 +49,7 @@ impl Oversight<'_> {
     }
 
     /// One effect, if the person sees it.
-    pub async fn effect(&self, person: &Person, id: EffectId) -> Result<Option<EffectReport>, JournalError> {
+    pub async fn effect(&self, person: &Person, id: EffectId) -> Result<Option<EffectOverview>, JournalError> {
         let view = self.view(person);
         let Some(effect) = self.visible_effect(&view, id).await? else { return Ok(None) };
         let progress = WorkProgress::load(self.core.notebook.as_ref(), &effect.id, self.core.clock.now()).await;
@@ -75,7 +75,7 @@ impl Oversight<'_> {
         let exposed = |tool: &str| named(tool).map_or_else(|| tool.to_owned(), |(exposed, _)| exposed.to_owned());
         let inquiries = inquiries.into_iter().flatten();
         let inquiries = inquiries.map(|inquiry| (exposed(&inquiry.tool.identity.name), inquiry.arguments)).collect();
-        Ok(Some(EffectReport { sensitive, inquiries, progress, effect }))
+        Ok(Some(EffectOverview { sensitive, inquiries, progress, effect }))
     }
 
     pub(super) async fn visible_effect(
@@ -90,8 +90,7 @@ impl Oversight<'_> {
 
 impl OversightView<'_> {
     fn sees_effect(&self, effect: &Effect) -> bool {
-        effect.key.tenant == self.person.tenant
-            && (self.sees_tenant() || effect.key.principal == self.person.principal)
+        effect.key.tenant == self.person.tenant && (self.sees_tenant() || effect.key.principal == self.person.principal)
     }
 }
 

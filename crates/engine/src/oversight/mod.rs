@@ -20,13 +20,13 @@ use std::{collections::BTreeSet, sync::Arc};
 use servanda_approval::PersonRole;
 
 pub use self::{
-    budgets::{BudgetGrant, BudgetReport},
-    effects::{EffectReport, SensitiveArguments},
+    budgets::{BudgetGrant, BudgetOverview},
+    effects::{EffectOverview, SensitiveArguments},
     inquiries::{EffectInquiry, inquiries},
-    policies::{PolicyEntry, PolicyReport},
+    policies::{PolicyEntry, PolicyOverview},
     settling::{PersonSettlement, SettlementError, settle_by_hand},
     statement::{STATEMENT_CHARS_MAX, checked_statement},
-    tools::{HoldChange, HoldChangeError, ToolPin, ToolReport},
+    tools::{HoldChange, HoldChangeError, ToolPin, ToolOverview},
 };
 use crate::{approvals::Person, core::Core, world::WorldSnapshot};
 

@@ -9,7 +9,7 @@ use crate::approvals::Person;
 
 /// The policies of a gateway, as far as a person may read them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PolicyReport {
+pub struct PolicyOverview {
     /// The name of the environment.
     pub environment: String,
     /// The policies in force.
@@ -39,7 +39,7 @@ pub struct PolicyEntry {
 
 impl Oversight<'_> {
     /// The policies. None for people without a role.
-    pub fn policies(&self, person: &Person) -> Option<PolicyReport> {
+    pub fn policies(&self, person: &Person) -> Option<PolicyOverview> {
         let view = self.view(person);
         if !view.sees_tenant() {
             return None;
@@ -58,7 +58,7 @@ impl Oversight<'_> {
         };
         let in_force = shown(authorities.policies());
         let on_trial = authorities.shadow().map(|shadow| shown(shadow.policies()));
-        Some(PolicyReport { environment: authorities.environment().to_owned(), in_force, on_trial, hidden })
+        Some(PolicyOverview { environment: authorities.environment().to_owned(), in_force, on_trial, hidden })
     }
 }
 

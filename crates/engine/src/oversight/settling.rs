@@ -85,7 +85,11 @@ impl Oversight<'_> {
             (reply, now) => {
                 tracing::info!(effect = %id, person, tenant, completed, ?reply, "a settlement does not count");
                 let state = now.map_or(effect.state, |now| now.state);
-                Err(if reply == EffectReply::Stale { SettlementError::WentOn } else { SettlementError::NotUnknown(state) })
+                Err(if reply == EffectReply::Stale {
+                    SettlementError::WentOn
+                } else {
+                    SettlementError::NotUnknown(state)
+                })
             }
         }
     }

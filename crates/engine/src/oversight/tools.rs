@@ -16,7 +16,7 @@ use crate::{
 
 /// A tool, and how it stands.
 #[derive(Debug, Clone)]
-pub struct ToolReport {
+pub struct ToolOverview {
     /// Its exposed name.
     pub name: String,
     /// Its contract.
@@ -75,7 +75,7 @@ pub enum HoldChangeError {
 
 impl Oversight<'_> {
     /// The tools of a person's tenant, by name. None for people without a role.
-    pub fn tools(&self, person: &Person) -> Option<Vec<ToolReport>> {
+    pub fn tools(&self, person: &Person) -> Option<Vec<ToolOverview>> {
         let view = self.view(person);
         let entries = view.snapshot.catalog.entries().filter(|(_, entry)| view.sees_tool(entry));
         view.sees_tenant().then(|| entries.map(|(name, entry)| view.report(name, entry)).collect())
@@ -86,7 +86,7 @@ impl Oversight<'_> {
         &self,
         person: &Person,
         name: &str,
-    ) -> Result<Option<(ToolReport, QuarantineHistory)>, JournalError> {
+    ) -> Result<Option<(ToolOverview, QuarantineHistory)>, JournalError> {
         let view = self.view(person);
         let Some((name, entry)) = view.tool(name) else { return Ok(None) };
         let history = history_of(self.core.notebook.as_ref(), &key(entry), self.core.clock.now()).await?;
@@ -143,11 +143,11 @@ impl OversightView<'_> {
         }
     }
 
-    fn report(&self, name: &str, entry: &CatalogEntry) -> ToolReport {
+    fn report(&self, name: &str, entry: &CatalogEntry) -> ToolOverview {
         let (catalog, binding) = (&self.snapshot.catalog, &entry.contract.contract().binding);
         let lock = catalog.lock_file();
         let pin = lock.as_ref().and_then(|lock| lock.pin(&binding.upstream, &binding.tool));
-        ToolReport {
+        ToolOverview {
             name: name.to_owned(),
             contract: Arc::clone(&entry.contract),
             standing: catalog.standing(name, &ClientCapabilities::none()),

@@ -20,8 +20,8 @@ use servanda_catalog::{Catalog, HeldTool, StandingChange};
 use servanda_contract::{Timestamp, time::Clock};
 use servanda_effects::{JournalError, NoteKind, Notebook};
 
-pub(crate) use self::history::GATEWAY;
 pub use self::by_person::{QuarantineChange, QuarantineChangeError, change_by_person, history_of};
+pub(crate) use self::history::GATEWAY;
 pub use self::history::{ObservedChange, QuarantineEvent, QuarantineEventKind, QuarantineHistory, UpstreamToolKey};
 use crate::world::{PresentWorld, discovery::tell_change};
 

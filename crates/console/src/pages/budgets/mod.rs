@@ -7,7 +7,7 @@ use http::StatusCode;
 use servanda_contract::{cost::decimal, legibility};
 use servanda_doors::http::PageRequest;
 use servanda_effects::budget::BudgetDimension;
-use servanda_engine::oversight::{BudgetGrant, ToolReport};
+use servanda_engine::oversight::{BudgetGrant, ToolOverview};
 
 use self::account_line::AccountLine;
 use crate::{context::ConsoleContext, fault::PageFault, reply::ConsoleReply, routing::tool_path, view::PageFrame};
@@ -63,7 +63,7 @@ pub(crate) async fn page(context: &ConsoleContext, request: &PageRequest) -> Res
 }
 
 impl RateLine {
-    fn new(report: &ToolReport) -> Self {
+    fn new(report: &ToolOverview) -> Self {
         let rates = &report.contract.contract().runtime.rate_limits;
         Self {
             href: tool_path(&report.name),

@@ -12,7 +12,7 @@ use crate::{
     fault::PageFault,
     form,
     reply::ConsoleReply,
-    routing::{EFFECTS, effect_path},
+    routing::{EFFECTS, effect_path, is_name},
     view::{FilterLink, Moment, PageFrame},
 };
 
@@ -52,7 +52,7 @@ struct EffectsPage {
 pub(crate) async fn page(context: &ConsoleContext, request: &PageRequest) -> Result<ConsoleReply, PageFault> {
     let viewer = context.viewer(&request.headers).await?;
     let filter = EffectsFilter::read(request.uri.query());
-    let before = form::parameter(request.uri.query(), "before").filter(|id| id.len() <= 128);
+    let before = form::parameter(request.uri.query(), "before").filter(|id| is_name(id));
     let is_first = before.is_none();
     let query = EffectQuery {
         states: filter.states(),
@@ -80,10 +80,11 @@ pub(crate) async fn page(context: &ConsoleContext, request: &PageRequest) -> Res
 impl EffectLine {
     fn new(effect: &Effect, now: Timestamp) -> Self {
         let user = legibility::one_line(&effect.key.principal);
-        let who = effect.order.actors.first().map_or_else(
-            || user.clone(),
-            |actor| format!("{} for {user}", legibility::one_line(&actor.name)),
-        );
+        let who = effect
+            .order
+            .actors
+            .first()
+            .map_or_else(|| user.clone(), |actor| format!("{} for {user}", legibility::one_line(&actor.name)));
         Self {
             href: effect_path(effect.id.as_str()),
             tool: legibility::one_line(&effect.order.exposed_tool),

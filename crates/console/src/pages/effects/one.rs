@@ -6,7 +6,7 @@ use servanda_approval::{RenderedArguments, render_arguments};
 use servanda_contract::{Timestamp, legibility};
 use servanda_doors::http::PageRequest;
 use servanda_effects::effect::{Effect, EffectId, EffectState, EffectWaitReason, StoredAnswer};
-use servanda_engine::oversight::{EffectReport, STATEMENT_CHARS_MAX, SensitiveArguments};
+use servanda_engine::oversight::{EffectOverview, STATEMENT_CHARS_MAX, SensitiveArguments};
 
 use super::state_words::{EffectWords, attempts_in_words, class_in_words, key_in_words};
 use crate::{
@@ -58,7 +58,11 @@ struct LookFor {
 
 /// Whether the person settles the effect.
 enum SettleForm {
-    Open { action: String, token: String, epoch: u64 },
+    Open {
+        action: String,
+        token: String,
+        epoch: u64,
+    },
     Closed(&'static str),
     /// There is nothing to settle.
     None,
@@ -117,17 +121,14 @@ fn form(effect: &Effect, viewer: &ConsoleViewer) -> SettleForm {
         return SettleForm::Closed("People with the role “operator” settle it. Tell one of them what you know.");
     }
     let action = effect_path(effect.id.as_str());
-    SettleForm::Open {
-        token: form_token::make(&viewer.signed_in.token, &action),
-        action,
-        epoch: effect.epoch,
-    }
+    SettleForm::Open { token: form_token::make(&viewer.signed_in.token, &action), action, epoch: effect.epoch }
 }
 
-fn arguments(report: &EffectReport, viewer: &ConsoleViewer) -> EffectArguments {
+fn arguments(report: &EffectOverview, viewer: &ConsoleViewer) -> EffectArguments {
     let effect = &report.effect;
     if effect.order.arguments.is_empty() {
-        let text = "They are not kept: the store drops the arguments of an effect that is settled, and keeps their digest.";
+        let text =
+            "They are not kept: the store drops the arguments of an effect that is settled, and keeps their digest.";
         return EffectArguments::NotShown(text.to_owned());
     }
     let sensitive = match &report.sensitive {
@@ -151,7 +152,7 @@ fn arguments(report: &EffectReport, viewer: &ConsoleViewer) -> EffectArguments {
     EffectArguments::Shown(render_arguments(&effect.order.arguments, &sensitive, reveals))
 }
 
-fn look_for(report: &EffectReport, now: Timestamp) -> LookFor {
+fn look_for(report: &EffectOverview, now: Timestamp) -> LookFor {
     let order = &report.effect.order;
     let command = |(tool, arguments): &(String, serde_json::Map<String, serde_json::Value>)| {
         let text = serde_json::Value::Object(arguments.clone()).to_string().replace('\'', r"'\''");
@@ -166,7 +167,7 @@ fn look_for(report: &EffectReport, now: Timestamp) -> LookFor {
     }
 }
 
-fn facts(report: &EffectReport, now: Timestamp) -> Vec<(&'static str, String)> {
+fn facts(report: &EffectOverview, now: Timestamp) -> Vec<(&'static str, String)> {
     let effect = &report.effect;
     let (order, key) = (&effect.order, &effect.key);
     let line = |text: &str| legibility::one_line(text);

@@ -7,13 +7,8 @@ use servanda_engine::oversight::{PersonSettlement, STATEMENT_CHARS_MAX, Settleme
 
 use super::one;
 use crate::{
-    context::ConsoleContext,
-    fault::PageFault,
-    form::Form,
-    pages::decide::check_token,
-    reply::ConsoleReply,
-    routing::effect_path,
-    view::PageNotice,
+    context::ConsoleContext, fault::PageFault, form::Form, pages::decide::check_token, reply::ConsoleReply,
+    routing::effect_path, view::PageNotice,
 };
 
 /// Acts on the form of an effect's page.
@@ -43,7 +38,9 @@ pub(crate) async fn settle(
             (StatusCode::FORBIDDEN, notice("You may look and not settle", text))
         }
         Err(SettlementError::Evidence) => {
-            let text = format!("Nothing was recorded. Say in one line of at most {STATEMENT_CHARS_MAX} characters how you know it.");
+            let text = format!(
+                "Nothing was recorded. Say in one line of at most {STATEMENT_CHARS_MAX} characters how you know it."
+            );
             (StatusCode::BAD_REQUEST, notice("The evidence is missing or too long", text))
         }
         Err(SettlementError::NotUnknown(_)) => {
@@ -58,7 +55,9 @@ pub(crate) async fn settle(
         }
         Err(error @ SettlementError::Store(_)) => {
             tracing::warn!(effect = id, %error, "a settlement may not have been recorded");
-            let text = "It is not known whether your settlement was recorded. What you see below is what the store has now.".to_owned();
+            let text =
+                "It is not known whether your settlement was recorded. What you see below is what the store has now."
+                    .to_owned();
             (StatusCode::SERVICE_UNAVAILABLE, notice("The store did not confirm your settlement", text))
         }
     };

@@ -21,9 +21,11 @@ impl EffectWords {
     pub(crate) fn new(effect: &Effect) -> Self {
         let (words, style, meaning) = match effect.state {
             EffectState::Claimed => ("about to be sent", "waiting", "Nothing was sent yet."),
-            EffectState::Dispatching => {
-                ("under way", "waiting", "It may have been sent. How it ended is not known yet, and it may still end by itself.")
-            }
+            EffectState::Dispatching => (
+                "under way",
+                "waiting",
+                "It may have been sent. How it ended is not known yet, and it may still end by itself.",
+            ),
             EffectState::Completed => ("done", "good", "It happened."),
             EffectState::FailedFinal => ("failed", "quiet", "It failed, and the failure is the answer."),
             EffectState::FailedRetryable => {

@@ -7,7 +7,7 @@ use http::StatusCode;
 use servanda_approval::{ApprovalSettings, PersonRole};
 use servanda_contract::legibility;
 use servanda_doors::http::PageRequest;
-use servanda_engine::oversight::{PolicyEntry, PolicyReport};
+use servanda_engine::oversight::{PolicyEntry, PolicyOverview};
 
 use self::approval_defaults::ApprovalDefaultsRow;
 use crate::{
@@ -82,7 +82,7 @@ pub(crate) async fn page(context: &ConsoleContext, request: &PageRequest) -> Res
 }
 
 /// What the loaded policies are: a gateway never loads a set with a mistake.
-fn status(report: &PolicyReport) -> String {
+fn status(report: &PolicyOverview) -> String {
     let written = report.in_force.iter().filter(|policy| !policy.is_built_in).count();
     let built_in = report.in_force.len() - written;
     let noun = if written == 1 { "policy" } else { "policies" };
@@ -92,8 +92,8 @@ fn status(report: &PolicyReport) -> String {
     )
 }
 
-fn groups(report: PolicyReport) -> Vec<PolicyGroup> {
-    let PolicyReport { in_force, on_trial, .. } = report;
+fn groups(report: PolicyOverview) -> Vec<PolicyGroup> {
+    let PolicyOverview { in_force, on_trial, .. } = report;
     let (built_in, written): (Vec<_>, Vec<_>) = in_force.into_iter().partition(|policy| policy.is_built_in);
     let mut groups = vec![PolicyGroup::new(
         "In force",

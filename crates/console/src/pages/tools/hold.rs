@@ -9,13 +9,8 @@ use servanda_engine::{
 
 use super::one;
 use crate::{
-    context::ConsoleContext,
-    fault::PageFault,
-    form::Form,
-    pages::decide::check_token,
-    reply::ConsoleReply,
-    routing::tool_path,
-    view::PageNotice,
+    context::ConsoleContext, fault::PageFault, form::Form, pages::decide::check_token, reply::ConsoleReply,
+    routing::tool_path, view::PageNotice,
 };
 
 /// Acts on the form of a tool's page.
@@ -41,14 +36,21 @@ pub(crate) async fn change(
         Err(HoldChangeError::NoTool(_)) => return Err(PageFault::NotFound),
         Err(HoldChangeError::NotPermitted) => (
             StatusCode::FORBIDDEN,
-            notice("You may look and not change this", "Nothing was done. People with the role “operator” hold tools back and release them."),
+            notice(
+                "You may look and not change this",
+                "Nothing was done. People with the role “operator” hold tools back and release them.",
+            ),
         ),
         Err(HoldChangeError::Shared) => (
             StatusCode::FORBIDDEN,
-            notice("Other tenants use this tool", "Nothing was done. “servanda quarantine” changes it for all of them."),
+            notice(
+                "Other tenants use this tool",
+                "Nothing was done. “servanda quarantine” changes it for all of them.",
+            ),
         ),
         Err(HoldChangeError::Reason) => {
-            let text = format!("Nothing was done. Give a reason in one line of at most {STATEMENT_CHARS_MAX} characters.");
+            let text =
+                format!("Nothing was done. Give a reason in one line of at most {STATEMENT_CHARS_MAX} characters.");
             (StatusCode::BAD_REQUEST, notice("The reason is missing or too long", &text))
         }
         Err(HoldChangeError::NotMade(QuarantineChangeError::ChangedMeanwhile | QuarantineChangeError::NotHeld)) => (
@@ -60,7 +62,8 @@ pub(crate) async fn change(
         ),
         Err(error @ HoldChangeError::NotMade(QuarantineChangeError::Store(_))) => {
             tracing::warn!(tool = name, %error, "a quarantine may not have been changed");
-            let text = "It is not known whether your change was recorded. What you see below is what the store has now.";
+            let text =
+                "It is not known whether your change was recorded. What you see below is what the store has now.";
             (StatusCode::SERVICE_UNAVAILABLE, notice("The store did not confirm your change", text))
         }
     };
@@ -71,6 +74,8 @@ fn holds(form: &Form<'_>) -> Result<bool, PageFault> {
     match form.field("change") {
         Some("hold") => Ok(true),
         Some("release") => Ok(false),
-        _ => Err(PageFault::BadForm("The form does not say whether the tool is held back or released. Nothing was done.")),
+        _ => Err(PageFault::BadForm(
+            "The form does not say whether the tool is held back or released. Nothing was done.",
+        )),
     }
 }

@@ -4,7 +4,7 @@ use askama::Template;
 use http::StatusCode;
 use servanda_contract::legibility;
 use servanda_doors::http::PageRequest;
-use servanda_engine::oversight::ToolReport;
+use servanda_engine::oversight::ToolOverview;
 
 use super::standing_words::StandingWords;
 use crate::{
@@ -33,7 +33,7 @@ struct ToolLine {
 
 #[derive(Template)]
 #[template(path = "tools.html")]
-struct ToolsPage {
+struct ToolListPage {
     frame: PageFrame,
     filters: Vec<FilterLink>,
     lines: Vec<ToolLine>,
@@ -68,11 +68,11 @@ pub(crate) async fn page(context: &ConsoleContext, request: &PageRequest) -> Res
         "There are no tools yet. “servanda init” writes a contract for every tool of the servers in .mcp.json; each then appears here."
     };
     let frame = PageFrame::of("Tools", &viewer.signed_in);
-    Ok(ConsoleReply::page(StatusCode::OK, &ToolsPage { frame, filters, lines, empty, left_out }))
+    Ok(ConsoleReply::page(StatusCode::OK, &ToolListPage { frame, filters, lines, empty, left_out }))
 }
 
 impl ToolLine {
-    fn new(report: &ToolReport) -> Self {
+    fn new(report: &ToolOverview) -> Self {
         let contract = report.contract.contract();
         let line = |text: &str| legibility::one_line(text);
         Self {

@@ -6,7 +6,7 @@ use servanda_contract::{Timestamp, legibility};
 use servanda_doors::http::PageRequest;
 use servanda_engine::{
     ToolHold, ToolStanding,
-    oversight::{STATEMENT_CHARS_MAX, ToolReport},
+    oversight::{STATEMENT_CHARS_MAX, ToolOverview},
     quarantine::QuarantineHistory,
 };
 
@@ -37,7 +37,7 @@ struct ToolDocument {
     standing: StandingWords,
     changes: Vec<DefinitionChange>,
     /// What else is to be said about it: objections, gaps.
-    remarks: Vec<String>,
+    findings: Vec<String>,
     pin: Vec<(&'static str, String)>,
     facts: Vec<(&'static str, String)>,
     history: Vec<HoldLine>,
@@ -96,7 +96,7 @@ pub(super) async fn shown(
         risk: RiskWords::new(contract.transactional.side_effect_class),
         standing: StandingWords::new(&report),
         changes: changes(&report.standing),
-        remarks: remarks(&report.standing),
+        findings: findings(&report.standing),
         pin: pin(&report, now),
         facts: facts(&report),
         history: hold_history::lines(&history, now),
@@ -106,7 +106,7 @@ pub(super) async fn shown(
     Ok(ConsoleReply::page(status, &page))
 }
 
-fn form(report: &ToolReport, history: &QuarantineHistory, viewer: &ConsoleViewer) -> HoldForm {
+fn form(report: &ToolOverview, history: &QuarantineHistory, viewer: &ConsoleViewer) -> HoldForm {
     if !viewer.may_operate() {
         return HoldForm::Closed("People with the role “operator” hold tools back and release them.");
     }
@@ -124,7 +124,7 @@ fn form(report: &ToolReport, history: &QuarantineHistory, viewer: &ConsoleViewer
     })
 }
 
-fn remarks(standing: &ToolStanding) -> Vec<String> {
+fn findings(standing: &ToolStanding) -> Vec<String> {
     let line = |text: String| legibility::one_line(&text);
     match standing {
         ToolStanding::Offered { gaps, objections, .. } => {
@@ -138,7 +138,7 @@ fn remarks(standing: &ToolStanding) -> Vec<String> {
     }
 }
 
-fn pin(report: &ToolReport, now: Timestamp) -> Vec<(&'static str, String)> {
+fn pin(report: &ToolOverview, now: Timestamp) -> Vec<(&'static str, String)> {
     let Some(pin) = &report.pin else { return Vec::new() };
     let at = Timestamp::parse(&pin.at).map_or_else(
         || legibility::one_line(&pin.at),
@@ -150,7 +150,7 @@ fn pin(report: &ToolReport, now: Timestamp) -> Vec<(&'static str, String)> {
     vec![("Agreed to", at), ("Digest of the definition", pin.digest.to_string())]
 }
 
-fn facts(report: &ToolReport) -> Vec<(&'static str, String)> {
+fn facts(report: &ToolOverview) -> Vec<(&'static str, String)> {
     let contract = report.contract.contract();
     let line = |text: &str| legibility::one_line(text);
     let mut facts = vec![

@@ -1,7 +1,7 @@
 //! Words for how a tool stands, and what to do about it.
 
 use servanda_contract::legibility;
-use servanda_engine::{ToolHold, ToolStanding, oversight::ToolReport};
+use servanda_engine::{ToolHold, ToolStanding, oversight::ToolOverview};
 
 use crate::pages::words::quoted;
 
@@ -22,12 +22,12 @@ pub(crate) struct StandingWords {
 
 impl StandingWords {
     /// The standing of a tool.
-    pub(crate) fn new(report: &ToolReport) -> Self {
+    pub(crate) fn new(report: &ToolOverview) -> Self {
         let words = Self::of(report);
         Self { next: words.next.map(|next| quoted(&next)), ..words }
     }
 
-    fn of(report: &ToolReport) -> Self {
+    fn of(report: &ToolOverview) -> Self {
         let name = &report.name;
         match &*report.standing {
             ToolStanding::Held(hold) => Self::held(hold, name),
