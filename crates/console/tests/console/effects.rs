@@ -286,6 +286,11 @@ async fn hostile_names_and_texts_are_data() {
     assert!(html.contains("seen &#60;U+202E&#62;&#60;b&#62;there&#60;/b&#62;"), "{html}");
 }
 
+fn next_address(page: &Page) -> String {
+    let older = page.html.split("<a href=\"").find(|link| link.contains("rel=\"next\"")).unwrap();
+    older.split('"').next().unwrap().replace("&#38;", "&").replace("&amp;", "&")
+}
+
 #[tokio::test]
 async fn pages_follow_each_other_by_the_last_effect() {
     let gateway = Gateway::new(Users::Many);
@@ -298,9 +303,7 @@ async fn pages_follow_each_other_by_the_last_effect() {
     let rows = |page: &Page| page.html.matches("data-row>").count();
     let first = opal.get("/effects").await;
     assert_eq!(rows(&first), 50);
-    let older = first.html.split("<a href=\"").find(|link| link.contains("rel=\"next\"")).unwrap();
-    let older = older.split('"').next().unwrap().replace("&#38;", "&").replace("&amp;", "&");
-    let second = opal.get(&older).await;
+    let second = opal.get(&next_address(&first)).await;
     assert_eq!(rows(&second), 10);
     assert!(second.html.contains("Newest") && !second.html.contains("rel=\"next\""));
     assert_eq!(rows(&opal.get("/effects?state=under_way").await), 1);
@@ -311,5 +314,20 @@ async fn pages_follow_each_other_by_the_last_effect() {
             "no id: the first page"
         );
     }
+    // A page looks through a bounded number of effects, whoever they belong to.
+    let older = WantedEffect { tenant: "globex", principal: "gus".to_owned(), ..WantedEffect::default() };
+    let many = Gateway::new(Users::Many);
+    let of_gus = many.effect(older).await;
+    for number in 0..2_100_usize {
+        let key: &'static str = Box::leak(format!("order-{number}").into_boxed_str());
+        many.effect(WantedEffect { key, ..WantedEffect::default() }).await;
+    }
+    let mut gil = Browser::with_key(&many, "globex/gil", &[]).await;
+    let mut page = gil.get("/effects").await;
+    assert!(rows(&page) == 0 && page.html.contains("looks further"), "{}", page.html);
+    while page.html.contains("rel=\"next\"") {
+        page = gil.get(&next_address(&page)).await;
+    }
+    assert!(rows(&page) == 1 && page.html.contains(of_gus.id.as_str()), "{}", page.html);
     assert!(opal.get("/effects?state=unknown&before=eff_0").await.html.contains("There are no older effects."));
 }

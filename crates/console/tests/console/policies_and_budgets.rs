@@ -24,7 +24,7 @@ async fn policies_are_shown_as_text_to_people_with_a_role() {
         "always.own-tenant",
         "Policies are on trial",
         "trial.nothing",
-        "1 policies name another tenant",
+        "1 policy names another tenant",
         "CRITICAL_MUTATION",
         "2 approvers",
         "acme/vera",

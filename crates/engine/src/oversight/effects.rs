@@ -5,12 +5,17 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::{Map, Value};
 use servanda_effects::{
     JournalError,
-    effect::{Effect, EffectId, EffectQuery, EffectTarget},
+    effect::{Effect, EffectId, EffectQuery, EffectState, EffectTarget},
 };
 use servanda_gates::CompiledContract;
 
 use super::{Oversight, OversightView, inquiries};
 use crate::{approvals::Person, long_running::WorkProgress};
+
+/// Effects that are read at once.
+const READ_AT_ONCE: usize = 500;
+/// Effects that are read for one page before the reader is asked to go on.
+const READ_MAX: usize = 2_000;
 
 /// An effect, and what is known beside it.
 #[derive(Debug, Clone)]
@@ -36,16 +41,54 @@ pub enum SensitiveArguments {
     Unknown,
 }
 
+/// One page of effects.
+#[derive(Debug, Clone, Default)]
+pub struct SeenEffects {
+    /// The effects, newest first.
+    pub effects: Vec<Effect>,
+    /// After which effect to go on; none at the end. There may be more although the page is not full.
+    pub next: Option<EffectId>,
+}
+
 impl Oversight<'_> {
-    /// The effects that a person sees, newest first.
-    pub async fn effects(&self, person: &Person, query: EffectQuery) -> Result<Vec<Effect>, JournalError> {
-        let mut query = query;
+    /// The newest effects in these states (in all, if none is given) that a person sees, after that one: at most `count`.
+    ///
+    /// The store has no index of tenants. So it is asked for effects of every tenant, and a page reads a bounded number of them.
+    pub async fn effects(
+        &self,
+        person: &Person,
+        states: Vec<EffectState>,
+        after: Option<EffectId>,
+        count: usize,
+    ) -> Result<SeenEffects, JournalError> {
         let view = self.view(person);
-        query.filter.tenant = Some(person.tenant.clone());
-        if !view.sees_tenant() {
-            query.filter.principal = Some(person.principal.clone());
+        let mut seen = SeenEffects { effects: Vec::new(), next: after };
+        let (mut read, mut limit) = (0_usize, count.saturating_add(1).min(READ_AT_ONCE));
+        while read < READ_MAX {
+            let query = EffectQuery {
+                states: states.clone(),
+                after: seen.next.clone(),
+                limit: u32::try_from(limit).unwrap_or(u32::MAX),
+                ..EffectQuery::default()
+            };
+            let listed = self.core.effects.list(query).await?;
+            let is_end = listed.len() < limit;
+            read += listed.len();
+            for effect in listed {
+                if seen.effects.len() == count {
+                    return Ok(seen);
+                }
+                seen.next = Some(effect.id.clone());
+                if view.sees_effect(&effect) {
+                    seen.effects.push(effect);
+                }
+            }
+            if is_end {
+                return Ok(SeenEffects { next: None, ..seen });
+            }
+            limit = READ_AT_ONCE;
         }
-        self.core.effects.list(query).await
+        Ok(seen)
     }
 
     /// One effect, if the person sees it.

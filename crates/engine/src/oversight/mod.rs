@@ -21,12 +21,12 @@ use servanda_approval::PersonRole;
 
 pub use self::{
     budgets::{BudgetGrant, BudgetOverview},
-    effects::{EffectOverview, SensitiveArguments},
+    effects::{EffectOverview, SeenEffects, SensitiveArguments},
     inquiries::{EffectInquiry, inquiries},
     policies::{PolicyEntry, PolicyOverview},
     settling::{PersonSettlement, SettlementError, settle_by_hand},
     statement::{STATEMENT_CHARS_MAX, checked_statement},
-    tools::{HoldChange, HoldChangeError, ToolPin, ToolOverview},
+    tools::{HoldChange, HoldChangeError, ToolOverview, ToolPin},
 };
 use crate::{approvals::Person, core::Core, world::WorldSnapshot};
 

@@ -4,7 +4,7 @@ use askama::Template;
 use http::StatusCode;
 use servanda_contract::{Timestamp, legibility};
 use servanda_doors::http::PageRequest;
-use servanda_effects::effect::{Effect, EffectId, EffectQuery, EffectState};
+use servanda_effects::effect::{Effect, EffectId, EffectState};
 
 use super::state_words::EffectWords;
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Effects of one page.
-const PAGE_EFFECTS: u32 = 50;
+const PAGE_EFFECTS: usize = 50;
 
 /// Which effects are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,23 +54,20 @@ pub(crate) async fn page(context: &ConsoleContext, request: &PageRequest) -> Res
     let filter = EffectsFilter::read(request.uri.query());
     let before = form::parameter(request.uri.query(), "before").filter(|id| is_name(id));
     let is_first = before.is_none();
-    let query = EffectQuery {
-        states: filter.states(),
-        after: before.map(EffectId::from),
-        limit: PAGE_EFFECTS + 1,
-        ..EffectQuery::default()
+    let before = before.map(EffectId::from);
+    let person = &viewer.signed_in.person;
+    let seen = context.engine.oversight().effects(person, filter.states(), before, PAGE_EFFECTS).await?;
+    let empty = match (&seen.next, is_first) {
+        (Some(_), _) => "None of the effects that were looked through is one that you may see. “Older” looks further.",
+        (None, true) => filter.empty(),
+        (None, false) => "There are no older effects.",
     };
-    let mut effects = context.engine.oversight().effects(&viewer.signed_in.person, query).await?;
-    let count_max = usize::try_from(PAGE_EFFECTS).unwrap_or(usize::MAX);
-    let has_more = effects.len() > count_max;
-    effects.truncate(count_max);
-    let older = effects.last().filter(|_| has_more).map(|last| format!("{}&before={}", filter.address(), last.id));
     let now = context.now();
     let page = EffectsPage {
         filters: EffectsFilter::EVERY.into_iter().map(|one| one.link(filter)).collect(),
-        lines: effects.iter().map(|effect| EffectLine::new(effect, now)).collect(),
-        empty: if is_first { filter.empty() } else { "There are no older effects." },
-        older,
+        lines: seen.effects.iter().map(|effect| EffectLine::new(effect, now)).collect(),
+        empty,
+        older: seen.next.map(|id| format!("{}&before={id}", filter.address())),
         newest: (!is_first).then(|| filter.address()),
         frame: PageFrame::of("Effects", &viewer.signed_in),
     };
