@@ -52,13 +52,12 @@ fn named_tenants(policy: &LoadedPolicy) -> BTreeSet<String> {
 
 /// The texts that stand beside `tenant ==` and `tenant !=`.
 fn compared_tenants(text: &str) -> impl Iterator<Item = String> {
-    let after = text.split("tenant").skip(1).filter_map(|rest| {
+    text.split("tenant").skip(1).filter_map(|rest| {
         let rest = rest.trim_start();
         let rest = rest.strip_prefix("==").or_else(|| rest.strip_prefix("!="))?;
         let (name, _) = rest.trim_start().strip_prefix('"')?.split_once('"')?;
         Some(name.to_owned())
-    });
-    after
+    })
 }
 
 #[cfg(test)]
@@ -72,7 +71,7 @@ mod tests {
             (r#"when { principal.tenant!="acme" && context.tenant =="b" }"#, &["acme", "b"]),
             (r#"when { context.args.tenant_scoped == "x" }"#, &[]),
             (r#"when { principal.tenant in ["a"] }"#, &[]),
-            (r#"when { principal.tenant == context.tenant }"#, &[]),
+            ("when { principal.tenant == context.tenant }", &[]),
         ] {
             assert_eq!(compared_tenants(text).collect::<Vec<_>>(), expected, "{text}");
         }

@@ -116,7 +116,7 @@ impl Gateway {
             overlaps: false,
             actors: wanted.agent.map(|name| CallerActor { name, proven: true }).into_iter().collect(),
         };
-        let begin = BeginRequest {
+        let request = BeginRequest {
             id: EffectId::new(),
             key: key.clone(),
             request: Digest::compute(DigestDomain::Payload, &[&arguments]),
@@ -127,7 +127,7 @@ impl Gateway {
             mode: BeginMode::Dispatch,
             continues: None,
         };
-        let begun = self.effect_event(EffectTarget::Key(key), EffectEvent::Begin(Box::new(begin))).await;
+        let begun = self.effect_event(EffectTarget::Key(key), EffectEvent::Begin(Box::new(request))).await;
         let Some(end) = wanted.end else { return begun };
         self.effect_event(EffectTarget::Id(begun.id.clone()), EffectEvent::Settle(begun.claim(), end)).await
     }

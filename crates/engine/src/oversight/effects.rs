@@ -118,7 +118,7 @@ impl Oversight<'_> {
         let exposed = |tool: &str| named(tool).map_or_else(|| tool.to_owned(), |(exposed, _)| exposed.to_owned());
         let inquiries = inquiries.into_iter().flatten();
         let inquiries = inquiries.map(|inquiry| (exposed(&inquiry.tool.identity.name), inquiry.arguments)).collect();
-        Ok(Some(EffectOverview { sensitive, inquiries, progress, effect }))
+        Ok(Some(EffectOverview { effect, sensitive, inquiries, progress }))
     }
 
     pub(super) async fn visible_effect(

@@ -17,7 +17,7 @@ mod tools;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use servanda_approval::PersonRole;
+use servanda_approval::{PersonRole, RoleMember};
 
 pub use self::{
     budgets::{BudgetGrant, BudgetOverview},
@@ -31,7 +31,7 @@ pub use self::{
 use crate::{approvals::Person, core::Core, world::WorldSnapshot};
 
 /// What people look at and do in a gateway.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct Oversight<'a> {
     core: &'a Core,
 }
@@ -75,7 +75,7 @@ impl OversightView<'_> {
     fn other_tenants(&self) -> BTreeSet<String> {
         let authorities = &self.snapshot.authorities;
         let roles = &authorities.approvals().roles;
-        let of_roles = PersonRole::ALL.into_iter().flat_map(|role| roles.members(role)).map(|member| member.tenant());
+        let of_roles = PersonRole::ALL.into_iter().flat_map(|role| roles.members(role)).map(RoleMember::tenant);
         let of_budgets = self.snapshot.allowances.iter().filter_map(|allowance| allowance.only.tenant.as_deref());
         let of_upstreams = authorities.tenants().all();
         let all = of_roles.chain(of_budgets).chain(of_upstreams);

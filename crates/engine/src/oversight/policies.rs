@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use servanda_policy::{ListedPolicy, Policies};
+use servanda_policy::{ListedPolicy, Policies, ShadowPolicies};
 
 use super::Oversight;
 use crate::approvals::Person;
@@ -46,7 +46,7 @@ impl Oversight<'_> {
         }
         let authorities = &view.snapshot.authorities;
         let mut others = view.other_tenants();
-        let all = [Some(authorities.policies()), authorities.shadow().map(|shadow| shadow.policies())];
+        let all = [Some(authorities.policies()), authorities.shadow().map(ShadowPolicies::policies)];
         // A tenant that one policy names is known in all of them.
         others.extend(all.into_iter().flatten().flat_map(Policies::listed).flat_map(|policy| policy.tenants));
         others.remove(&person.tenant);

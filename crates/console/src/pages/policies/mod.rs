@@ -71,7 +71,7 @@ pub(crate) async fn page(context: &ConsoleContext, request: &PageRequest) -> Res
             "No policies are on trial."
         },
         hidden: report.hidden,
-        groups: groups(report),
+        groups: groups(&report),
         by_class: settings.by_class,
         defaults: approval_defaults::rows(settings),
         roles: roles(settings, &viewer),
@@ -92,22 +92,21 @@ fn status(report: &PolicyOverview) -> String {
     )
 }
 
-fn groups(report: PolicyOverview) -> Vec<PolicyGroup> {
-    let PolicyOverview { in_force, on_trial, .. } = report;
-    let (built_in, written): (Vec<_>, Vec<_>) = in_force.into_iter().partition(|policy| policy.is_built_in);
+fn groups(report: &PolicyOverview) -> Vec<PolicyGroup> {
+    let (built_in, written): (Vec<_>, Vec<_>) = report.in_force.iter().partition(|policy| policy.is_built_in);
     let mut groups = vec![PolicyGroup::new(
         "In force",
         "Written by the operator.",
-        written,
+        &written,
         "The operator has written none. Write one in the folder that “policy” names in servanda.yaml; “servanda policy schema” prints what it \
          can say, and “servanda policy what-if” shows what it would change.",
         true,
     )];
-    if let Some(on_trial) = on_trial {
-        let on_trial = on_trial.into_iter().filter(|policy| !policy.is_built_in).collect();
-        groups.push(PolicyGroup::new("On trial", "They decide nothing.", on_trial, "None was written.", true));
+    if let Some(on_trial) = &report.on_trial {
+        let on_trial: Vec<_> = on_trial.iter().filter(|policy| !policy.is_built_in).collect();
+        groups.push(PolicyGroup::new("On trial", "They decide nothing.", &on_trial, "None was written.", true));
     }
-    groups.push(PolicyGroup::new("Built in", "They come with Servanda.", built_in, "None are in force.", false));
+    groups.push(PolicyGroup::new("Built in", "They come with Servanda.", &built_in, "None are in force.", false));
     groups
 }
 
@@ -115,18 +114,18 @@ impl PolicyGroup {
     fn new(
         title: &'static str,
         hint: &'static str,
-        entries: Vec<PolicyEntry>,
+        entries: &[&PolicyEntry],
         empty: &'static str,
         is_open: bool,
     ) -> Self {
         let left_out = entries.len().saturating_sub(PAGE_POLICIES);
-        let policies = entries.into_iter().take(PAGE_POLICIES).map(PolicyView::new).collect();
+        let policies = entries.iter().take(PAGE_POLICIES).map(|entry| PolicyView::new(entry)).collect();
         Self { title, hint, policies, left_out, empty, is_open }
     }
 }
 
 impl PolicyView {
-    fn new(policy: PolicyEntry) -> Self {
+    fn new(policy: &PolicyEntry) -> Self {
         let line = |text: &str| legibility::one_line(text);
         let (style, words) = if policy.is_forbid { ("bad", "forbids") } else { ("good", "permits") };
         let annotations = policy.annotations.iter().filter(|(name, _)| name != "id");
