@@ -16,6 +16,7 @@ use super::{
     kept::{Kept, Place},
     notices,
     samples::{HOUR_MS, about, answer, begin, begin_keyless, begun, claim_first, digest, key, mine, record, settled},
+    settlements,
 };
 
 type Case = fn(Kept) -> Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -24,7 +25,7 @@ type Case = fn(Kept) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(super) const CASES: &[(&str, Case)] = &[
     ("a life is kept and read back equal", |kept| Box::pin(a_life(kept))),
     ("every end leads where it should", |kept| Box::pin(every_end(kept))),
-    ("a person settles the dispatch that they looked at", |kept| Box::pin(stale_settlement(kept))),
+    ("a person settles the dispatch that they looked at", |kept| Box::pin(settlements::stale(kept))),
     ("of many calls that begin at once, one gets the effect", |kept| Box::pin(one_of_many(kept))),
     ("of two gateways, one gets the effect", |kept| Box::pin(two_gateways(kept))),
     ("a record is written if and only if the effect changes", |kept| Box::pin(records(kept))),
@@ -86,24 +87,6 @@ async fn a_life(kept: Kept) {
         }
         mine(apply(effects, begun(begin)).await.reply);
     }
-}
-
-/// The comparison with what the person looked at happens in the store's transaction.
-async fn stale_settlement(kept: Kept) {
-    let effects = &*kept.effects;
-    let by_hand = |epoch| {
-        let (by, evidence) = ("ada".to_owned(), "the bank's list".to_owned());
-        EffectEvent::SettleByHand(ManualSettlement { epoch: Some(epoch), completed: false, by, evidence })
-    };
-    let unknown = || DispatchEnd::Unknown("reset".to_owned());
-    let first = mine(apply(effects, begun(begin("stale"))).await.reply);
-    apply(effects, settled(&first, unknown())).await;
-    assert_eq!(apply(effects, about(&first, by_hand(first.epoch))).await.reply, EffectReply::Settled);
-    let second = mine(apply(effects, begun(begin("stale"))).await.reply);
-    apply(effects, settled(&second, unknown())).await;
-    let late = apply(effects, about(&second, by_hand(first.epoch))).await;
-    assert_eq!((late.reply, late.effect.unwrap().state), (EffectReply::Stale, EffectState::OutcomeUnknown));
-    assert_eq!(apply(effects, about(&second, by_hand(second.epoch))).await.reply, EffectReply::Settled);
 }
 
 async fn every_end(kept: Kept) {

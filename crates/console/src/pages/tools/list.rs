@@ -33,7 +33,7 @@ struct ToolLine {
 
 #[derive(Template)]
 #[template(path = "tools.html")]
-struct ToolListPage {
+struct ToolsDocument {
     frame: PageFrame,
     filters: Vec<FilterLink>,
     lines: Vec<ToolLine>,
@@ -68,7 +68,7 @@ pub(crate) async fn page(context: &ConsoleContext, request: &PageRequest) -> Res
         "There are no tools yet. “servanda init” writes a contract for every tool of the servers in .mcp.json; each then appears here."
     };
     let frame = PageFrame::of("Tools", &viewer.signed_in);
-    Ok(ConsoleReply::page(StatusCode::OK, &ToolListPage { frame, filters, lines, empty, left_out }))
+    Ok(ConsoleReply::page(StatusCode::OK, &ToolsDocument { frame, filters, lines, empty, left_out }))
 }
 
 impl ToolLine {
