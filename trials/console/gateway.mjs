@@ -14,6 +14,7 @@ export async function startGateway(binary, ...options) {
     ...facts,
     base: `http://127.0.0.1:${facts.port}`,
     path: (name) => `/approvals/${facts.tickets[name]}`,
+    effect: (name) => `/effects/${facts.effects[name]}`,
     openTicket: () => child.stdin.write('n'),
     passSixMinutes: () => child.stdin.write('t'),
     /** The warrants of approved tickets, and the gateway's public keys. */

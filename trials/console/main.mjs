@@ -5,6 +5,7 @@ import { deepStrictEqual as same, ok } from 'node:assert';
 import { Person } from './browser.mjs';
 import { createServer } from 'node:http';
 import { startGateway } from './gateway.mjs';
+import { operatorPages, operatorsAndViewers } from './operating.mjs';
 import { passkeys } from './passkeys.mjs';
 
 const option = (name) => { const at = process.argv.indexOf(name); return at < 0 ? undefined : process.argv[at + 1]; };
@@ -179,6 +180,8 @@ async function singleUser() {
     await page.getByRole('heading', { name: 'Approved', exact: true }).waitFor();
   });
 
+  await operatorPages({ check, text, shoot, gateway, person });
+
   await check('pages of errors say what to do', person, async () => {
     same((await person.goto('/nothing')).status(), 404);
     same(await person.accessibility(), []);
@@ -307,6 +310,8 @@ async function manyPeople() {
     same(await vera.accessibility(), []);
     await shoot(vera, 'viewer');
   });
+
+  await operatorsAndViewers({ check, text, shoot, gateway, vera });
 
   for (const person of [ben, cleo, vera]) await person.close();
   gateway.stop();

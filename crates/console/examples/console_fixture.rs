@@ -15,7 +15,8 @@ mod fixture;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use fixture::{Gateway, Users, Wanted};
+use bytes::Bytes;
+use fixture::{Gateway, Users, Wanted, operating::WantedEffect};
 use serde_json::{Value, json};
 use servanda_approval::{TicketState, Warrant};
 use servanda_contract::tool::{ApprovalPattern, Presence, SideEffectClass};
@@ -23,7 +24,11 @@ use servanda_doors::{
     HttpOptions, ServerIdentity, ServingOptions,
     http::{router, serve_with},
 };
-use servanda_effects::{TicketStore as _, ticket_store::TicketQuery};
+use servanda_effects::{
+    TicketStore as _,
+    effect::{DispatchEnd, StoredAnswer},
+    ticket_store::TicketQuery,
+};
 use tokio::{io::AsyncReadExt as _, net::TcpListener};
 use tokio_util::sync::CancellationToken;
 
@@ -32,9 +37,10 @@ async fn main() -> std::io::Result<()> {
     let users = if std::env::args().any(|argument| argument == "--many") { Users::Many } else { Users::One };
     let gateway = Arc::new(Gateway::new(users));
     let tickets = open_tickets(&gateway, users).await;
+    let effects = operate(&gateway, users).await;
     let mut keys = BTreeMap::new();
     if users == Users::Many {
-        for (person, groups) in [("ben", &[][..]), ("cleo", &[]), ("vera", &[]), ("fay", &["finance"])] {
+        for (person, groups) in [("ben", &[][..]), ("cleo", &[]), ("vera", &[]), ("opal", &[]), ("fay", &["finance"])] {
             keys.insert(person, gateway.key(person, groups, &["servanda:console"]).await.1);
         }
     }
@@ -44,7 +50,7 @@ async fn main() -> std::io::Result<()> {
         Users::One => (0..8).filter_map(|_| gateway.links.issue().ok()).map(|link| link.path()).collect(),
         Users::Many => Vec::new(),
     };
-    println!("{}", json!({ "port": port, "links": links, "keys": keys, "tickets": tickets }));
+    println!("{}", json!({ "port": port, "links": links, "keys": keys, "tickets": tickets, "effects": effects }));
     let identity = ServerIdentity { name: "servanda".to_owned(), version: "0.1.0".to_owned(), instructions: None };
     let options = HttpOptions {
         authenticator: gateway.authenticator.clone(),
@@ -212,4 +218,38 @@ fn ordinary_calls(users: Users) -> Vec<(&'static str, Wanted)> {
         ("third", void(1_103, "fraud_review")),
         ("keyboard", merge),
     ]
+}
+
+/// What the pages of effects, tools and budgets show; the effects by name.
+async fn operate(gateway: &Gateway, users: Users) -> BTreeMap<&'static str, String> {
+    let (tenant, principal) = if users == Users::One { ("local", "local") } else { ("acme", "ada") };
+    let own = || WantedEffect { tenant, principal: principal.to_owned(), ..WantedEffect::default() };
+    let mut effects = BTreeMap::new();
+    for (name, wanted) in [
+        ("unknown", own()),
+        ("keyboard", WantedEffect { key: "order-2", ..own() }),
+        (
+            "bidi",
+            WantedEffect {
+                key: "order-3",
+                arguments: json!({"invoice_id": "inv_1\u{202e}700", "note": "<b>done</b>", "reason": "duplicate"}),
+                agent: Some("bot\u{2066}".to_owned()),
+                ..own()
+            },
+        ),
+        ("under_way", WantedEffect { key: "order-4", end: None, ..own() }),
+        (
+            "done",
+            WantedEffect {
+                key: "order-5",
+                end: Some(DispatchEnd::Completed(StoredAnswer::Result(Bytes::from_static(b"{}")))),
+                ..own()
+            },
+        ),
+    ] {
+        effects.insert(name, gateway.effect(wanted).await.id.to_string());
+    }
+    gateway.observe_tools().await;
+    gateway.use_budgets(tenant).await;
+    effects
 }

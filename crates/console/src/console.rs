@@ -83,6 +83,14 @@ impl Console {
             ConsoleRoute::Review => pages::review::page(context, request).await,
             ConsoleRoute::DecideTogether => pages::review::decide(context, request).await,
             ConsoleRoute::Ticket(id) => pages::ticket::page(context, request, &id).await,
+            ConsoleRoute::Effects => pages::effects::list::page(context, request).await,
+            ConsoleRoute::Effect(id) => pages::effects::one::page(context, request, &id).await,
+            ConsoleRoute::SettleEffect(id) => pages::effects::settle::settle(context, request, &id).await,
+            ConsoleRoute::Tools => pages::tools::list::page(context, request).await,
+            ConsoleRoute::Tool(name) => pages::tools::one::page(context, request, &name).await,
+            ConsoleRoute::ChangeHold(name) => pages::tools::hold::change(context, request, &name).await,
+            ConsoleRoute::Policies => pages::policies::page(context, request).await,
+            ConsoleRoute::Budgets => pages::budgets::page(context, request).await,
             ConsoleRoute::Decide(id) => pages::decide::decide(context, request, &id).await,
         }
     }

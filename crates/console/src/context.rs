@@ -111,6 +111,11 @@ impl ConsoleViewer {
         ticket.subject.tenant == person.tenant && (self.has_role() || ticket.subject.principal == person.principal)
     }
 
+    /// Whether the person settles effects, holds tools back and releases them.
+    pub(crate) fn may_operate(&self) -> bool {
+        self.signed_in.person.may_operate(self.settings())
+    }
+
     /// Whether the person sees values of this sensitivity.
     pub(crate) fn sees_value(&self, sensitivity: &str) -> bool {
         self.signed_in.person.sees(sensitivity, self.settings())

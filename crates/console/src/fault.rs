@@ -10,6 +10,8 @@ pub(crate) enum PageFault {
     NotFound,
     /// The page does not support this method.
     Method(&'static str),
+    /// The person's role does not include the page.
+    NoRole,
     /// Another site sent the request.
     Foreign,
     /// The form has not the token of this session.

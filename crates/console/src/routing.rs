@@ -41,6 +41,22 @@ pub(crate) enum ConsoleRoute {
     Ticket(String),
     /// Deciding about one ticket.
     Decide(String),
+    /// The effects.
+    Effects,
+    /// One effect.
+    Effect(String),
+    /// Settling one effect.
+    SettleEffect(String),
+    /// The tools.
+    Tools,
+    /// One tool.
+    Tool(String),
+    /// Holding back or releasing one tool.
+    ChangeHold(String),
+    /// The policies.
+    Policies,
+    /// The budgets.
+    Budgets,
 }
 
 /// The address of the tickets.
@@ -49,6 +65,16 @@ pub(crate) const INBOX: &str = "/approvals";
 pub(crate) const INBOX_EVENTS: &str = "/approvals/events";
 /// The address of the page on which some tickets are reviewed.
 pub(crate) const REVIEW: &str = "/approvals/review";
+/// The address of the effects.
+pub(crate) const EFFECTS: &str = "/effects";
+/// The address of the tools.
+pub(crate) const TOOLS: &str = "/tools";
+/// The address of the policies.
+pub(crate) const POLICIES: &str = "/policies";
+/// The address of the budgets.
+pub(crate) const BUDGETS: &str = "/budgets";
+/// The pages to which a person may be sent after signing in, with what is below them.
+const SECTIONS: [&str; 6] = [INBOX, EFFECTS, TOOLS, POLICIES, BUDGETS, PASSKEYS];
 /// The address of the page of ways to sign in.
 pub(crate) const SIGN_IN: &str = "/sign-in";
 /// The address at which a passkey signs in.
@@ -78,6 +104,10 @@ impl ConsoleRoute {
             INBOX => return pick(Some(Self::Inbox), None),
             INBOX_EVENTS => return pick(Some(Self::InboxEvents), None),
             REVIEW => return pick(Some(Self::Review), Some(Self::DecideTogether)),
+            EFFECTS => return pick(Some(Self::Effects), None),
+            TOOLS => return pick(Some(Self::Tools), None),
+            POLICIES => return pick(Some(Self::Policies), None),
+            BUDGETS => return pick(Some(Self::Budgets), None),
             SIGN_IN => return pick(Some(Self::SignInPage), Some(Self::SignIn)),
             SIGN_IN_PASSKEY => return pick(None, Some(Self::SignInWithPasskey)),
             PASSKEYS => return pick(Some(Self::Passkeys), Some(Self::RegisterPasskey)),
@@ -91,6 +121,12 @@ impl ConsoleRoute {
         if let Some(token) = path.strip_prefix("/sign-in/").filter(|token| is_name(token)) {
             return pick(Some(Self::LinkPage(token.to_owned())), Some(Self::UseLink(token.to_owned())));
         }
+        if let Some(id) = path.strip_prefix("/effects/").filter(|id| is_name(id)) {
+            return pick(Some(Self::Effect(id.to_owned())), Some(Self::SettleEffect(id.to_owned())));
+        }
+        if let Some(name) = path.strip_prefix("/tools/").filter(|name| is_name(name)) {
+            return pick(Some(Self::Tool(name.to_owned())), Some(Self::ChangeHold(name.to_owned())));
+        }
         match path.strip_prefix("/approvals/").filter(|id| is_name(id)) {
             Some(id) => pick(Some(Self::Ticket(id.to_owned())), Some(Self::Decide(id.to_owned()))),
             None => Err(PageFault::NotFound),
@@ -103,21 +139,31 @@ pub(crate) fn ticket_path(id: &str) -> String {
     format!("{INBOX}/{id}")
 }
 
+/// The address of an effect.
+pub(crate) fn effect_path(id: &str) -> String {
+    format!("{EFFECTS}/{id}")
+}
+
+/// The address of a tool.
+pub(crate) fn tool_path(name: &str) -> String {
+    format!("{TOOLS}/{name}")
+}
+
 /// An address of this console to which a person may be sent after signing in; the first page for everything else.
 pub(crate) fn safe_target(target: Option<&str>) -> &str {
     let is_ours = |target: &str| {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/?&=_-.".contains(&byte);
-        target == INBOX
-            || target == PASSKEYS
-            || (target.len() <= 2 * NAME_BYTES_MAX
-                && target.bytes().all(plain)
-                && [format!("{INBOX}/"), format!("{INBOX}?")].iter().any(|prefix| target.starts_with(prefix.as_str())))
+        let below = |section: &str| {
+            let rest = target.strip_prefix(section);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || rest.starts_with('?'))
+        };
+        target.len() <= 2 * NAME_BYTES_MAX && target.bytes().all(plain) && SECTIONS.into_iter().any(below)
     };
     target.filter(|target| is_ours(target)).unwrap_or(INBOX)
 }
 
 /// Whether a part of a path can be an id or a token.
-fn is_name(text: &str) -> bool {
+pub(crate) fn is_name(text: &str) -> bool {
     (1..=NAME_BYTES_MAX).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
@@ -151,6 +197,16 @@ mod tests {
             (Method::GET, "/sign-in/x", Some(ConsoleRoute::LinkPage("x".to_owned()))),
             (Method::GET, style, Some(ConsoleRoute::Asset(style.clone()))),
             (Method::GET, "/assets/console.css", None),
+            (Method::GET, "/effects", Some(ConsoleRoute::Effects)),
+            (Method::POST, "/effects", None),
+            (Method::GET, "/effects/eff_1", Some(ConsoleRoute::Effect("eff_1".to_owned()))),
+            (Method::POST, "/effects/eff_1", Some(ConsoleRoute::SettleEffect("eff_1".to_owned()))),
+            (Method::GET, "/effects/..", None),
+            (Method::GET, "/tools", Some(ConsoleRoute::Tools)),
+            (Method::POST, "/tools/company__pay", Some(ConsoleRoute::ChangeHold("company__pay".to_owned()))),
+            (Method::GET, "/policies", Some(ConsoleRoute::Policies)),
+            (Method::POST, "/policies", None),
+            (Method::GET, "/budgets", Some(ConsoleRoute::Budgets)),
             (Method::GET, "/nothing", None),
             (Method::GET, "//approvals", None),
         ] {
@@ -163,6 +219,10 @@ mod tests {
         for (target, expected) in [
             (Some("/approvals/apr_1"), "/approvals/apr_1"),
             (Some("/approvals?state=all&before=apr_1"), "/approvals?state=all&before=apr_1"),
+            (Some("/effects"), "/effects"),
+            (Some("/effects?state=all"), "/effects?state=all"),
+            (Some("/tools/company__pay"), "/tools/company__pay"),
+            (Some("/toolsx"), INBOX),
             (Some("//evil.example"), INBOX),
             (Some("https://evil.example"), INBOX),
             (Some("/approvals/\r\nx: y"), INBOX),

@@ -34,6 +34,7 @@ use crate::{
     deferred::{self, DeferredContext, recovery, upstream_tasks},
     gateway::Gateway,
     long_running::{LONG_WAIT_MS_MAX, LongWorkContext},
+    oversight::Oversight,
     quarantine::Quarantine,
     refused_calls::{RefusedCallLimits, RefusedCalls},
     relay::{self, InquiryRelay, announcements, subscriptions},
@@ -384,6 +385,11 @@ impl Engine {
     /// The approvals: tickets, and people's decisions about them.
     pub fn approvals(&self) -> &Arc<Approvals> {
         &self.core.approvals
+    }
+
+    /// What people look at and do beside approvals.
+    pub fn oversight(&self) -> Oversight<'_> {
+        Oversight::new(&self.core)
     }
 
     /// The tools that exist.

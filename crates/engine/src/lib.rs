@@ -27,6 +27,7 @@ mod engine;
 mod gateway;
 mod internal_call;
 mod long_running;
+pub mod oversight;
 pub mod probes;
 pub mod quarantine;
 mod questions;
@@ -55,7 +56,10 @@ pub use long_running::{LONG_WAIT_MS_MAX, WorkProgress};
 pub use questions::ClientQuestion;
 pub use records::CALL_LINES;
 pub use refused_calls::RefusedCallLimits;
-pub use servanda_catalog::{ListedTool, Listing};
+pub use servanda_catalog::{
+    ListedTool, Listing, ToolHold, ToolStanding,
+    pins::{Difference, DifferenceSeverity},
+};
 pub use servanda_contract::{OperationKeys, expectation::Aims};
 pub use servanda_effects::{InMemoryNotebook, Note, NoteKind, Notebook, PortFuture};
 pub use servanda_upstream::QuestionReply;

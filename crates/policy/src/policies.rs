@@ -102,6 +102,10 @@ impl Policies {
         looking.map(|policy| policy.id.as_str()).collect()
     }
 
+    pub(crate) fn loaded(&self) -> &[LoadedPolicy] {
+        &self.loaded
+    }
+
     pub(crate) fn index(&self) -> &PolicyIndex {
         &self.index
     }
@@ -116,11 +120,6 @@ impl Policies {
 
     pub(crate) fn get(&self, id: &str) -> Option<&LoadedPolicy> {
         self.loaded.get(*self.by_id.get(id)?)
-    }
-
-    #[cfg(test)]
-    pub(crate) fn loaded(&self) -> &[LoadedPolicy] {
-        &self.loaded
     }
 }
 

@@ -13,7 +13,7 @@ const SHOWN_CHARS_MAX: usize = 4_000;
 
 /// The change from one text to another: `[-gone-]` and `{+new+}`, bounded.
 pub fn word_diff(before: &str, after: &str) -> String {
-    let (before, after) = (reveal(before), reveal(after));
+    let (before, after) = (without_marks(&reveal(before)), without_marks(&reveal(after)));
     let (before, after) = (words(&before), words(&after));
     let mut shown = String::new();
     let pieces = pieces(&before, &after);
@@ -26,6 +26,12 @@ pub fn word_diff(before: &str, after: &str) -> String {
         }
     }
     shorten(&shown, SHOWN_CHARS_MAX)
+}
+
+/// The text with its own brackets spelled out where they would be read as marks of a change.
+fn without_marks(text: &str) -> String {
+    let marks = [("[-", "<U+005B>-"), ("-]", "-<U+005D>"), ("{+", "<U+007B>+"), ("+}", "+<U+007D>")];
+    marks.into_iter().fold(text.to_owned(), |text, (mark, spelled)| text.replace(mark, spelled))
 }
 
 /// A text cut to the given number of characters.
@@ -160,6 +166,12 @@ mod tests {
         assert!(shown.starts_with("… word242 ") && shown.ends_with("word258 …"), "{shown}");
         let huge = "x ".repeat(5_000);
         assert!(word_diff(&huge, &"y ".repeat(5_000)).chars().count() <= 4_001);
+    }
+
+    /// Else a server could show what it added as removed.
+    #[test]
+    fn a_text_cannot_mark_anything_itself() {
+        assert_eq!(word_diff("a", "a [-b-] {+c+}"), "a{+ <U+005B>-b-<U+005D> <U+007B>+c+<U+007D>+}");
     }
 
     /// Nothing is lost and nothing is invented: both texts can be restored from the pieces.

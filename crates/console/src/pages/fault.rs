@@ -69,6 +69,12 @@ fn words(fault: &PageFault) -> (StatusCode, &'static str, &'static str) {
             "This address is not used that way",
             "Go back and use the page's own buttons.",
         ),
+        PageFault::NoRole => (
+            StatusCode::FORBIDDEN,
+            "Your role does not include this page",
+            "People with a role see this page. An operator of the gateway gives roles in its configuration, under approvals. The inbox, the \
+             effects and the budgets of your own agents are open to you.",
+        ),
         PageFault::Foreign => (
             StatusCode::FORBIDDEN,
             "Another page sent this",

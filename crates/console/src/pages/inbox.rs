@@ -13,7 +13,7 @@ use crate::{
     form,
     reply::ConsoleReply,
     routing::{INBOX, INBOX_EVENTS, REVIEW},
-    view::PageFrame,
+    view::{FilterLink, PageFrame},
 };
 
 /// Tickets of one page.
@@ -34,14 +34,6 @@ pub(crate) enum InboxFilter {
     Over,
     /// All of them.
     All,
-}
-
-/// A filter as a link.
-pub(crate) struct FilterLink {
-    href: String,
-    label: &'static str,
-    is_chosen: bool,
-    count: Option<String>,
 }
 
 #[derive(Template)]

@@ -1,15 +1,19 @@
 //! The pages: each takes a request to an answer. What is on them comes from the engine; how it looks is in the templates.
 
+pub(crate) mod budgets;
 pub(crate) mod decide;
+pub(crate) mod effects;
 pub(crate) mod events;
 pub(crate) mod fault;
 pub(crate) mod inbox;
 mod packet_view;
 pub(crate) mod passkeys;
+pub(crate) mod policies;
 pub(crate) mod review;
 pub(crate) mod sign_in;
 pub(crate) mod ticket;
 mod ticket_line;
+pub(crate) mod tools;
 mod words;
 
 use askama::Template;

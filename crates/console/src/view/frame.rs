@@ -31,6 +31,18 @@ pub(crate) struct FramePerson {
     pub(crate) sign_out_token: String,
 }
 
+/// A filter of a list, as a link.
+pub(crate) struct FilterLink {
+    /// Its address.
+    pub(crate) href: String,
+    /// Its name.
+    pub(crate) label: &'static str,
+    /// Whether the list has this filter.
+    pub(crate) is_chosen: bool,
+    /// How many there are, if that is known.
+    pub(crate) count: Option<String>,
+}
+
 /// Something that the person has to know before the rest of the page.
 pub(crate) struct PageNotice {
     /// What happened.

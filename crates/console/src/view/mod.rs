@@ -4,6 +4,6 @@ mod frame;
 mod moment;
 
 pub(crate) use self::{
-    frame::{PageFrame, PageNotice},
+    frame::{FilterLink, PageFrame, PageNotice},
     moment::{Moment, duration_in_words},
 };

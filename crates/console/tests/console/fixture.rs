@@ -1,5 +1,8 @@
 //! A gateway whose stores are in memory, with a console and tickets of all kinds. Tests and the example for browsers share it.
 
+#[path = "operating.rs"]
+pub mod operating;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
@@ -22,12 +25,12 @@ use servanda_authn::{
     root_keys::{ROOTS_PURPOSE, SealingKeySource},
 };
 use servanda_authority::{Rights, Secret, api_key::ApiKeySpec, rights::Scopes, sealing::SealingKey};
-use servanda_catalog::{Catalog, names::ExposedNaming};
+use servanda_catalog::names::ExposedNaming;
 use servanda_console::{Console, ConsoleParts, OneTimeLinks};
 use servanda_contract::{
-    CallId, CallRecord, Caller, CallerActor, Digest, Timestamp, ToolContract,
+    CallId, CallRecord, Caller, CallerActor, Digest, Timestamp,
     digest::DigestDomain,
-    document, json as strict_json,
+    json as strict_json,
     time::Clock,
     tool::{ApprovalPattern, Presence, SideEffectClass},
 };
@@ -38,10 +41,9 @@ use servanda_effects::{
     ticket_store::{InMemoryTickets, TicketTarget},
 };
 use servanda_engine::{
-    Authorities, Engine, EngineLimits, EngineParts, SystemClock, World,
+    Engine, EngineLimits, EngineParts, SystemClock, World,
     approvals::{ApprovalParts, EphemeralAttestationKeys},
 };
-use servanda_gates::{RegisteredContracts, admit};
 use servanda_upstream::{Transport, Upstream, UpstreamLimits, UpstreamName, UpstreamSpec};
 
 /// The machine's clock, and what a test adds to it.
@@ -155,6 +157,8 @@ pub struct Gateway {
     pub authenticator: Arc<CredentialAuthenticator>,
     pub notebook: Arc<AwayNotebook>,
     pub tickets: Arc<InMemoryTickets>,
+    pub effects: Arc<InMemoryEffects>,
+    pub budgets: Arc<InMemoryBudgets>,
     pub clock: Arc<ShiftedClock>,
     opened: Mutex<u64>,
 }
@@ -211,7 +215,9 @@ impl Gateway {
         let clock = Arc::new(ShiftedClock::default());
         let notebook = Arc::new(AwayNotebook::default());
         let tickets = Arc::new(InMemoryTickets::new(clock.clone()));
-        let engine = Arc::new(engine(users, &tickets, &notebook, &clock));
+        let effects = Arc::new(InMemoryEffects::new(clock.clone()).with_tickets(tickets.clone()));
+        let budgets = Arc::new(InMemoryBudgets::new(clock.clone(), effects.clone()));
+        let engine = Arc::new(engine(users, &tickets, (&effects, &budgets), &notebook, &clock));
         let settings = match users {
             Users::One => AuthnSettings::Local,
             Users::Many => AuthnSettings::Required(Box::new(RequiredAuthnSettings {
@@ -234,7 +240,18 @@ impl Gateway {
             clock: clock.clone(),
             link_hint: "Start the gateway again to get another link.".to_owned(),
         });
-        Self { engine, console, links, authenticator, notebook, tickets, clock, opened: Mutex::default() }
+        Self {
+            engine,
+            console,
+            links,
+            authenticator,
+            notebook,
+            tickets,
+            effects,
+            budgets,
+            clock,
+            opened: Mutex::default(),
+        }
     }
 
     /// Makes a key of a person or an agent.
@@ -339,18 +356,14 @@ fn roles() -> RoleAssignments {
         .with(PersonRole::BreakGlass, members(&["acme/bree"]))
 }
 
-/// An engine with one tool whose contract asks for an approval, on a server that does not exist.
+/// An engine with a tool whose contract asks for an approval and those of [`operating`], on servers that do not exist.
 fn engine(
     users: Users,
     tickets: &Arc<InMemoryTickets>,
+    (effects, budgets): (&Arc<InMemoryEffects>, &Arc<InMemoryBudgets>),
     notebook: &Arc<AwayNotebook>,
     clock: &Arc<ShiftedClock>,
 ) -> Engine {
-    let text = include_str!("../../../contract/tests/fixtures/void_invoice.yaml");
-    let approval =
-        "approval:\n  required: true\n  pattern: consent\n  consequence: Invoice {invoice_id} becomes void.\n";
-    let contract: ToolContract = document::read("void_invoice.yaml", &format!("{text}{approval}")).unwrap();
-    let contract = admit(contract, &RegisteredContracts::new()).unwrap();
     let nowhere = Transport::Stdio {
         command: "no-such-program-anywhere".to_owned(),
         args: Vec::new(),
@@ -360,30 +373,29 @@ fn engine(
     };
     let spec =
         UpstreamSpec { id: UpstreamName("company".to_owned()), transport: nowhere, limits: UpstreamLimits::default() };
-    let catalog = Arc::new(Catalog::new([contract], ExposedNaming::Prefixed).unwrap());
+    let catalog = Arc::new(operating::catalog(clock));
     let settings = ApprovalSettings {
         is_single_user: users == Users::One,
-        roles: if users == Users::One { RoleAssignments::default() } else { roles() },
+        roles: if users == Users::One { RoleAssignments::default() } else { operating::operators(roles()) },
         ..ApprovalSettings::default()
     };
     let journal: Arc<dyn Journal> = Arc::new(NoJournal);
     let notes: Arc<dyn Notebook> = notebook.clone();
-    let effects = Arc::new(InMemoryEffects::new(clock.clone()).with_tickets(tickets.clone()));
     Engine::new(EngineParts {
         approvals: ApprovalParts { tickets: tickets.clone(), keys: Arc::new(EphemeralAttestationKeys::new()) },
         world: World {
-            authorities: Arc::new(Authorities::with_default_policies(&catalog).unwrap().with_approvals(settings)),
+            authorities: Arc::new(operating::authorities(users, &catalog, settings)),
             catalog,
             upstreams: BTreeMap::from([("company".to_owned(), Upstream::new(spec, notes.clone()))]),
             naming: ExposedNaming::Prefixed,
             expectations: servanda_contract::expectation::Expectations::default(),
             callbacks: Arc::default(),
-            allowances: Arc::default(),
+            allowances: if users == Users::One { Arc::default() } else { operating::allowances() },
         },
-        budgets: Arc::new(InMemoryBudgets::new(clock.clone(), effects.clone())),
+        budgets: budgets.clone(),
         journal,
         notebook: notes,
-        effects,
+        effects: effects.clone(),
         clock: clock.clone(),
         limits: EngineLimits::default(),
     })

@@ -7,6 +7,8 @@ mod browser;
 #[cfg(test)]
 mod decisions;
 #[cfg(test)]
+mod effects;
+#[cfg(test)]
 mod escaping;
 #[cfg(test)]
 mod fixture;
@@ -21,6 +23,9 @@ mod passkeys_refused;
 #[cfg(test)]
 mod people;
 #[cfg(test)]
+mod policies_and_budgets;
+#[cfg(test)]
 mod sessions;
 #[cfg(test)]
 mod soft_passkey;
+mod tools;

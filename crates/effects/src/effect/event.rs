@@ -89,6 +89,9 @@ pub enum DispatchEnd {
 /// A person's statement about an unknown outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManualSettlement {
+    /// The epoch of the effect that the person looked at, if they looked at one. An effect that went on since then is not settled: its
+    /// outcome may be unknown again, but of another dispatch.
+    pub epoch: Option<u64>,
     /// Whether it was done.
     pub completed: bool,
     /// Who says so.

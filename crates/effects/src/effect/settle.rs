@@ -60,7 +60,10 @@ pub(super) fn settle_by_hand(effect: &Effect, by_hand: &ManualSettlement, around
     if effect.state != State::OutcomeUnknown {
         return EffectTransition::reply(EffectReply::NotNow);
     }
-    let ManualSettlement { completed, by, evidence } = by_hand.clone();
+    let ManualSettlement { epoch, completed, by, evidence } = by_hand.clone();
+    if epoch.is_some_and(|seen| seen != effect.epoch) {
+        return EffectTransition::reply(EffectReply::Stale);
+    }
     let (state, answer) = if completed {
         let known = StoredAnswer::Known(format!("a person settled it as completed: {evidence}"));
         (State::Completed, Some(known))

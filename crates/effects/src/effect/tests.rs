@@ -345,12 +345,34 @@ fn an_effect_that_waits_for_input_continues_only_with_its_nonce() {
 fn a_person_settles_an_unknown_outcome_and_nothing_else() {
     for state in EffectState::ALL {
         for (completed, then) in [(true, Completed), (false, FailedRetryable)] {
-            let by_hand = ManualSettlement { completed, by: "ada".to_owned(), evidence: "bank statement".to_owned() };
+            let by_hand = ManualSettlement {
+                epoch: None,
+                completed,
+                by: "ada".to_owned(),
+                evidence: "bank statement".to_owned(),
+            };
             let before = effect(N, state);
             let expected = if state == Unknown { (then, "settled") } else { (state, "not now") };
             assert_eq!(follows(&before, &EffectEvent::SettleByHand(by_hand), &at(NOW_MS + 1)), expected);
         }
     }
+}
+
+/// What a person found out about one dispatch says nothing about the next one.
+#[test]
+fn a_person_who_looked_at_an_earlier_dispatch_does_not_settle_the_present_one() {
+    let seen = |epoch| {
+        let (by, evidence) = ("ada".to_owned(), "bank statement".to_owned());
+        EffectEvent::SettleByHand(ManualSettlement { epoch: Some(epoch), completed: false, by, evidence })
+    };
+    let first = effect(N, Unknown);
+    let retried = step(Some(&first), &seen(first.epoch), &at(NOW_MS)).change.unwrap();
+    let sent = step(Some(&retried), &began(N), &at(NOW_MS)).change.unwrap();
+    let lost = EffectEvent::Settle(sent.claim(), DispatchEnd::Unknown("reset".to_owned()));
+    let again = step(Some(&sent), &lost, &at(NOW_MS)).change.unwrap();
+    assert_eq!((again.state, again.epoch > first.epoch), (Unknown, true));
+    assert_eq!(follows(&again, &seen(first.epoch), &at(NOW_MS)), (Unknown, "stale"));
+    assert_eq!(follows(&again, &seen(again.epoch), &at(NOW_MS)), (FailedRetryable, "settled"));
 }
 
 #[test]

@@ -39,6 +39,12 @@ impl Person {
         }
     }
 
+    /// Whether the person settles effects, holds tools back and releases them.
+    pub fn may_operate(&self, settings: &ApprovalSettings) -> bool {
+        let roles = self.roles(settings);
+        roles.contains(&PersonRole::Operator) || roles.contains(&PersonRole::Admin)
+    }
+
     pub(crate) fn as_approver(&self, settings: &ApprovalSettings) -> Approver {
         Approver {
             tenant: self.tenant.clone(),

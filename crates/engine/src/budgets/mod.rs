@@ -61,6 +61,11 @@ impl BudgetClient {
         Self { store: books, clock, in_flight, chunks: Mutex::default(), rates, answered: Notify::new() }
     }
 
+    /// The store, for people who look.
+    pub(crate) fn store(&self) -> &dyn BudgetStore {
+        self.store.as_ref()
+    }
+
     /// The store, for a caller that waits until the deadline and no longer.
     pub(crate) fn with_deadline(&self, deadline: Instant) -> WithDeadline<'_> {
         WithDeadline { store: self.store.as_ref(), deadline }

@@ -145,6 +145,11 @@ impl QuarantineHistory {
         self.events.last()
     }
 
+    /// Stands for the state that this history shows: after another event it is another text.
+    pub fn mark(&self) -> String {
+        format!("{}-{}", self.events.len(), self.last().map_or(0, |event| event.at_ms))
+    }
+
     /// Why the tool is held back, if it is.
     pub fn hold(&self) -> Option<ToolHold> {
         let event = self.last()?;

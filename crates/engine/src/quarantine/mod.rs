@@ -5,6 +5,7 @@
 //! is written again with every read of the notes, and its tool is not released meanwhile. What other gateways and operators wrote is read
 //! from the notes every few seconds. If two write at the same moment, the last one counts, as with any note.
 
+mod by_person;
 mod history;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ use servanda_catalog::{Catalog, HeldTool, StandingChange};
 use servanda_contract::{Timestamp, time::Clock};
 use servanda_effects::{JournalError, NoteKind, Notebook};
 
+pub use self::by_person::{QuarantineChange, QuarantineChangeError, change_by_person, history_of};
 pub(crate) use self::history::GATEWAY;
 pub use self::history::{ObservedChange, QuarantineEvent, QuarantineEventKind, QuarantineHistory, UpstreamToolKey};
 use crate::world::{PresentWorld, discovery::tell_change};
@@ -74,9 +76,7 @@ pub async fn record_event(
     event: QuarantineEvent,
     now: Timestamp,
 ) -> Result<QuarantineHistory, JournalError> {
-    let note = notebook.read(NoteKind::Quarantine, &tool.to_key(), now).await?;
-    let mut history =
-        note.as_ref().and_then(QuarantineHistory::from_note).unwrap_or_else(|| QuarantineHistory::new(tool.clone()));
+    let mut history = history_of(notebook, tool, now).await?;
     history.add(event);
     notebook.write(history.note()?).await?;
     Ok(history)
@@ -115,6 +115,30 @@ impl Quarantine {
                 "the ledger is too slow; the hold of a tool may not be on record yet"
             ),
         }
+    }
+
+    /// Makes a person's change: on record first, then in this process. Other gateways read it within seconds.
+    pub(crate) async fn change(&self, change: QuarantineChange) -> Result<QuarantineHistory, QuarantineChangeError> {
+        let slow = || QuarantineChangeError::Store("it took too long".to_owned());
+        let changing = async {
+            let _turn = self.turn.lock().await;
+            // What this process saw must be on record before a person's word replaces it.
+            self.save().await?;
+            let history = change_by_person(self.notebook.as_ref(), change, self.clock.now()).await?;
+            let changes = {
+                let mut known = self.state();
+                match history.held() {
+                    Some(held) => drop(known.held.insert(history.tool.clone(), held)),
+                    // A violation that was seen while this was written holds the tool.
+                    None if known.unsaved.contains_key(&history.tool) => {}
+                    None => drop(known.held.remove(&history.tool)),
+                }
+                known.apply_to(&self.world.snapshot().catalog)
+            };
+            changes.iter().for_each(tell_change);
+            Ok(history)
+        };
+        tokio::time::timeout(Duration::from_millis(STORE_MS_MAX), changing).await.map_err(|_| slow())?
     }
 
     /// Reads what is held back before the first call. Holds that were announced when they happened are not announced as news again.

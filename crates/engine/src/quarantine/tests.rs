@@ -16,7 +16,10 @@ use servanda_effects::{InMemoryNotebook, JournalError, Note, NoteKind, Notebook,
 use servanda_mcp::{ClientCapabilities, Era};
 use tokio::sync::Notify;
 
-use super::{ObservedChange, QuarantineEvent, QuarantineEventKind, QuarantineHistory, UpstreamToolKey};
+use super::{
+    ObservedChange, QuarantineChange, QuarantineChangeError, QuarantineEvent, QuarantineEventKind, QuarantineHistory,
+    UpstreamToolKey, change_by_person, history_of,
+};
 use crate::{
     Engine, EngineLimits,
     engine::Stores,
@@ -74,6 +77,32 @@ proptest! {
         let (a, b) = (split(cut), split(other));
         prop_assert_eq!(a == b, a.to_key() == b.to_key());
     }
+}
+
+fn wish(holds: bool, seen: Option<&str>) -> QuarantineChange {
+    QuarantineChange {
+        tool: key("echo"),
+        contract: "up.echo".to_owned(),
+        contract_digest: None,
+        holds,
+        reason: "looked at it".to_owned(),
+        by: "acme/ada".to_owned(),
+        seen: seen.map(str::to_owned),
+    }
+}
+
+#[tokio::test]
+async fn a_person_changes_what_they_looked_at() {
+    let notebook = InMemoryNotebook::default();
+    let change = async |wish| change_by_person(&notebook, wish, NOW).await;
+    assert_eq!(change(wish(false, None)).await, Err(QuarantineChangeError::NotHeld));
+    let nothing = history_of(&notebook, &key("echo"), NOW).await.unwrap();
+    let held = change(wish(true, Some(&nothing.mark()))).await.unwrap();
+    assert!(matches!(held.hold(), Some(ToolHold::Blocked { by, .. }) if by == "acme/ada"));
+    assert_eq!(change(wish(false, Some(&nothing.mark()))).await, Err(QuarantineChangeError::ChangedMeanwhile));
+    let released = change(wish(false, Some(&held.mark()))).await.unwrap();
+    assert_eq!((released.hold(), released.events.len()), (None, 2));
+    assert_eq!(history_of(&notebook, &key("echo"), NOW).await.unwrap(), released);
 }
 
 #[test]

@@ -342,7 +342,8 @@ async fn overtaken(settled_by_hand: bool) -> (Arc<Bank>, Value) {
     run_once(other.engine.long_running(), &mut BTreeSet::new()).await;
     assert_eq!(bank.states().await, [EffectState::OutcomeUnknown]);
     if settled_by_hand {
-        let by_hand = ManualSettlement { completed: false, by: "ada".to_owned(), evidence: "the log".to_owned() };
+        let by_hand =
+            ManualSettlement { epoch: None, completed: false, by: "ada".to_owned(), evidence: "the log".to_owned() };
         let target = EffectTarget::Id(bank.effects().await[0].id.clone());
         let event = EffectEvent::SettleByHand(by_hand);
         bank.harness.effects.apply(EffectChange::new(target, event)).await.unwrap();

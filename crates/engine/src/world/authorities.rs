@@ -99,6 +99,16 @@ impl Authorities {
         Ok(Self::new(policies, "local"))
     }
 
+    /// The name of the environment.
+    pub fn environment(&self) -> &str {
+        &self.environment
+    }
+
+    /// The tenants of upstreams.
+    pub(crate) const fn tenants(&self) -> &UpstreamTenants {
+        &self.tenants
+    }
+
     /// The policies in force.
     pub fn policies(&self) -> &Policies {
         &self.policies
@@ -138,13 +148,13 @@ impl Authorities {
 
     /// Whether an upstream belongs to other tenants than this one.
     pub(crate) fn is_foreign(&self, upstream: &str, tenant: &str) -> bool {
-        self.tenants.for_upstream(upstream).is_some_and(|tenants| !tenants.contains(tenant))
+        self.tenants.of_upstream(upstream).is_some_and(|tenants| !tenants.contains(tenant))
     }
 
     /// The tenants of all these upstreams together; none if one of them is open to all.
     pub(crate) fn tenants_of<'u>(&self, upstreams: impl IntoIterator<Item = &'u str>) -> Option<Arc<BTreeSet<String>>> {
         let tenants: Option<Vec<&BTreeSet<String>>> =
-            upstreams.into_iter().map(|id| self.tenants.for_upstream(id)).collect();
+            upstreams.into_iter().map(|id| self.tenants.of_upstream(id)).collect();
         Some(Arc::new(tenants?.into_iter().flatten().cloned().collect()))
     }
 
@@ -162,14 +172,20 @@ impl UpstreamTenants {
     ) -> Result<Vocabulary, VocabularyError> {
         Vocabulary::from_tools(contracts.into_iter().map(|compiled| {
             let facts = ToolFacts::from(compiled.contract());
-            let tenants = self.for_upstream(&facts.contract.binding.upstream).unwrap_or(facts.tenants);
+            let tenants = self.of_upstream(&facts.contract.binding.upstream).unwrap_or(facts.tenants);
             let (program_decides_class, input) = (compiled.program_decides_class(), Some(compiled.input()));
             ToolFacts { tenants, program_decides_class, input, ..facts }
         }))
     }
 
-    fn for_upstream(&self, upstream: &str) -> Option<&BTreeSet<String>> {
+    /// The tenants of an upstream; none if it is open to all.
+    pub(crate) fn of_upstream(&self, upstream: &str) -> Option<&BTreeSet<String>> {
         self.0.get(upstream)
+    }
+
+    /// Every tenant that has an upstream.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &str> {
+        self.0.values().flatten().map(String::as_str)
     }
 }
 

@@ -16,6 +16,7 @@ use super::{
     kept::{Kept, Place},
     notices,
     samples::{HOUR_MS, about, answer, begin, begin_keyless, begun, claim_first, digest, key, mine, record, settled},
+    settlements,
 };
 
 type Case = fn(Kept) -> Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -24,6 +25,7 @@ type Case = fn(Kept) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(super) const CASES: &[(&str, Case)] = &[
     ("a life is kept and read back equal", |kept| Box::pin(a_life(kept))),
     ("every end leads where it should", |kept| Box::pin(every_end(kept))),
+    ("a person settles the dispatch that they looked at", |kept| Box::pin(settlements::stale(kept))),
     ("of many calls that begin at once, one gets the effect", |kept| Box::pin(one_of_many(kept))),
     ("of two gateways, one gets the effect", |kept| Box::pin(two_gateways(kept))),
     ("a record is written if and only if the effect changes", |kept| Box::pin(records(kept))),
@@ -91,7 +93,7 @@ async fn every_end(kept: Kept) {
     let effects = &*kept.effects;
     let by_hand = |completed| {
         let (by, evidence) = ("ada".to_owned(), "the bank's list".to_owned());
-        EffectEvent::SettleByHand(ManualSettlement { completed, by, evidence })
+        EffectEvent::SettleByHand(ManualSettlement { epoch: None, completed, by, evidence })
     };
     let unknown = || DispatchEnd::Unknown("reset".to_owned());
     let ends = [

@@ -83,7 +83,8 @@ async fn swept(kept: Kept) {
     assert_eq!(rest, SweepReport { settled: 1, refunded: 0 }, "a call without an effect may have been made");
     assert_eq!(money_stands(ledger).await, (30, later, 0, 0));
     // A person settles an unknown outcome, and then the sweep closes the reservation.
-    let by_hand = ManualSettlement { completed: true, by: "ada".to_owned(), evidence: "bank statement".to_owned() };
+    let by_hand =
+        ManualSettlement { epoch: None, completed: true, by: "ada".to_owned(), evidence: "bank statement".to_owned() };
     let mut change = about(&mine_of(ledger, &effects[5]).await, EffectEvent::SettleByHand(by_hand));
     change.target = EffectTarget::Id(effects[5].clone());
     ledger.apply(change).await.unwrap();
@@ -169,7 +170,8 @@ async fn kills(kept: Kept) {
         let recovery = EffectEvent::Recover(OwnerId::new());
         let recovered = ledger.apply(change(&target, recovery)).await.unwrap();
         if recovered.effect.unwrap().state == EffectState::OutcomeUnknown {
-            let known = ManualSettlement { completed: true, by: "ada".to_owned(), evidence: "bank".to_owned() };
+            let known =
+                ManualSettlement { epoch: None, completed: true, by: "ada".to_owned(), evidence: "bank".to_owned() };
             ledger.apply(change(&target, EffectEvent::SettleByHand(known))).await.unwrap();
             by_hand += 1;
         }

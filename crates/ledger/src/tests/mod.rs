@@ -21,6 +21,7 @@ mod retention;
 mod room;
 pub(crate) mod samples;
 mod server;
+mod settlements;
 mod stored_tickets;
 mod ticket_samples;
 mod ticket_time;

@@ -52,7 +52,8 @@ pub(super) async fn notices(kept: Kept) {
         assert_eq!(told().await, expected);
         apply(effects, telling(begun(begin("a")), "replayed")).await;
     }
-    let by_hand = ManualSettlement { completed: true, by: "ada".to_owned(), evidence: "the list".to_owned() };
+    let by_hand =
+        ManualSettlement { epoch: None, completed: true, by: "ada".to_owned(), evidence: "the list".to_owned() };
     let unknown = effects
         .list(EffectQuery { states: vec![EffectState::OutcomeUnknown], limit: 1, ..EffectQuery::default() })
         .await

@@ -104,7 +104,12 @@ async fn unsettled(kept: Kept) {
     let all = ["call_left", "call_nameless", "call_open", "call_task", "call_unknown"];
     assert_eq!(kept.recorded().await, all);
     for claim in [&unknown, &left] {
-        let by_hand = ManualSettlement { completed: true, by: "ada".to_owned(), evidence: "bank statement".to_owned() };
+        let by_hand = ManualSettlement {
+            epoch: None,
+            completed: true,
+            by: "ada".to_owned(),
+            evidence: "bank statement".to_owned(),
+        };
         kept.effects.apply(about(claim, EffectEvent::SettleByHand(by_hand))).await.unwrap();
     }
     kept.effects.apply(settled(&task, DispatchEnd::Completed(answer("x")))).await.unwrap();

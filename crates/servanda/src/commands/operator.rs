@@ -1,9 +1,8 @@
 //! The operator's user name, and the reasons that operators give.
 
-use crate::failure::CommandFailure;
+use servanda_engine::oversight::{STATEMENT_CHARS_MAX, checked_statement};
 
-/// The longest reason or evidence.
-const WORDS_CHARS_MAX: usize = 2_000;
+use crate::failure::CommandFailure;
 
 /// The operator's name, as the system knows it.
 pub(crate) fn user_name() -> String {
@@ -19,10 +18,8 @@ pub(crate) fn user_name() -> String {
 
 /// Checks a text that was given with an option; `hint` shows an example.
 pub(crate) fn checked_text<'a>(option: &str, text: &'a str, hint: &str) -> Result<&'a str, CommandFailure> {
-    let text = text.trim();
-    if text.is_empty() || text.chars().count() > WORDS_CHARS_MAX || text.chars().any(char::is_control) {
-        let message = format!("{option} must be one line of at most {WORDS_CHARS_MAX} characters");
-        return Err(CommandFailure::bad_input(message).hint(hint));
-    }
-    Ok(text)
+    checked_statement(text).ok_or_else(|| {
+        let message = format!("{option} must be one line of at most {STATEMENT_CHARS_MAX} characters");
+        CommandFailure::bad_input(message).hint(hint)
+    })
 }

@@ -9,7 +9,12 @@ fn after_a_loss(from_ms: u64) -> EffectContext {
 }
 
 fn by_hand(completed: bool) -> EffectEvent {
-    EffectEvent::SettleByHand(ManualSettlement { completed, by: "ada".to_owned(), evidence: "the list".to_owned() })
+    EffectEvent::SettleByHand(ManualSettlement {
+        epoch: None,
+        completed,
+        by: "ada".to_owned(),
+        evidence: "the list".to_owned(),
+    })
 }
 
 #[test]

@@ -121,7 +121,12 @@ impl World {
             }
             Happening::OwnersVanish => self.owners_gone = true,
             Happening::SettlesByHand => {
-                let by_hand = ManualSettlement { completed: true, by: "ada".to_owned(), evidence: "seen".to_owned() };
+                let by_hand = ManualSettlement {
+                    epoch: None,
+                    completed: true,
+                    by: "ada".to_owned(),
+                    evidence: "seen".to_owned(),
+                };
                 self.apply(&EffectEvent::SettleByHand(by_hand));
             }
             Happening::Expires => drop(self.apply(&EffectEvent::Expire)),

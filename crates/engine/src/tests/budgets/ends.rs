@@ -115,7 +115,8 @@ async fn an_unknown_outcome_stays_reserved_until_a_person_settles_it() {
 async fn settle_by_hand(bank: &Bank, completed: bool) {
     let effects = bank.effects().await;
     let unknown = effects.iter().find(|effect| effect.state == EffectState::OutcomeUnknown).unwrap();
-    let by_hand = ManualSettlement { completed, by: "ada".to_owned(), evidence: "the statement".to_owned() };
+    let by_hand =
+        ManualSettlement { epoch: None, completed, by: "ada".to_owned(), evidence: "the statement".to_owned() };
     let change = EffectChange {
         target: EffectTarget::Id(unknown.id.clone()),
         event: EffectEvent::SettleByHand(by_hand),

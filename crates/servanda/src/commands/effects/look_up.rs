@@ -2,11 +2,12 @@
 //! The ledger keeps the arguments until the effect is settled; values that the schema marks as sensitive are masked.
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use servanda_clients::likely_secrets::is_surely_secret;
 use servanda_config::LoadedConfig;
 use servanda_contract::{Timestamp, ToolContract};
 use servanda_effects::effect::Effect;
+use servanda_engine::oversight::{EffectInquiry, inquiries};
 use servanda_gates::CompiledContract;
 
 use crate::contracts;
@@ -44,7 +45,7 @@ impl EffectLookup {
         let order = &effect.order;
         let arguments: Option<Value> = serde_json::from_slice(&order.arguments).ok();
         let commands = match own {
-            Some(contract) => commands(contract, effect, arguments.as_ref(), &named, loaded),
+            Some(contract) => commands(contract, effect, &named, loaded),
             None => Vec::new(),
         };
         let schema = own.map_or(Value::Null, |contract| {
@@ -65,44 +66,16 @@ impl EffectLookup {
 fn commands<'a>(
     contract: &ToolContract,
     effect: &Effect,
-    arguments: Option<&Value>,
     named: &dyn Fn(&str) -> Option<&'a ToolContract>,
     loaded: &LoadedConfig,
 ) -> Vec<String> {
-    let exposed = |tool: &ToolContract| loaded.config.tool_name(&tool.binding.upstream, &tool.binding.tool);
-    let call = |tool: &ToolContract, arguments: Map<String, Value>| {
-        let text = Value::Object(arguments).to_string().replace('\'', r"'\''");
-        format!("servanda call {} '{text}'", exposed(tool))
+    let command = |inquiry: EffectInquiry<'_>| {
+        let binding = &inquiry.tool.binding;
+        let text = Value::Object(inquiry.arguments).to_string().replace('\'', r"'\''");
+        format!("servanda call {} '{text}'", loaded.config.tool_name(&binding.upstream, &binding.tool))
     };
-    let mut commands = Vec::new();
-    if let Some(query) = contract.effect.as_ref().and_then(|declared| declared.status.as_ref())
-        && let Some(tool) = named(&query.tool)
-    {
-        let key = Value::from(effect.order.upstream_key.as_str());
-        commands.push(call(tool, Map::from_iter([(query.key_argument.clone(), key)])));
-    }
-    let looking = contract.verification.as_ref().and_then(|verification| verification.tool.as_deref());
-    let looking = looking.into_iter().chain(contract.preconditions.iter().map(|condition| condition.tool.as_str()));
-    for tool in looking.filter_map(named) {
-        // Called with the arguments of the same names, if the tool needs no others.
-        let Some(given) = same_named(tool, arguments) else { continue };
-        let command = call(tool, given);
-        if !commands.contains(&command) {
-            commands.push(command);
-        }
-    }
-    commands
-}
-
-fn same_named(tool: &ToolContract, arguments: Option<&Value>) -> Option<Map<String, Value>> {
-    let schema = serde_json::to_value(&tool.affordance.input_schema).unwrap_or_default();
-    let required = schema.get("required").and_then(Value::as_array)?;
-    let given = required.iter().map(|name| {
-        let name = name.as_str()?;
-        let value = arguments?.get(name)?;
-        (!is_sensitive(name, value, None)).then(|| (name.to_owned(), value.clone()))
-    });
-    given.collect::<Option<Map<_, _>>>().filter(|given| !given.is_empty())
+    let hides = |name: &str, value: &Value| is_sensitive(name, value, None);
+    inquiries(contract, effect, named, hides).into_iter().map(command).collect()
 }
 
 /// A schema, and its part for one value.

@@ -15,13 +15,14 @@ use servanda_contract::time::Clock as _;
 use servanda_effects::{
     JournalError,
     effect::{
-        AppliedChange, Effect, EffectChange, EffectEvent, EffectId, EffectQuery, EffectReply, EffectState, EffectStore,
-        EffectTarget, ManualSettlement, Notice,
+        AppliedChange, Effect, EffectId, EffectQuery, EffectReply, EffectState, EffectStore, EffectTarget,
+        ManualSettlement,
     },
 };
 use servanda_engine::{
     SystemClock, WorkProgress,
     callbacks::{CallbackNotices, CallbackSubscription},
+    oversight::settle_by_hand,
 };
 
 use crate::{
@@ -114,10 +115,9 @@ impl SettlementSubscribers {
         Ok(Self { subscriptions, catalog })
     }
 
-    fn notices(&self, effect: &Effect) -> Vec<Notice> {
+    fn callbacks(&self) -> CallbackNotices<'_> {
         let subscriptions = self.subscriptions.iter().collect();
         CallbackNotices { subscriptions, catalog: &self.catalog, owner: None, now: SystemClock.now() }
-            .for_effect(effect)
     }
 }
 
@@ -216,9 +216,9 @@ async fn apply_settlement(
     telling: &SettlementSubscribers,
 ) -> Result<AppliedChange, JournalError> {
     let completed = verdict.settle_as == SettleAs::Completed;
-    let event = EffectEvent::SettleByHand(ManualSettlement { completed, by, evidence: verdict.evidence.to_owned() });
-    let (target, notices) = (EffectTarget::Id(effect.id.clone()), telling.notices(effect));
-    effects.apply(EffectChange { target, event, record: None, quarantine: None, notices, consumes: None }).await
+    let evidence = verdict.evidence.to_owned();
+    let settlement = ManualSettlement { epoch: Some(effect.epoch), completed, by, evidence };
+    settle_by_hand(effects, effect, settlement, &telling.callbacks()).await
 }
 
 /// The error for an effect whose outcome is known: a person can settle only unknown outcomes.

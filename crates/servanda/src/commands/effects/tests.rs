@@ -239,7 +239,7 @@ async fn many_are_settled_one_by_one_and_what_changed_meanwhile_is_left_alone() 
     assert!(!more);
     let mut report = bulk::BulkSettleReport::new(meant, more, verdict);
     insta::assert_snapshot!("effects_bulk_preview", bulk::preview(&report));
-    let by_hand = ManualSettlement { completed: true, by: "bob".to_owned(), evidence: "seen".to_owned() };
+    let by_hand = ManualSettlement { epoch: None, completed: true, by: "bob".to_owned(), evidence: "seen".to_owned() };
     let (target, event) = (EffectTarget::Id(EffectId::from("eff_12".to_owned())), EffectEvent::SettleByHand(by_hand));
     effects.apply(EffectChange::new(target, event)).await.unwrap();
     bulk::settle_each(&effects, &mut report, verdict, &nobody()).await.unwrap();

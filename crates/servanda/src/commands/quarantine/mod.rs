@@ -11,7 +11,9 @@ use servanda_contract::{Digest, time::Clock as _};
 use servanda_effects::JournalError;
 use servanda_engine::{
     SystemClock,
-    quarantine::{QuarantineEvent, QuarantineEventKind, QuarantineHistory, UpstreamToolKey, histories, record_event},
+    quarantine::{
+        QuarantineChange, QuarantineChangeError, QuarantineHistory, UpstreamToolKey, change_by_person, histories,
+    },
 };
 use servanda_identity::layers::gateway::near_names;
 use servanda_ledger::Ledger;
@@ -109,21 +111,22 @@ async fn change(
     let now = SystemClock.now();
     let known = histories(ledger, now).await.map_err(store_unavailable)?;
     let named = find(tool.trim(), &catalog(loaded).await?, &known)?;
-    let is_held = known.iter().any(|history| history.tool == named.key && history.hold().is_some());
-    if !holds && !is_held {
-        return Err(CommandFailure::bad_input(format!("`{}` is not held back", named.exposed)).hint(
-            "servanda quarantine list shows the tools that are; `servanda diff` shows those with a changed definition",
-        ));
-    }
-    let reason = reason.to_owned();
-    let event = QuarantineEvent {
-        at_ms: now.unix_ms(),
-        by: operator::user_name(),
+    let change = QuarantineChange {
+        tool: named.key.clone(),
         contract: named.contract.clone(),
         contract_digest: named.contract_digest,
-        what: if holds { QuarantineEventKind::Blocked { reason } } else { QuarantineEventKind::Released { reason } },
+        holds,
+        reason: reason.to_owned(),
+        by: operator::user_name(),
+        seen: None,
     };
-    let history = record_event(ledger, &named.key, event, now).await.map_err(store_unavailable)?;
+    let history = change_by_person(ledger, change, now).await.map_err(|error| match error {
+        QuarantineChangeError::NotHeld => CommandFailure::bad_input(format!("`{}` is not held back", named.exposed))
+            .hint("servanda quarantine list shows the tools that are; `servanda diff` shows those with a changed definition"),
+        error @ (QuarantineChangeError::ChangedMeanwhile | QuarantineChangeError::Store(_)) => {
+            CommandFailure::failed(error.to_string()).hint("`servanda doctor` looks at the ledger")
+        }
+    })?;
     Ok((named, history))
 }
 

@@ -1,0 +1,79 @@
+//! People hold tools back and release them: a person's change is compared with what they looked at, and put on record.
+//!
+//! Deliberately not here: who may do so, and enforcing it in this process.
+
+use servanda_contract::{Digest, Timestamp};
+use servanda_effects::{JournalError, NoteKind, Notebook};
+
+use super::{QuarantineEvent, QuarantineEventKind, QuarantineHistory, UpstreamToolKey};
+
+/// What a person does about a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuarantineChange {
+    /// The tool.
+    pub tool: UpstreamToolKey,
+    /// The name of its contract.
+    pub contract: String,
+    /// The digest of that contract, if there is one.
+    pub contract_digest: Option<Digest>,
+    /// Whether the tool is held back, or released.
+    pub holds: bool,
+    /// Why.
+    pub reason: String,
+    /// The person.
+    pub by: String,
+    /// What the person looked at ([`QuarantineHistory::mark`]), if they looked at a page that may be old.
+    pub seen: Option<String>,
+}
+
+/// Why a person's change of a quarantine is not made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum QuarantineChangeError {
+    /// The tool is not held back, so it cannot be released.
+    #[error("the tool is not held back")]
+    NotHeld,
+    /// Something happened since the person looked.
+    #[error("the quarantine of the tool changed meanwhile")]
+    ChangedMeanwhile,
+    /// The store did not take it, or it is not known whether it did.
+    #[error("the store of quarantines does not answer: {0}")]
+    Store(String),
+}
+
+/// The history of a tool; without events if nothing ever happened to it.
+pub async fn history_of(
+    notebook: &dyn Notebook,
+    tool: &UpstreamToolKey,
+    now: Timestamp,
+) -> Result<QuarantineHistory, JournalError> {
+    let note = notebook.read(NoteKind::Quarantine, &tool.to_key(), now).await?;
+    Ok(note.as_ref().and_then(QuarantineHistory::from_note).unwrap_or_else(|| QuarantineHistory::new(tool.clone())))
+}
+
+/// Puts a person's change on record, and returns the tool's history. A running gateway reads it within seconds.
+///
+/// The notebook has no comparison of its own: of two changes at the same moment through two gateways, the last one counts.
+pub async fn change_by_person(
+    notebook: &dyn Notebook,
+    change: QuarantineChange,
+    now: Timestamp,
+) -> Result<QuarantineHistory, QuarantineChangeError> {
+    let QuarantineChange { tool, contract, contract_digest, holds, reason, by, seen } = change;
+    let mut history = history_of(notebook, &tool, now).await?;
+    if seen.is_some_and(|seen| seen != history.mark()) {
+        return Err(QuarantineChangeError::ChangedMeanwhile);
+    }
+    if !holds && history.hold().is_none() {
+        return Err(QuarantineChangeError::NotHeld);
+    }
+    let what = if holds { QuarantineEventKind::Blocked { reason } } else { QuarantineEventKind::Released { reason } };
+    history.add(QuarantineEvent { at_ms: now.unix_ms(), by, contract, contract_digest, what });
+    notebook.write(history.note()?).await?;
+    Ok(history)
+}
+
+impl From<JournalError> for QuarantineChangeError {
+    fn from(error: JournalError) -> Self {
+        Self::Store(error.reason().to_owned())
+    }
+}
