@@ -28,4 +28,5 @@ mod policies_and_budgets;
 mod sessions;
 #[cfg(test)]
 mod soft_passkey;
+#[cfg(test)]
 mod tools;
