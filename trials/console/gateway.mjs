@@ -13,7 +13,9 @@ export async function startGateway(binary, ...options) {
     ...facts,
     base: `http://127.0.0.1:${facts.port}`,
     path: (name) => `/approvals/${facts.tickets[name]}`,
+    call: (name) => `/calls/${facts.calls[name]}`,
     openTicket: () => child.stdin.write('n'),
+    recordCall: () => child.stdin.write('c'),
     passSixMinutes: () => child.stdin.write('t'),
     stop: () => child.stdin.end(),
   };

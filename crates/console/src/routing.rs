@@ -7,8 +7,14 @@ use crate::{assets, fault::PageFault};
 /// What a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ConsoleRoute {
-    /// The first page.
+    /// The first page: the overview.
     Home,
+    /// The calls.
+    Calls,
+    /// News about the calls.
+    CallEvents,
+    /// One call.
+    Call(String),
     /// A file.
     Asset(String),
     /// The ways to sign in.
@@ -35,6 +41,12 @@ pub(crate) enum ConsoleRoute {
     Decide(String),
 }
 
+/// The address of the first page.
+pub(crate) const HOME: &str = "/";
+/// The address of the calls.
+pub(crate) const CALLS: &str = "/calls";
+/// The address of news about the calls.
+pub(crate) const CALL_EVENTS: &str = "/calls/events";
 /// The address of the tickets.
 pub(crate) const INBOX: &str = "/approvals";
 /// The address of news about the tickets.
@@ -46,6 +58,8 @@ pub(crate) const SIGN_IN: &str = "/sign-in";
 
 /// The longest part of an address that names something.
 const NAME_BYTES_MAX: usize = 128;
+/// The longest address to which a person is sent after signing in.
+const TARGET_BYTES_MAX: usize = 1_024;
 
 impl ConsoleRoute {
     /// What a method and a path mean.
@@ -60,7 +74,9 @@ impl ConsoleRoute {
             (None, _) => Err(PageFault::Method("POST")),
         };
         match path {
-            "/" => return pick(Some(Self::Home), None),
+            HOME => return pick(Some(Self::Home), None),
+            CALLS => return pick(Some(Self::Calls), None),
+            CALL_EVENTS => return pick(Some(Self::CallEvents), None),
             INBOX => return pick(Some(Self::Inbox), None),
             INBOX_EVENTS => return pick(Some(Self::InboxEvents), None),
             REVIEW => return pick(Some(Self::Review), Some(Self::DecideTogether)),
@@ -74,6 +90,9 @@ impl ConsoleRoute {
         if let Some(token) = path.strip_prefix("/sign-in/").filter(|token| is_name(token)) {
             return pick(Some(Self::LinkPage(token.to_owned())), Some(Self::UseLink(token.to_owned())));
         }
+        if let Some(id) = path.strip_prefix("/calls/").filter(|id| is_name(id)) {
+            return pick(Some(Self::Call(id.to_owned())), None);
+        }
         match path.strip_prefix("/approvals/").filter(|id| is_name(id)) {
             Some(id) => pick(Some(Self::Ticket(id.to_owned())), Some(Self::Decide(id.to_owned()))),
             None => Err(PageFault::NotFound),
@@ -86,14 +105,23 @@ pub(crate) fn ticket_path(id: &str) -> String {
     format!("{INBOX}/{id}")
 }
 
+/// The address of a call.
+pub(crate) fn call_path(id: &str) -> String {
+    format!("{CALLS}/{id}")
+}
+
+/// The address of an effect.
+pub(crate) fn effect_path(id: &str) -> String {
+    format!("/effects/{id}")
+}
+
 /// An address of this console to which a person may be sent after signing in; the first page for everything else.
 pub(crate) fn safe_target(target: Option<&str>) -> &str {
     let is_ours = |target: &str| {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/?&=_-.".contains(&byte);
-        target == INBOX
-            || (target.len() <= 2 * NAME_BYTES_MAX
-                && target.bytes().all(plain)
-                && [format!("{INBOX}/"), format!("{INBOX}?")].iter().any(|prefix| target.starts_with(prefix.as_str())))
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/?&=_-.%+*".contains(&byte);
+        let is_below = |page: &&str| target.strip_prefix(page).is_some_and(|rest| rest.starts_with(['/', '?']));
+        [INBOX, CALLS].contains(&target)
+            || (target.len() <= TARGET_BYTES_MAX && target.bytes().all(plain) && [INBOX, CALLS].iter().any(is_below))
     };
     target.filter(|target| is_ours(target)).unwrap_or(INBOX)
 }
@@ -129,6 +157,11 @@ mod tests {
             (Method::GET, "/sign-in/x", Some(ConsoleRoute::LinkPage("x".to_owned()))),
             (Method::GET, style, Some(ConsoleRoute::Asset(style.clone()))),
             (Method::GET, "/assets/console.css", None),
+            (Method::GET, "/calls", Some(ConsoleRoute::Calls)),
+            (Method::GET, "/calls/events", Some(ConsoleRoute::CallEvents)),
+            (Method::GET, "/calls/call_1", Some(ConsoleRoute::Call("call_1".to_owned()))),
+            (Method::POST, "/calls/call_1", None),
+            (Method::GET, "/calls/..", None),
             (Method::GET, "/nothing", None),
             (Method::GET, "//approvals", None),
         ] {
@@ -141,6 +174,9 @@ mod tests {
         for (target, expected) in [
             (Some("/approvals/apr_1"), "/approvals/apr_1"),
             (Some("/approvals?state=all&before=apr_1"), "/approvals?state=all&before=apr_1"),
+            (Some("/calls?tool=a%20b&before=1.call_1"), "/calls?tool=a%20b&before=1.call_1"),
+            (Some("/calls/call_1"), "/calls/call_1"),
+            (Some("/callsx"), INBOX),
             (Some("//evil.example"), INBOX),
             (Some("https://evil.example"), INBOX),
             (Some("/approvals/\r\nx: y"), INBOX),
