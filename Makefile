@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .PHONY: build-cost orderfile orderfile-check faults contracts recording redteam redteam-short fuzz fuzz-short test lint unit doc oidc interop interop-full conformance conformance-table conformance-client conformance-client-table hygiene bench bench-smoke bench-page syscalls syscalls-short chaos chaos-short \
-	chaos-checker chaos-trial chaos-unfenced chaos-million model ledger-size ledger-size-short console identity-tables gate-cost gate-cost-check \
+	chaos-checker chaos-trial chaos-unfenced chaos-million model ledger-size ledger-size-short console console-size identity-tables gate-cost gate-cost-check \
 	demo deny clean
 
 test: lint unit faults gate-cost-check doc oidc contracts interop conformance hygiene redteam-short fuzz-short chaos-checker chaos-short ledger-size-short bench-smoke syscalls-short console deny
@@ -83,6 +83,13 @@ console: .tools/ready
 	cargo build -p servanda-console --example console_fixture
 	cargo build -p servanda
 	trials/console/run --fixture target/debug/examples/console_fixture --servanda target/debug/servanda $(if $(SHOTS),--screenshots $(SHOTS))
+
+# A million calls and ten thousand open tickets in a ledger, and how long the server takes for every page and filter. Takes a few minutes and two
+# gigabytes below `target`, which it removes. The figures go to docs/console.md.
+console-size:
+	cargo build --release -p servanda-console --example console_size
+	rm -rf target/console-size && mkdir -p target/console-size
+	trap 'rm -rf target/console-size' EXIT; target/release/examples/console_size target/console-size/ledger.db $(or $(CALLS),1000000) 10000
 
 # Clients come and go a thousand times, and nothing of them is left.
 hygiene:

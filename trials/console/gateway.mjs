@@ -15,7 +15,9 @@ export async function startGateway(binary, ...options) {
     base: `http://127.0.0.1:${facts.port}`,
     path: (name) => `/approvals/${facts.tickets[name]}`,
     effect: (name) => `/effects/${facts.effects[name]}`,
+    call: (name) => `/calls/${facts.calls[name]}`,
     openTicket: () => child.stdin.write('n'),
+    recordCall: () => child.stdin.write('c'),
     passSixMinutes: () => child.stdin.write('t'),
     /** The warrants of approved tickets, and the gateway's public keys. */
     warrants: async () => {

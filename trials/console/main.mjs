@@ -192,9 +192,102 @@ async function singleUser() {
     person.faults.length = 0; // Chromium reports the 404.
   });
 
+  await check('calls are listed, filtered by what a line says, and paged', person, async () => {
+    await person.goto('/calls');
+    const rows = page.locator('[data-row]');
+    same(await rows.count(), 50);
+    same(await person.accessibility(), []);
+    await shoot(person, 'calls');
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await shoot(person, 'calls-dark');
+    await page.emulateMedia({ colorScheme: 'light' });
+    await page.getByRole('link', { name: 'bank__transfer' }).first().click();
+    await page.waitForURL('**/calls?tool=bank__transfer');
+    await page.getByLabel('Outcome').selectOption('refused');
+    await page.getByRole('button', { name: 'Filter' }).click();
+    ok(page.url().includes('tool=bank__transfer') && page.url().includes('outcome=refused'), page.url());
+    for (const row of await rows.all()) ok((await row.innerText()).includes('refused'));
+    same(await person.accessibility(), []);
+    await shoot(person, 'calls-filtered');
+    await page.getByRole('link', { name: 'tool: bank__transfer' }).click();
+    ok(!page.url().includes('tool='), page.url());
+    await person.goto('/calls?outcome=completed');
+    const first = await rows.allInnerTexts();
+    await page.getByRole('link', { name: 'Older' }).click();
+    ok((await rows.allInnerTexts()).every((row) => !first.includes(row)));
+    await page.getByRole('link', { name: 'Newest' }).click();
+    same((await rows.allInnerTexts()).length, first.length);
+    await person.goto('/calls?tool=nothing');
+    ok((await text(person)).includes('No call matches'));
+    same(await person.accessibility(), []);
+  });
+
+  await check('new calls are a link, the list does not move, and the news pause', person, async () => {
+    await person.goto('/calls');
+    const before = await page.locator('[data-row]').first().innerText();
+    await page.waitForTimeout(300);
+    gateway.recordCall();
+    await page.getByRole('link', { name: '1 new' }).waitFor();
+    same(await page.locator('[data-row]').first().innerText(), before);
+    same(await person.accessibility(), []);
+    await shoot(person, 'calls-news');
+    await page.getByRole('link', { name: '1 new' }).click();
+    ok((await page.locator('[data-row]').first().innerText()).includes('company__new_one'));
+    await page.getByRole('link', { name: 'Pause' }).click();
+    gateway.recordCall();
+    await page.waitForTimeout(3_000);
+    same(await page.locator('.news').count(), 0);
+    await page.getByRole('link', { name: 'Show news again' }).click();
+  });
+
+  await check('a call opens gate by gate, and what others wrote in it is data', person, async () => {
+    await person.goto(gateway.call('plain'));
+    same(await page.locator('.stage').count(), 15);
+    ok((await text(person)).includes('servanda call company__get_invoice ARGUMENTS'));
+    same(await person.accessibility(), []);
+    await shoot(person, 'call');
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await shoot(person, 'call-dark');
+    await page.emulateMedia({ colorScheme: 'light' });
+    await person.goto(gateway.call('hostile'));
+    const shown = await text(person);
+    ok(shown.includes('pay<U+202E>ecioevni <b>now</b>') && !shown.includes('\u202e'), shown);
+    ok(shown.includes('<script>alert(1)</script>'));
+    ok(shown.includes('nothing here to copy'));
+    same(await page.locator('main b, main script').count(), 0);
+    same(await person.accessibility(), []);
+    await shoot(person, 'call-refused');
+  });
+
+  await check('keyboard only: to a call and back', person, async () => {
+    await person.goto('/calls');
+    await page.keyboard.press('j');
+    await page.keyboard.press('j');
+    await page.keyboard.press('Enter');
+    await page.waitForURL('**/calls/call_*');
+    await page.goBack();
+  });
+
+  await check('the overview has its plots with tables beside them', person, async () => {
+    await person.goto('/');
+    same(await page.getByRole('img').count(), 3);
+    same(await person.accessibility(), []);
+    await shoot(person, 'overview');
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await shoot(person, 'overview-dark');
+    await page.emulateMedia({ colorScheme: 'light' });
+    for (const summary of await page.getByText('As numbers').all()) await summary.click();
+    same(await person.accessibility(), []);
+    await page.getByRole('link', { name: '7 days' }).click();
+    await page.waitForURL('**/?within=7d');
+    await page.getByRole('link', { name: 'refused', exact: true }).click();
+    await page.waitForURL('**/calls?outcome=refused&within=7d');
+    ok(await page.locator('[data-row]').count() > 0);
+  });
+
   await check('375 px wide: no page is wider than the window', person, async () => {
     await page.setViewportSize({ width: 375, height: 740 });
-    for (const [name, path] of Object.entries({ inbox: '/approvals?state=all', ticket: gateway.path('transfer'), bidirectional: gateway.path('bidi'), missing: '/sign-in' })) {
+    for (const [name, path] of Object.entries({ inbox: '/approvals?state=all', ticket: gateway.path('transfer'), bidirectional: gateway.path('bidi'), missing: '/sign-in', calls: '/calls', call: gateway.call('plain'), refused: gateway.call('hostile'), overview: '/' })) {
       await person.goto(path);
       same(await person.overflows(), false, name);
       same(await person.accessibility(), [], name);

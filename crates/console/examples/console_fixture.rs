@@ -19,7 +19,13 @@ use bytes::Bytes;
 use fixture::{Gateway, Users, Wanted, operating::WantedEffect};
 use serde_json::{Value, json};
 use servanda_approval::{TicketState, Warrant};
-use servanda_contract::tool::{ApprovalPattern, Presence, SideEffectClass};
+use servanda_contract::{
+    CallId, CallRecord, Caller, CallerActor, GateName, Refusal, TaxonomyClass, Timestamp,
+    cost::{Cost, Price},
+    record::{Decision, Outcome},
+    refusal::FieldError,
+    tool::{ApprovalPattern, Presence, SideEffectClass},
+};
 use servanda_doors::{
     HttpOptions, ServerIdentity, ServingOptions,
     http::{router, serve_with},
@@ -38,6 +44,7 @@ async fn main() -> std::io::Result<()> {
     let gateway = Arc::new(Gateway::new(users));
     let tickets = open_tickets(&gateway, users).await;
     let effects = operate(&gateway, users).await;
+    let calls = record_calls(&gateway, users).await;
     let mut keys = BTreeMap::new();
     if users == Users::Many {
         for (person, groups) in [("ben", &[][..]), ("cleo", &[]), ("vera", &[]), ("opal", &[]), ("fay", &["finance"])] {
@@ -50,7 +57,10 @@ async fn main() -> std::io::Result<()> {
         Users::One => (0..8).filter_map(|_| gateway.links.issue().ok()).map(|link| link.path()).collect(),
         Users::Many => Vec::new(),
     };
-    println!("{}", json!({ "port": port, "links": links, "keys": keys, "tickets": tickets, "effects": effects }));
+    println!(
+        "{}",
+        json!({ "port": port, "links": links, "keys": keys, "tickets": tickets, "effects": effects, "calls": calls })
+    );
     let identity = ServerIdentity { name: "servanda".to_owned(), version: "0.1.0".to_owned(), instructions: None };
     let options = HttpOptions {
         authenticator: gateway.authenticator.clone(),
@@ -63,8 +73,8 @@ async fn main() -> std::io::Result<()> {
     serve_with(listener, router(gateway.engine.clone(), options), stop, serving).await
 }
 
-/// Reads letters: `n` opens another ticket, `t` lets six minutes pass, `w` prints the warrants of approved tickets with the public key that checks
-/// them; the end of the input ends the example.
+/// Reads letters: `n` opens another ticket, `c` records another call, `t` lets six minutes pass, `w` prints the warrants of approved tickets with
+/// the public key that checks them; the end of the input ends the example.
 async fn commands(gateway: Arc<Gateway>, users: Users, stop: CancellationToken) {
     let mut input = tokio::io::stdin();
     let mut number = 0;
@@ -77,6 +87,10 @@ async fn commands(gateway: Arc<Gateway>, users: Users, stop: CancellationToken) 
                 gateway.open(Wanted { arguments, consequence, ..of(users) }).await;
             }
             Ok(b'w') => println!("{}", warrants(&gateway).await),
+            Ok(b'c') => {
+                let Wanted { tenant, principal, .. } = of(users);
+                gateway.record(tenant, &principal, |record| "company__new_one".clone_into(&mut record.tool)).await;
+            }
             Ok(b't') => gateway.clock.pass_ms(6 * 60_000),
             Ok(_) => {}
             Err(_) => break,
@@ -106,6 +120,74 @@ fn of(users: Users) -> Wanted {
     let (tenant, principal) = if users == Users::One { ("local", "local") } else { ("acme", "ada") };
     let pattern = if users == Users::One { ApprovalPattern::Consent } else { ApprovalPattern::Operator };
     Wanted { tenant, principal: principal.to_owned(), pattern, ..Wanted::default() }
+}
+
+/// Calls of all kinds over the last hours; two of them by name.
+async fn record_calls(gateway: &Gateway, users: Users) -> BTreeMap<&'static str, String> {
+    let Wanted { tenant, principal, .. } = of(users);
+    let now_ms = gateway.clock_ms();
+    for number in 0..140_u64 {
+        let received_ms = now_ms - 60_000 - number * 7 * 60_000;
+        let took_ms = 4 + number * number % 311;
+        gateway
+            .record(tenant, &principal, |record| {
+                record.received_at = Timestamp::from_unix_ms(received_ms);
+                record.dispatched_at = Some(Timestamp::from_unix_ms(received_ms + 1));
+                record.finished_at = Some(Timestamp::from_unix_ms(received_ms + took_ms));
+                let name = if number.is_multiple_of(3) { "payments-agent" } else { "billing-agent" };
+                let actors = vec![CallerActor { name: name.to_owned(), proven: true }];
+                record.caller = Caller { actors, ..Caller::named(tenant, &principal) }.into();
+                let tool = match number % 3 {
+                    0 => "company__get_invoice",
+                    1 => "company__list_invoices",
+                    _ => "bank__transfer",
+                };
+                tool.clone_into(&mut record.tool);
+                match number % 11 {
+                    3 => {
+                        refuse(record, GateName::Policy, TaxonomyClass::PolicyViolation, "no policy permits this call");
+                    }
+                    5 => {
+                        refuse(record, GateName::Bounds, TaxonomyClass::OutOfBounds, "an argument is out of bounds");
+                    }
+                    7 => (record.outcome, record.class) = (Outcome::ToolError, Some(TaxonomyClass::Timeout)),
+                    9 => (record.outcome, record.class) = (Outcome::Unknown, Some(TaxonomyClass::Timeout)),
+                    _ => {
+                        let cost = Cost { external_api_micros: 250_000, ..Cost::default() };
+                        record.price = Some(Box::new(Price { currency: "EUR".to_owned(), cost }));
+                    }
+                }
+            })
+            .await;
+    }
+    let plain = gateway.record(tenant, &principal, |_| {}).await;
+    let hostile = gateway
+        .record(tenant, &principal, |record| {
+            "pay\u{202e}ecioevni <b>now</b>".clone_into(&mut record.tool);
+            refuse(record, GateName::Types, TaxonomyClass::TypeMismatch, "the value is <script>alert(1)</script>");
+        })
+        .await;
+    BTreeMap::from([("plain", plain.call_id.to_string()), ("hostile", hostile.call_id.to_string())])
+}
+
+/// Makes a record that of a call refused at a gate.
+fn refuse(record: &mut CallRecord, gate: GateName, class: TaxonomyClass, message: &str) {
+    let id = CallId::from(record.call_id.to_string());
+    let mut refusal =
+        Refusal::new(id, gate, class, message.to_owned(), "Correct the arguments and call again.".to_owned());
+    refusal.field_errors = vec![FieldError {
+        field: "amount".to_owned(),
+        pointer: "/amount".to_owned(),
+        expected: "a number of at most 1,000".to_owned(),
+        actual: "a larger number".to_owned(),
+        message: String::new(),
+        did_you_mean: None,
+    }];
+    record.refusal = Some(refusal);
+    (record.outcome, record.class, record.dispatched_at) = (Outcome::Refused, Some(class), None);
+    let end = record.verdicts.iter().position(|verdict| verdict.gate == gate).unwrap();
+    record.verdicts.truncate(end + 1);
+    record.verdicts.get_mut(end).unwrap().decision = Decision::Refused;
 }
 
 /// Tickets of all kinds, by name.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{Method, header::SET_COOKIE};
 use servanda_contract::time::Clock;
 use servanda_doors::http::{PageRequest, PageResponse, Pages};
-use servanda_effects::{Notebook, PortFuture};
+use servanda_effects::{CallHistory, Notebook, PortFuture};
 use servanda_engine::Engine;
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     pages,
     passkey::PasskeyChallenges,
     reply::ConsoleReply,
-    routing::{ConsoleRoute, INBOX},
+    routing::ConsoleRoute,
     session::Sessions,
     sign_in::{OneTimeLinks, PersonAuthenticator},
 };
@@ -27,6 +27,8 @@ use crate::{
 pub struct ConsoleParts {
     /// Decides, and has the tickets.
     pub engine: Arc<Engine>,
+    /// Has the records of calls.
+    pub history: Arc<dyn CallHistory>,
     /// Where sessions are kept.
     pub notebook: Arc<dyn Notebook>,
     /// Checks people's credentials.
@@ -46,10 +48,10 @@ pub struct Console(Arc<ConsoleContext>);
 impl Console {
     /// Builds the console.
     pub fn new(parts: ConsoleParts) -> Self {
-        let ConsoleParts { engine, notebook, authenticator, links, clock, link_hint } = parts;
+        let ConsoleParts { engine, history, notebook, authenticator, links, clock, link_hint } = parts;
         let sessions = Sessions::new(notebook, Arc::clone(&clock));
         let challenges = PasskeyChallenges::new(Arc::clone(&authenticator));
-        Self(Arc::new(ConsoleContext { engine, sessions, authenticator, challenges, links, clock, link_hint }))
+        Self(Arc::new(ConsoleContext { engine, history, sessions, authenticator, challenges, links, clock, link_hint }))
     }
 
     async fn reply(&self, request: &PageRequest) -> Result<ConsoleReply, PageFault> {
@@ -64,7 +66,10 @@ impl Console {
         }
         let context = &self.0;
         match route {
-            ConsoleRoute::Home => Ok(ConsoleReply::redirect(INBOX)),
+            ConsoleRoute::Home => pages::overview::page::page(context, request).await,
+            ConsoleRoute::Calls => pages::calls::list::page(context, request).await,
+            ConsoleRoute::CallEvents => pages::calls::tail::open(context, request).await,
+            ConsoleRoute::Call(id) => pages::calls::call::page(context, request, &id).await,
             ConsoleRoute::Asset(path) => {
                 let file = assets::find(&path).ok_or(PageFault::NotFound)?;
                 Ok(ConsoleReply::file(file.kind, file.bytes))

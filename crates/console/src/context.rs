@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use http::HeaderMap;
 use servanda_approval::{ApprovalSettings, Approver, PersonRole, Ticket};
 use servanda_contract::{Timestamp, time::Clock};
+use servanda_effects::CallHistory;
 use servanda_engine::{Authorities, Engine, approvals::Approvals};
 
 use crate::{
@@ -19,6 +20,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct ConsoleContext {
     pub(crate) engine: Arc<Engine>,
+    pub(crate) history: Arc<dyn CallHistory>,
     pub(crate) sessions: Sessions,
     pub(crate) authenticator: Arc<dyn PersonAuthenticator>,
     pub(crate) challenges: PasskeyChallenges,

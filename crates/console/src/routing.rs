@@ -7,8 +7,14 @@ use crate::{assets, fault::PageFault};
 /// What a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ConsoleRoute {
-    /// The first page.
+    /// The first page: the overview.
     Home,
+    /// The calls.
+    Calls,
+    /// News about the calls.
+    CallEvents,
+    /// One call.
+    Call(String),
     /// A file.
     Asset(String),
     /// The ways to sign in.
@@ -59,6 +65,12 @@ pub(crate) enum ConsoleRoute {
     Budgets,
 }
 
+/// The address of the first page.
+pub(crate) const HOME: &str = "/";
+/// The address of the calls.
+pub(crate) const CALLS: &str = "/calls";
+/// The address of news about the calls.
+pub(crate) const CALL_EVENTS: &str = "/calls/events";
 /// The address of the tickets.
 pub(crate) const INBOX: &str = "/approvals";
 /// The address of news about the tickets.
@@ -74,7 +86,7 @@ pub(crate) const POLICIES: &str = "/policies";
 /// The address of the budgets.
 pub(crate) const BUDGETS: &str = "/budgets";
 /// The pages to which a person may be sent after signing in, with what is below them.
-const SECTIONS: [&str; 6] = [INBOX, EFFECTS, TOOLS, POLICIES, BUDGETS, PASSKEYS];
+const SECTIONS: [&str; 7] = [INBOX, CALLS, EFFECTS, TOOLS, POLICIES, BUDGETS, PASSKEYS];
 /// The address of the page of ways to sign in.
 pub(crate) const SIGN_IN: &str = "/sign-in";
 /// The address at which a passkey signs in.
@@ -86,6 +98,8 @@ pub(crate) const REMOVE_PASSKEY: &str = "/passkeys/remove";
 
 /// The longest part of an address that names something.
 const NAME_BYTES_MAX: usize = 128;
+/// The longest address to which a person is sent after signing in.
+const TARGET_BYTES_MAX: usize = 1_024;
 
 impl ConsoleRoute {
     /// What a method and a path mean.
@@ -100,7 +114,9 @@ impl ConsoleRoute {
             (None, _) => Err(PageFault::Method("POST")),
         };
         match path {
-            "/" => return pick(Some(Self::Home), None),
+            HOME => return pick(Some(Self::Home), None),
+            CALLS => return pick(Some(Self::Calls), None),
+            CALL_EVENTS => return pick(Some(Self::CallEvents), None),
             INBOX => return pick(Some(Self::Inbox), None),
             INBOX_EVENTS => return pick(Some(Self::InboxEvents), None),
             REVIEW => return pick(Some(Self::Review), Some(Self::DecideTogether)),
@@ -127,6 +143,9 @@ impl ConsoleRoute {
         if let Some(name) = path.strip_prefix("/tools/").filter(|name| is_name(name)) {
             return pick(Some(Self::Tool(name.to_owned())), Some(Self::ChangeHold(name.to_owned())));
         }
+        if let Some(id) = path.strip_prefix("/calls/").filter(|id| is_name(id)) {
+            return pick(Some(Self::Call(id.to_owned())), None);
+        }
         match path.strip_prefix("/approvals/").filter(|id| is_name(id)) {
             Some(id) => pick(Some(Self::Ticket(id.to_owned())), Some(Self::Decide(id.to_owned()))),
             None => Err(PageFault::NotFound),
@@ -137,6 +156,11 @@ impl ConsoleRoute {
 /// The address of a ticket.
 pub(crate) fn ticket_path(id: &str) -> String {
     format!("{INBOX}/{id}")
+}
+
+/// The address of a call.
+pub(crate) fn call_path(id: &str) -> String {
+    format!("{CALLS}/{id}")
 }
 
 /// The address of an effect.
@@ -152,12 +176,12 @@ pub(crate) fn tool_path(name: &str) -> String {
 /// An address of this console to which a person may be sent after signing in; the first page for everything else.
 pub(crate) fn safe_target(target: Option<&str>) -> &str {
     let is_ours = |target: &str| {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/?&=_-.".contains(&byte);
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/?&=_-.%+*".contains(&byte);
         let below = |section: &str| {
             let rest = target.strip_prefix(section);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || rest.starts_with('?'))
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
         };
-        target.len() <= 2 * NAME_BYTES_MAX && target.bytes().all(plain) && SECTIONS.into_iter().any(below)
+        target.len() <= TARGET_BYTES_MAX && target.bytes().all(plain) && SECTIONS.into_iter().any(below)
     };
     target.filter(|target| is_ours(target)).unwrap_or(INBOX)
 }
@@ -207,6 +231,11 @@ mod tests {
             (Method::GET, "/policies", Some(ConsoleRoute::Policies)),
             (Method::POST, "/policies", None),
             (Method::GET, "/budgets", Some(ConsoleRoute::Budgets)),
+            (Method::GET, "/calls", Some(ConsoleRoute::Calls)),
+            (Method::GET, "/calls/events", Some(ConsoleRoute::CallEvents)),
+            (Method::GET, "/calls/call_1", Some(ConsoleRoute::Call("call_1".to_owned()))),
+            (Method::POST, "/calls/call_1", None),
+            (Method::GET, "/calls/..", None),
             (Method::GET, "/nothing", None),
             (Method::GET, "//approvals", None),
         ] {
@@ -223,6 +252,9 @@ mod tests {
             (Some("/effects?state=all"), "/effects?state=all"),
             (Some("/tools/company__pay"), "/tools/company__pay"),
             (Some("/toolsx"), INBOX),
+            (Some("/calls?tool=a%20b&before=1.call_1"), "/calls?tool=a%20b&before=1.call_1"),
+            (Some("/calls/call_1"), "/calls/call_1"),
+            (Some("/callsx"), INBOX),
             (Some("//evil.example"), INBOX),
             (Some("https://evil.example"), INBOX),
             (Some("/approvals/\r\nx: y"), INBOX),

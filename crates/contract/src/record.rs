@@ -4,6 +4,7 @@
 //! contract separately, in quarantine.
 
 mod policy;
+mod stage;
 mod summary;
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use policy::{PolicyRecord, ShadowDecision, ShadowRecord, Texts};
+pub use stage::{CallStage, StageStanding};
 pub use summary::{CallSummary, ID_CHARS_MIN};
 
 use crate::{
@@ -147,7 +149,7 @@ pub enum Decision {
 }
 
 /// How a call ended, or that it has not ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// A gate refused it; nothing was sent.

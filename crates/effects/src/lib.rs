@@ -1,5 +1,5 @@
 //! What a call may do to the world and how much it may spend, as two pure state machines ([`effect`],
-//! [`budget`]); and the ports through which stores keep their states, the records of calls ([`Journal`]) and
+//! [`budget`]); and the ports through which stores keep their states, the records of calls ([`Journal`], read by [`CallHistory`]) and
 //! small facts ([`Notebook`]), and the tickets of approvals ([`TicketStore`]).
 //!
 //! Every store runs the same machine inside its own transaction, so that no two stores can disagree about what
@@ -11,12 +11,14 @@
 //! lets no byte out.
 
 pub mod budget;
+pub mod call_history;
 pub mod effect;
 mod journal;
 mod notebook;
 mod resource;
 pub mod ticket_store;
 
+pub use call_history::CallHistory;
 pub use journal::{Journal, JournalError, PortFuture};
 pub use notebook::{InMemoryNotebook, Note, NoteKind, Notebook};
 pub use resource::{ANYTHING, all_touched, overlap};

@@ -6,8 +6,10 @@
 //! of an effect, account or ticket, and every store runs them inside its own transaction.
 
 mod budget_rows;
+mod call_index;
 mod call_list;
 mod call_query;
+mod call_search;
 mod capacity;
 mod clock_watch;
 mod codec;
@@ -40,8 +42,9 @@ use bytes::Bytes;
 use servanda_approval::{Ticket, TicketEvent};
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_effects::{
-    Journal, JournalError, Note, NoteKind, Notebook, PortFuture, TicketStore,
+    CallHistory, Journal, JournalError, Note, NoteKind, Notebook, PortFuture, TicketStore,
     budget::{Account, AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, SweepReport},
+    call_history::{CallCount, CountsQuery, HistoryPage, HistoryQuery},
     effect::{AppliedChange, Effect, EffectChange, EffectQuery, EffectStore, EffectTarget, OrphanQuery, OwnerId},
     ticket_store::{AppliedTicket, TicketQuery, TicketTarget, check_event},
 };
@@ -197,6 +200,24 @@ impl Journal for Ledger {
 
     fn find_record<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {
         self.store.find_record(call_id)
+    }
+}
+
+impl CallHistory for Ledger {
+    fn list_calls(&self, query: HistoryQuery) -> PortFuture<'_, Result<HistoryPage, JournalError>> {
+        self.store.list_calls(query)
+    }
+
+    fn calls_under_way(&self, query: HistoryQuery) -> PortFuture<'_, Result<Vec<CallRecord>, JournalError>> {
+        self.store.calls_under_way(query)
+    }
+
+    fn find_call(&self, tenant: String, call_id: String) -> PortFuture<'_, Result<Option<CallRecord>, JournalError>> {
+        self.store.find_call(tenant, call_id)
+    }
+
+    fn call_counts(&self, query: CountsQuery) -> PortFuture<'_, Result<Vec<CallCount>, JournalError>> {
+        self.store.call_counts(query)
     }
 }
 

@@ -6,11 +6,14 @@
 use servanda_approval::DENIAL_HOLD_MS;
 use servanda_contract::Timestamp;
 
-use crate::codec::unsigned;
+use crate::{call_index::span_of, codec::unsigned};
 
 /// Rows of each kind that one round looks at. A round is one job of a writer, and the next job waits a few
 /// milliseconds for it.
 pub(crate) const PRUNED_MAX: u32 = 100;
+
+/// Terms of calls that one round looks at.
+pub(crate) const TERMS_EXAMINED_MAX: u32 = 16;
 
 /// Open reservations that one sweep looks at, at least.
 pub(crate) const HOLDS_EXAMINED_MAX: u32 = 1_000;
@@ -18,7 +21,7 @@ pub(crate) const HOLDS_EXAMINED_MAX: u32 = 1_000;
 /// How long finished data is kept; forever if unset. Unknown effects and calls under way are always kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// Records of calls and quarantined answers: counted from when the call was received, by the wall clock. Tickets of approvals that are
+    /// Records of calls, what they are found by, their counts, and quarantined answers: counted from when the call was received, by the wall clock. Tickets of approvals that are
     /// over: as long, from their last change, by the store's clock.
     pub records_ms: Option<u64>,
     /// Tombstones of keys: counted from the end of the key's own window, in ledger time.
@@ -58,6 +61,8 @@ pub(crate) struct UpkeepProgress {
     pub(crate) records_from_ms: u64,
     /// Reservations opened before this have been looked at.
     pub(crate) holds_from_ms: u64,
+    /// Terms up to this one have been looked at; none if all are still to be.
+    pub(crate) terms_after: Option<i32>,
 }
 
 /// A record as a round sees it.
@@ -72,6 +77,11 @@ impl PruneRound {
     /// Records received before this may be removed.
     pub(crate) fn records_before_ms(&self) -> Option<u64> {
         self.retention.records_ms.map(|kept_ms| self.now.unix_ms().saturating_sub(kept_ms))
+    }
+
+    /// What records are found by is removed for spans before this.
+    pub(crate) fn spans_before(&self) -> Option<i64> {
+        self.records_before_ms().map(span_of)
     }
 
     /// Tickets that are over and have not changed since this moment of the store's clock may be removed. A denial is remembered for as long

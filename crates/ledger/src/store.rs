@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use servanda_effects::{
-    Journal, JournalError, Notebook, PortFuture, TicketStore, budget::BudgetStore, effect::EffectStore,
+    CallHistory, Journal, JournalError, Notebook, PortFuture, TicketStore, budget::BudgetStore, effect::EffectStore,
 };
 
 #[cfg(test)]
@@ -26,7 +26,9 @@ pub struct Migration {
 }
 
 /// What a store does besides its ports.
-pub(crate) trait LedgerStore: Journal + Notebook + EffectStore + BudgetStore + TicketStore {
+pub(crate) trait LedgerStore:
+    Journal + CallHistory + Notebook + EffectStore + BudgetStore + TicketStore
+{
     fn close(&self) -> PortFuture<'_, ()>;
     fn prune(&self, round: PruneRound) -> PortFuture<'_, Result<PruneReport, JournalError>>;
     fn measure(&self, limits: LedgerLimits) -> PortFuture<'_, Result<StorageUsage, JournalError>>;

@@ -8,7 +8,7 @@ use servanda_doors::http::PageRequest;
 use crate::{
     fault::PageFault,
     reply::ConsoleReply,
-    routing::{INBOX, INBOX_EVENTS, SIGN_IN, safe_target},
+    routing::{CALL_EVENTS, INBOX, INBOX_EVENTS, SIGN_IN, safe_target},
     view::{PageFrame, PageNotice},
 };
 
@@ -45,7 +45,7 @@ pub(crate) fn reply(fault: &PageFault, request: &PageRequest) -> ConsoleReply {
 }
 
 fn wants_events(request: &PageRequest) -> bool {
-    request.uri.path() == INBOX_EVENTS
+    [INBOX_EVENTS, CALL_EVENTS].contains(&request.uri.path())
 }
 
 /// The page of ways to sign in, from which a person comes back to an address.

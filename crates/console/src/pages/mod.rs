@@ -1,11 +1,13 @@
 //! The pages: each takes a request to an answer. What is on them comes from the engine; how it looks is in the templates.
 
 pub(crate) mod budgets;
+pub(crate) mod calls;
 pub(crate) mod decide;
 pub(crate) mod effects;
 pub(crate) mod events;
 pub(crate) mod fault;
 pub(crate) mod inbox;
+pub(crate) mod overview;
 mod packet_view;
 pub(crate) mod passkeys;
 pub(crate) mod policies;

@@ -12,7 +12,6 @@ use std::{
     },
 };
 
-use bytes::Bytes;
 use serde_json::{Value, json};
 use servanda_approval::{
     ApprovalCause, ApprovalDemand, ApprovalSettings, PersonRole, RoleAssignments, RoleMember, StateBefore, Ticket,
@@ -28,16 +27,18 @@ use servanda_authority::{Rights, Secret, api_key::ApiKeySpec, rights::Scopes, se
 use servanda_catalog::names::ExposedNaming;
 use servanda_console::{Console, ConsoleParts, OneTimeLinks};
 use servanda_contract::{
-    CallId, CallRecord, Caller, CallerActor, Digest, Timestamp,
+    CallId, CallRecord, Caller, CallerActor, Digest, GateName, TaxonomyClass, Timestamp,
     digest::DigestDomain,
     json as strict_json,
+    record::{ContractReference, Decision, Outcome, RECORD_VERSION, Verdict},
     time::Clock,
-    tool::{ApprovalPattern, Presence, SideEffectClass},
+    tool::{ApprovalPattern, EffectClass, Presence, SideEffectClass},
 };
 use servanda_effects::{
     InMemoryNotebook, Journal, JournalError, Note, NoteKind, Notebook, PortFuture, TicketStore,
-    budget::InMemoryBudgets,
-    effect::InMemoryEffects,
+    budget::{BudgetStore, InMemoryBudgets},
+    call_history::InMemoryCallHistory,
+    effect::{EffectStore, InMemoryEffects},
     ticket_store::{InMemoryTickets, TicketTarget},
 };
 use servanda_engine::{
@@ -59,20 +60,6 @@ impl ShiftedClock {
 impl Clock for ShiftedClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_unix_ms(SystemClock.now().unix_ms() + self.0.load(Ordering::SeqCst))
-    }
-}
-
-/// A journal that keeps nothing.
-#[derive(Debug)]
-struct NoJournal;
-
-impl Journal for NoJournal {
-    fn record_finished(&self, _: CallRecord, _: Option<Bytes>, _: bool) -> PortFuture<'_, Result<(), JournalError>> {
-        Box::pin(async { Ok(()) })
-    }
-
-    fn find_record<'a>(&'a self, _: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {
-        Box::pin(async { Ok(None) })
     }
 }
 
@@ -128,7 +115,7 @@ impl Notebook for AwayNotebook {
 }
 
 #[derive(Debug)]
-struct FixedSeal;
+pub struct FixedSeal;
 
 impl SealingKeySource for FixedSeal {
     fn roots_key(&self) -> Result<SealingKey, String> {
@@ -159,6 +146,7 @@ pub struct Gateway {
     pub tickets: Arc<InMemoryTickets>,
     pub effects: Arc<InMemoryEffects>,
     pub budgets: Arc<InMemoryBudgets>,
+    pub history: Arc<InMemoryCallHistory>,
     pub clock: Arc<ShiftedClock>,
     opened: Mutex<u64>,
 }
@@ -215,9 +203,17 @@ impl Gateway {
         let clock = Arc::new(ShiftedClock::default());
         let notebook = Arc::new(AwayNotebook::default());
         let tickets = Arc::new(InMemoryTickets::new(clock.clone()));
+        let history: Arc<InMemoryCallHistory> = Arc::default();
         let effects = Arc::new(InMemoryEffects::new(clock.clone()).with_tickets(tickets.clone()));
         let budgets = Arc::new(InMemoryBudgets::new(clock.clone(), effects.clone()));
-        let engine = Arc::new(engine(users, &tickets, (&effects, &budgets), &notebook, &clock));
+        let stores = FixtureStores {
+            tickets: tickets.clone(),
+            budgets: budgets.clone(),
+            effects: effects.clone(),
+            journal: history.clone(),
+            notebook: notebook.clone(),
+        };
+        let engine = Arc::new(engine(users, stores, clock.clone()));
         let settings = match users {
             Users::One => AuthnSettings::Local,
             Users::Many => AuthnSettings::Required(Box::new(RequiredAuthnSettings {
@@ -234,6 +230,7 @@ impl Gateway {
         let links = Arc::new(OneTimeLinks::new(clock.clone()));
         let console = Console::new(ConsoleParts {
             engine: engine.clone(),
+            history: history.clone(),
             notebook: notebook.clone(),
             authenticator: authenticator.clone(),
             links: links.clone(),
@@ -249,6 +246,7 @@ impl Gateway {
             tickets,
             effects,
             budgets,
+            history,
             clock,
             opened: Mutex::default(),
         }
@@ -272,6 +270,14 @@ impl Gateway {
 
     /// Opens a ticket as a call does.
     pub async fn open(&self, wanted: Wanted) -> Ticket {
+        let request = self.request(wanted);
+        let applied =
+            self.tickets.apply_ticket(TicketTarget::Key(request.key), TicketEvent::Request(Box::new(request)));
+        (*applied.await.unwrap().ticket.unwrap()).clone()
+    }
+
+    /// The request for a ticket.
+    pub fn request(&self, wanted: Wanted) -> TicketRequest {
         let number = {
             let mut opened = self.opened.lock().unwrap();
             *opened += 1;
@@ -284,7 +290,7 @@ impl Gateway {
         let payload = Digest::compute(DigestDomain::Proposal, &parts);
         let actors = wanted.agent.map(|(name, proven)| CallerActor { name: name.to_owned(), proven });
         let caller = Caller { actors: actors.into_iter().collect(), ..Caller::named(wanted.tenant, &wanted.principal) };
-        let request = TicketRequest {
+        TicketRequest {
             id: TicketId::new(),
             key: TicketKey::new(&caller, &payload),
             demand: ApprovalDemand {
@@ -326,10 +332,62 @@ impl Gateway {
                 price: wanted.price.map(str::to_owned),
                 sensitive: wanted.sensitive.iter().map(|(at, how)| ((*at).to_owned(), (*how).to_owned())).collect(),
             },
+        }
+    }
+
+    /// The time, in milliseconds since the epoch.
+    pub fn clock_ms(&self) -> u64 {
+        self.clock.now().unix_ms()
+    }
+
+    /// Records a call as the engine does: a read of the tenant's user through every gate, with what a test changes.
+    pub async fn record(&self, tenant: &str, principal: &str, change: impl FnOnce(&mut CallRecord)) -> CallRecord {
+        let received_ms = self.clock.now().unix_ms();
+        let at = |ms: u64| Some(Timestamp::from_unix_ms(received_ms + ms));
+        let verdicts = (0..).zip(GateName::ALL).map(|(number, gate)| Verdict {
+            gate,
+            decision: Decision::Passed,
+            took_us: if gate == GateName::Perform { 11_200 } else { 20 + number * 7 },
+        });
+        let digest = Digest::compute(DigestDomain::Arguments, &[b"{}"]);
+        let contract = ContractReference {
+            name: "company.get_invoice".to_owned(),
+            version: "1.4.2".to_owned(),
+            digest,
+            upstream: "company".to_owned(),
+            upstream_tool: "get_invoice".to_owned(),
+            effect_class: EffectClass::R,
         };
-        let applied =
-            self.tickets.apply_ticket(TicketTarget::Key(request.key), TicketEvent::Request(Box::new(request)));
-        (*applied.await.unwrap().ticket.unwrap()).clone()
+        let mut record = CallRecord {
+            record_version: RECORD_VERSION,
+            call_id: CallId::new(),
+            trace_id: "0af7651916cd43dd8448eb211c80319c".to_owned(),
+            caller: Caller::named(tenant, principal).into(),
+            tool: "company__get_invoice".to_owned(),
+            contract: Some(contract.into()),
+            arguments_digest: digest,
+            proposal_digest: Some(digest),
+            received_at: Timestamp::from_unix_ms(received_ms),
+            dispatched_at: at(1),
+            finished_at: at(12),
+            deadline_ms: Some(10_000),
+            verdicts: verdicts.collect(),
+            outcome: Outcome::Completed,
+            class: Some(TaxonomyClass::Success),
+            refusal: None,
+            answer_digest: Some(digest),
+            continues: None,
+            task_id: None,
+            effect_id: None,
+            attempts: None,
+            price: None,
+            policy: None,
+            questions: Vec::new(),
+            ticket_id: None,
+        };
+        change(&mut record);
+        self.history.record_finished(record.clone(), None, true).await.unwrap();
+        record
     }
 
     /// A ticket as it is now.
@@ -356,14 +414,19 @@ fn roles() -> RoleAssignments {
         .with(PersonRole::BreakGlass, members(&["acme/bree"]))
 }
 
+/// Where an engine keeps what it has to keep.
+#[derive(Debug)]
+pub struct FixtureStores {
+    pub tickets: Arc<dyn TicketStore>,
+    pub effects: Arc<dyn EffectStore>,
+    pub budgets: Arc<dyn BudgetStore>,
+    pub journal: Arc<dyn Journal>,
+    pub notebook: Arc<dyn Notebook>,
+}
+
 /// An engine with a tool whose contract asks for an approval and those of [`operating`], on servers that do not exist.
-fn engine(
-    users: Users,
-    tickets: &Arc<InMemoryTickets>,
-    (effects, budgets): (&Arc<InMemoryEffects>, &Arc<InMemoryBudgets>),
-    notebook: &Arc<AwayNotebook>,
-    clock: &Arc<ShiftedClock>,
-) -> Engine {
+pub fn engine(users: Users, stores: FixtureStores, clock: Arc<ShiftedClock>) -> Engine {
+    let FixtureStores { tickets, effects, budgets, journal, notebook } = stores;
     let nowhere = Transport::Stdio {
         command: "no-such-program-anywhere".to_owned(),
         args: Vec::new(),
@@ -373,30 +436,28 @@ fn engine(
     };
     let spec =
         UpstreamSpec { id: UpstreamName("company".to_owned()), transport: nowhere, limits: UpstreamLimits::default() };
-    let catalog = Arc::new(operating::catalog(clock));
+    let catalog = Arc::new(operating::catalog(&clock));
     let settings = ApprovalSettings {
         is_single_user: users == Users::One,
         roles: if users == Users::One { RoleAssignments::default() } else { operating::operators(roles()) },
         ..ApprovalSettings::default()
     };
-    let journal: Arc<dyn Journal> = Arc::new(NoJournal);
-    let notes: Arc<dyn Notebook> = notebook.clone();
     Engine::new(EngineParts {
-        approvals: ApprovalParts { tickets: tickets.clone(), keys: Arc::new(EphemeralAttestationKeys::new()) },
+        approvals: ApprovalParts { tickets, keys: Arc::new(EphemeralAttestationKeys::new()) },
         world: World {
             authorities: Arc::new(operating::authorities(users, &catalog, settings)),
             catalog,
-            upstreams: BTreeMap::from([("company".to_owned(), Upstream::new(spec, notes.clone()))]),
+            upstreams: BTreeMap::from([("company".to_owned(), Upstream::new(spec, notebook.clone()))]),
             naming: ExposedNaming::Prefixed,
             expectations: servanda_contract::expectation::Expectations::default(),
             callbacks: Arc::default(),
             allowances: if users == Users::One { Arc::default() } else { operating::allowances() },
         },
-        budgets: budgets.clone(),
+        budgets,
         journal,
-        notebook: notes,
-        effects: effects.clone(),
-        clock: clock.clone(),
+        notebook,
+        effects,
+        clock,
         limits: EngineLimits::default(),
     })
 }

@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod browser;
 #[cfg(test)]
+mod calls;
+#[cfg(test)]
 mod decisions;
 #[cfg(test)]
 mod effects;
@@ -16,6 +18,8 @@ mod fixture;
 mod forgery;
 #[cfg(test)]
 mod over_http;
+#[cfg(test)]
+mod overview;
 #[cfg(test)]
 mod passkeys;
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod composite;
 mod dictionary;
 mod dispatch_approvals;
 mod expire;
+mod history;
 mod identity;
 mod list;
 mod migrate;
@@ -39,8 +40,9 @@ use bytes::Bytes;
 use servanda_approval::{Ticket, TicketEvent};
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_effects::{
-    Journal, JournalError, Note, NoteKind, Notebook, PortFuture, TicketStore,
+    CallHistory, Journal, JournalError, Note, NoteKind, Notebook, PortFuture, TicketStore,
     budget::{Account, AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, SweepReport},
+    call_history::{CallCount, CountsQuery, HistoryPage, HistoryQuery},
     effect::{
         AppliedChange, Effect, EffectChange, EffectEvent, EffectQuery, EffectStore, EffectTarget,
         ORPHANED_UPSTREAMS_MAX, OrphanQuery, OwnerId, owner_silence_ms_max,
@@ -233,6 +235,24 @@ impl Journal for PostgresLedger {
             let recalled = self.pool.ask(async |client: &Client| read::call(client, call_id).await).await;
             recalled.map_err(|error| JournalError::new(error.to_string()))
         })
+    }
+}
+
+impl CallHistory for PostgresLedger {
+    fn list_calls(&self, query: HistoryQuery) -> PortFuture<'_, Result<HistoryPage, JournalError>> {
+        Box::pin(self.ask(async move |client: &Client| history::list(client, &query).await))
+    }
+
+    fn calls_under_way(&self, query: HistoryQuery) -> PortFuture<'_, Result<Vec<CallRecord>, JournalError>> {
+        Box::pin(self.ask(async move |client: &Client| history::under_way(client, &query).await))
+    }
+
+    fn find_call(&self, tenant: String, call_id: String) -> PortFuture<'_, Result<Option<CallRecord>, JournalError>> {
+        Box::pin(self.ask(async move |client: &Client| history::find(client, &tenant, &call_id).await))
+    }
+
+    fn call_counts(&self, query: CountsQuery) -> PortFuture<'_, Result<Vec<CallCount>, JournalError>> {
+        Box::pin(self.ask(async move |client: &Client| history::counts(client, &query).await))
     }
 }
 

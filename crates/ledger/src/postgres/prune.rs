@@ -7,7 +7,7 @@ use super::{rows::clock_reading, statements::PreparedStatements};
 use crate::{
     LedgerError,
     codec::{signed, unsigned},
-    retention::{OldRecord, PRUNED_MAX, PruneReport, PruneRound, UpkeepProgress},
+    retention::{OldRecord, PRUNED_MAX, PruneReport, PruneRound, TERMS_EXAMINED_MAX, UpkeepProgress},
     time::StoreTime,
 };
 
@@ -40,6 +40,10 @@ async fn transact(
     if let Some(before_ms) = round.records_before_ms() {
         let (count, is_last) = records(client, progress, before_ms).await?;
         (pruned.records, pruned.is_behind) = (count, !is_last);
+        pruned.is_behind |= is_full(counts(client, before_ms).await?);
+    }
+    if let Some(before) = round.spans_before() {
+        pruned.is_behind |= terms(client, progress, before).await?;
     }
     if let Some(kept_ms) = round.retention.tombstones_ms {
         pruned.tombstones = tombstones(client, kept_ms, now.ledger_ms).await?;
@@ -70,6 +74,33 @@ async fn records(client: &Client, progress: &mut UpkeepProgress, before_ms: u64)
         count = client.execute(include_str!("../../sql/postgres/erase_calls.sql"), &[&ids]).await?;
     }
     Ok((count, progress.after_records(&page)))
+}
+
+/// Removes what records are found by, for the spans before one of them, term by term. Returns whether there is more to remove right away.
+async fn terms(client: &Client, progress: &mut UpkeepProgress, before: i64) -> Result<bool, LedgerError> {
+    let mut erased = 0;
+    for _ in 0..TERMS_EXAMINED_MAX {
+        // The smallest number is no term that is likely to exist; its rows would only stay longer.
+        let after = progress.terms_after.unwrap_or(i32::MIN);
+        let next = client.query_one(include_str!("../../sql/postgres/next_term.sql"), &[&after]).await?;
+        let Some(term) = next.try_get::<_, Option<i32>>(0)? else {
+            progress.terms_after = None;
+            return Ok(false);
+        };
+        let erase = include_str!("../../sql/postgres/erase_terms.sql");
+        erased += client.execute(erase, &[&term, &before, &i64::from(PRUNED_MAX)]).await?;
+        if erased >= u64::from(PRUNED_MAX) {
+            return Ok(true);
+        }
+        progress.terms_after = Some(term);
+    }
+    Ok(false)
+}
+
+/// Removes counts of times before a moment of the wall clock.
+async fn counts(client: &Client, before_ms: u64) -> Result<u64, LedgerError> {
+    let sql = include_str!("../../sql/postgres/erase_counts.sql");
+    Ok(client.execute(sql, &[&signed(before_ms), &i64::from(PRUNED_MAX)]).await?)
 }
 
 /// Removes tombstones whose window ended that long ago, in ledger time.

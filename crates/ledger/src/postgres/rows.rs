@@ -1,9 +1,15 @@
 //! A batch as the parameters of one statement.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use servanda_contract::Digest;
-use servanda_effects::effect::{Effect, EffectId, LedgerClock};
+use servanda_contract::{CallRecord, Digest};
+use servanda_effects::{
+    call_history::CallCountKey,
+    effect::{Effect, EffectId, LedgerClock},
+};
 use tokio_postgres::{Client, Row, Statement, types::ToSql};
 
 use super::{
@@ -13,6 +19,7 @@ use super::{
 };
 use crate::{
     LedgerError,
+    call_index::{CallIndexBatch, Term},
     codec::{CallRow, EffectRow, StoredEffect, quarantined, signed, unsigned},
     job::CallRecordWrite,
     time::ClockReading,
@@ -31,6 +38,8 @@ pub(super) struct BatchRows<'a> {
     changed: Vec<(EffectColumns<'a>, EffectRevision)>,
     calls: Vec<(Option<&'a str>, CallRow<'a>)>,
     quarantine: Vec<(Option<&'a str>, &'a str, i64, &'a [u8])>,
+    /// What the records are found by and counted as, by the effect that they are written beside. Sorted.
+    index: BTreeMap<Option<&'a str>, CallIndexBatch>,
 }
 
 /// An effect, its digest, and the record that is stored with it.
@@ -43,7 +52,7 @@ struct EffectColumns<'a> {
 
 impl<'a> BatchRows<'a> {
     pub(super) fn is_empty(&self) -> bool {
-        self.fresh.is_empty() && self.changed.is_empty() && self.calls.is_empty()
+        self.fresh.is_empty() && self.changed.is_empty() && self.calls.is_empty() && self.index.is_empty()
     }
 
     /// Adds an effect that has to be written, and the revision that has to be there for it.
@@ -57,19 +66,36 @@ impl<'a> BatchRows<'a> {
         Ok(())
     }
 
-    /// Adds a record; with `beside`, it is only written if that effect is written.
+    /// Adds a record and what it is found by; with `beside`, it is only written if that effect is written.
     pub(super) fn call(
         &mut self,
         beside: Option<&'a EffectId>,
         recorded: &'a CallRecordWrite,
     ) -> Result<(), LedgerError> {
-        let (beside, row) = (beside.map(EffectId::as_str), recorded.row()?);
+        let beside = beside.map(EffectId::as_str);
+        self.push(beside, recorded)?;
+        self.index(beside, &recorded.record);
+        Ok(())
+    }
+
+    fn push(&mut self, beside: Option<&'a str>, recorded: &'a CallRecordWrite) -> Result<(), LedgerError> {
+        let row = recorded.row()?;
         if let Some(body) = &recorded.quarantine {
             let (bytes_total, kept) = quarantined(body);
             self.quarantine.push((beside, row.call_id, bytes_total, kept));
         }
         self.calls.push((beside, row));
         Ok(())
+    }
+
+    /// Adds a record that is there already, and is only written if it has not ended.
+    pub(super) fn known_call(&mut self, recorded: &'a CallRecordWrite) -> Result<(), LedgerError> {
+        self.push(None, recorded)
+    }
+
+    /// Adds what a record is found by and counted as; with `beside`, it is only written if that effect is written.
+    pub(super) fn index(&mut self, beside: Option<&'a str>, record: &CallRecord) {
+        self.index.entry(beside).or_default().add(record);
     }
 
     /// Sorts the rows in a fixed order, so that two batches never deadlock.
@@ -87,8 +113,14 @@ impl<'a> BatchRows<'a> {
         statements: &PreparedStatements,
         conflicts: ConflictHandling,
     ) -> Result<Statement, LedgerError> {
-        let parts =
-            [!self.fresh.is_empty(), !self.changed.is_empty(), !self.calls.is_empty(), !self.quarantine.is_empty()];
+        let parts = [
+            !self.fresh.is_empty(),
+            !self.changed.is_empty(),
+            !self.calls.is_empty(),
+            !self.quarantine.is_empty(),
+            !self.index.is_empty(),
+            self.counts().next().is_some(),
+        ];
         Ok(statements.writing(client, parts, conflicts).await?)
     }
 
@@ -98,11 +130,17 @@ impl<'a> BatchRows<'a> {
         let changed: Vec<_> = self.changed.iter().map(|(after, before)| after.changed(*before)).collect();
         let calls: Vec<_> = self.calls.iter().map(call_beside).collect();
         let quarantine: Vec<_> = self.quarantine.iter().map(quarantine_beside).collect();
-        let parts: [(&(dyn ToSql + Sync), bool); 4] = [
+        let terms: Vec<_> = self.terms().map(term_beside).collect();
+        let counts: Vec<_> = self.counts().collect();
+        let stored: Vec<String> = counts.iter().map(|(_, key, _)| key.measure.stored()).collect();
+        let counts: Vec<_> = counts.iter().zip(&stored).map(count_beside).collect();
+        let parts: [(&(dyn ToSql + Sync), bool); 6] = [
             (&fresh, !fresh.is_empty()),
             (&changed, !changed.is_empty()),
             (&calls, !calls.is_empty()),
             (&quarantine, !quarantine.is_empty()),
+            (&terms, !terms.is_empty()),
+            (&counts, !counts.is_empty()),
         ];
         let there = parts.iter().filter(|(_, is_there)| *is_there);
         let params: Vec<&(dyn ToSql + Sync)> = there.map(|(rows, _)| *rows).collect();
@@ -111,6 +149,14 @@ impl<'a> BatchRows<'a> {
             written.effects.insert(row.try_get(0)?);
         }
         Ok(written)
+    }
+
+    fn terms(&self) -> impl Iterator<Item = (Option<&'a str>, Term, i64)> {
+        self.index.iter().flat_map(|(beside, batch)| batch.terms.iter().map(|(term, span)| (*beside, *term, *span)))
+    }
+
+    fn counts(&self) -> impl Iterator<Item = (Option<&'a str>, &CallCountKey, u64)> {
+        self.index.iter().flat_map(|(beside, batch)| batch.counts.iter().map(|(key, amount)| (*beside, key, *amount)))
     }
 }
 
@@ -181,6 +227,23 @@ fn quarantine_beside<'a>(
     (beside, call_id, bytes_total, body): &'a (Option<&str>, &str, i64, &[u8]),
 ) -> CompositeValue<'a, 4> {
     CompositeValue([(*beside).into(), (*call_id).into(), (*bytes_total).into(), (*body).into()])
+}
+
+fn term_beside((beside, term, span): (Option<&str>, Term, i64)) -> CompositeValue<'_, 3> {
+    CompositeValue([beside.into(), i64::from(term).into(), span.into()])
+}
+
+fn count_beside<'a>(
+    ((beside, key, amount), measure): (&(Option<&'a str>, &'a CallCountKey, u64), &'a String),
+) -> CompositeValue<'a, 6> {
+    CompositeValue([
+        (*beside).into(),
+        key.tenant.as_bytes().into(),
+        signed(key.width.ms()).into(),
+        signed(key.start_ms).into(),
+        measure.as_str().into(),
+        signed(*amount).into(),
+    ])
 }
 
 /// The database's clock reading, from the columns of `read_clock`.

@@ -8,7 +8,7 @@ use tokio_postgres::{Client, Statement};
 use crate::LedgerError;
 
 /// What a batch may write, in the order of its parameters: effects, and what is written beside them.
-const PARTS: [StatementPart; 4] = [
+const PARTS: [StatementPart; 6] = [
     StatementPart {
         name: "new",
         sql: include_str!("../../sql/postgres/new_effects.sql"),
@@ -31,6 +31,14 @@ const PARTS: [StatementPart; 4] = [
         name: "kept",
         sql: include_str!("../../sql/postgres/quarantine_beside.sql"),
         or: "on conflict (call_id) do nothing",
+        returning: "",
+    },
+    // Rows of these two exist already as a rule, so both always say what to do then.
+    StatementPart { name: "found_by", sql: include_str!("../../sql/postgres/terms_beside.sql"), or: "", returning: "" },
+    StatementPart {
+        name: "counted_as",
+        sql: include_str!("../../sql/postgres/counts_beside.sql"),
+        or: "",
         returning: "",
     },
 ];
@@ -191,21 +199,21 @@ mod tests {
         for part in &PARTS {
             assert_eq!(part.sql.matches('$').count(), 1, "{}", part.name);
         }
-        let all = writing([true; 4], ConflictHandling::Settle);
-        for parameter in 1..=4 {
+        let all = writing([true; 6], ConflictHandling::Settle);
+        for parameter in 1..=6 {
             assert_eq!(all.matches(&format!("${parameter}::")).count(), 1, "{all}");
         }
         assert!(
             all.contains("written as (select effect_id from new union all select effect_id from changed)"),
             "{all}"
         );
-        assert_eq!(all.matches("on conflict").count(), 3, "{all}");
-        let settled = writing([false, true, true, false], ConflictHandling::Fail);
+        assert_eq!(all.matches("on conflict").count(), 5, "{all}");
+        let settled = writing([false, true, true, false, false, false], ConflictHandling::Fail);
         assert!(settled.contains("$1::changed_effect") && settled.contains("$2::call_beside"), "{settled}");
         assert!(!settled.contains("new as") && !settled.contains("kept as"), "{settled}");
         assert_eq!(settled.matches("on conflict").count(), 0, "{settled}");
         assert!(
-            writing([false, false, true, false], ConflictHandling::Fail).contains("where false"),
+            writing([false, false, true, false, false, false], ConflictHandling::Fail).contains("where false"),
             "records by themselves"
         );
     }

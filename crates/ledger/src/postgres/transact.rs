@@ -2,6 +2,8 @@
 //! be as this process last wrote them, so that everything is written at once if the database agrees. With
 //! locks: the effects concerned are locked and read first.
 
+use std::collections::BTreeSet;
+
 use servanda_contract::faults;
 use servanda_effects::effect::{AppliedChange, Effect, EffectEvent, EffectId, EffectTarget, LedgerNow, notes_due};
 use tokio_postgres::{Client, Row, types::ToSql};
@@ -57,7 +59,8 @@ pub(super) async fn transact_optimistically(
         .iter()
         .map(|job| apply_optimistically(&mut batch, tools.recent, job))
         .collect::<Result<Vec<TransactionJobState>, _>>()?;
-    let rows = rows_of(&batch, jobs, &parts)?;
+    // A record that is there already fails the statement.
+    let rows = rows_of(&batch, jobs, &parts, &BTreeSet::new())?;
     if rows.is_empty() {
         return Ok(jobs.iter().map(|_| None).collect());
     }
@@ -208,7 +211,8 @@ async fn commit<'a>(
             *part = TransactionJobState::Left;
         }
     }
-    let rows = rows_of(batch, jobs, &parts)?;
+    let known = finished(client, jobs).await?;
+    let rows = rows_of(batch, jobs, &parts, &known)?;
     write_beside(client, batch, jobs, &parts).await?;
     faults::at("ledger.before_commit")?;
     let statement =
@@ -286,6 +290,7 @@ fn rows_of<'a>(
     batch: &'a EffectBatch<'_>,
     jobs: &'a [Job],
     parts: &[TransactionJobState],
+    known: &BTreeSet<String>,
 ) -> Result<BatchRows<'a>, LedgerError> {
     let mut rows = BatchRows::default();
     for changed in batch.changed() {
@@ -298,12 +303,32 @@ fn rows_of<'a>(
             {
                 rows.call(batch.waits_for(stepped.slot), recorded)?;
             }
+            (TransactionJobState::Put, Some(recorded)) if known.contains(recorded.record.call_id.as_str()) => {
+                rows.known_call(recorded)?;
+            }
             (TransactionJobState::Put, Some(recorded)) => rows.call(None, recorded)?,
             _ => {}
         }
     }
+    for displaced in batch.displaced() {
+        rows.index(None, &displaced.record);
+    }
     rows.sort();
     Ok(rows)
+}
+
+/// Which of the calls that are recorded by themselves are on record already and have ended: they are not counted again.
+async fn finished(client: &Client, jobs: &[Job]) -> Result<BTreeSet<String>, LedgerError> {
+    let recorded = |job: &Job| match job {
+        Job::Put { .. } => job.recorded().map(|recorded| recorded.record.call_id.to_string()),
+        _ => None,
+    };
+    let ids: Vec<String> = jobs.iter().filter_map(recorded).filter(|id| !id.contains('\0')).collect();
+    if ids.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let rows = client.query(include_str!("../../sql/postgres/finished_calls.sql"), &[&ids]).await?;
+    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }
 
 /// Remembers the effects that were written, and forgets those that were not: their state is not what this

@@ -13,6 +13,7 @@ use servanda_effects::effect::{
 use super::{batch_context::BatchContext, put, tickets};
 use crate::{
     LedgerError,
+    call_index::CallIndexBatch,
     codec::{EffectRow, StoredCall, StoredEffect, decode_held_resources, key_digest, signed, unsigned},
     job::CallRecordWrite,
     listing::{ListingDialect, list_statement},
@@ -49,7 +50,7 @@ pub(super) struct EventWithRecord<'a> {
 /// that it uses is used up first; if it cannot be, nothing of this is written.
 pub(super) fn apply(
     transaction: &Connection,
-    BatchContext { recent, now, lost_window, .. }: &mut BatchContext<'_>,
+    BatchContext { recent, index, now, lost_window, .. }: &mut BatchContext<'_>,
     changing: EventWithRecord<'_>,
 ) -> Result<AppliedChange, LedgerError> {
     let EventWithRecord { target, event, recorded, notices, consumes } = changing;
@@ -62,7 +63,7 @@ pub(super) fn apply(
         let around = circumstances(None)?;
         let EffectTransition { change, reply } = step(None, event, &around);
         if let Some(effect) = change.filter(|_| around.twin.is_none()).map(Arc::new)
-            && insert(transaction, &effect, recorded)?
+            && insert(transaction, index, &effect, recorded)?
         {
             recent.put(&effect);
             put_notices(transaction, notices, &effect)?;
@@ -84,8 +85,8 @@ pub(super) fn apply(
     }
     if let Some(effect) = &changed {
         let written = match &before {
-            Some(before) => replace(transaction, before, effect, recorded)?,
-            None => insert(transaction, effect, recorded)?,
+            Some(before) => replace(transaction, index, (before, effect), recorded)?,
+            None => insert(transaction, index, effect, recorded)?,
         };
         if !written {
             let reason = "it changed between being read and being written".to_owned();
@@ -110,7 +111,7 @@ pub(super) fn expire(transaction: &Connection, limit: u32, now: LedgerNow) -> Re
     for effect in many(transaction, sql, params![signed(now.ledger_ms), limit])? {
         let Some(tombstone) = step(Some(&effect), &EffectEvent::Expire, &around).change else { continue };
         if tombstone.key.client_key.can_come_again() {
-            replace(transaction, &effect, &tombstone, None)?;
+            replace(transaction, &mut CallIndexBatch::default(), (&effect, &tombstone), None)?;
         } else {
             let mut erase = transaction.prepare_cached(include_str!("../../sql/sqlite/erase_effect.sql"))?;
             erase.execute(params![effect.id.as_str(), signed(effect.epoch), effect.state.name()])?;
@@ -231,7 +232,12 @@ fn heard_ms(transaction: &Connection, owner: &OwnerId) -> Result<Option<u64>, Le
 }
 
 /// Inserts a new effect with its record. Returns whether it was inserted; if not, its key was used before.
-fn insert(transaction: &Connection, effect: &Effect, recorded: Option<&CallRecordWrite>) -> Result<bool, LedgerError> {
+fn insert(
+    transaction: &Connection,
+    index: &mut CallIndexBatch,
+    effect: &Effect,
+    recorded: Option<&CallRecordWrite>,
+) -> Result<bool, LedgerError> {
     let row = EffectRow::new(effect)?;
     let kept = place_record(None, effect, recorded).kept;
     let inserted = transaction.prepare_cached(include_str!("../../sql/sqlite/put_effect.sql"))?.execute(params![
@@ -255,7 +261,7 @@ fn insert(transaction: &Connection, effect: &Effect, recorded: Option<&CallRecor
         row.upstream,
     ])?;
     if inserted == 1 && kept == KeptRecordChange::Nothing {
-        recorded.map_or(Ok(()), |recorded| put::put_call(transaction, recorded))?;
+        recorded.map_or(Ok(()), |recorded| put::put_call(transaction, index, recorded))?;
     }
     Ok(inserted == 1)
 }
@@ -264,8 +270,8 @@ fn insert(transaction: &Connection, effect: &Effect, recorded: Option<&CallRecor
 /// read.
 fn replace(
     transaction: &Connection,
-    before: &Effect,
-    effect: &Effect,
+    index: &mut CallIndexBatch,
+    (before, effect): (&Effect, &Effect),
     recorded: Option<&CallRecordWrite>,
 ) -> Result<bool, LedgerError> {
     let RecordPlacement { kept, displaces } = place_record(Some(before), effect, recorded);
@@ -294,10 +300,10 @@ fn replace(
         return Ok(false);
     }
     if let Some(open) = open {
-        put::put_call(transaction, &displaced_record(open.decode_open()?, effect)?)?;
+        put::put_call(transaction, index, &displaced_record(open.decode_open()?, effect)?)?;
     }
     if kept == KeptRecordChange::Nothing {
-        recorded.map_or(Ok(()), |recorded| put::put_call(transaction, recorded))?;
+        recorded.map_or(Ok(()), |recorded| put::put_call(transaction, index, recorded))?;
     }
     Ok(true)
 }

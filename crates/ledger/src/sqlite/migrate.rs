@@ -5,7 +5,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::LedgerError;
 
 /// In order; the position counted from one is the schema version.
-const MIGRATIONS: [&str; 13] = [
+const MIGRATIONS: [&str; 14] = [
     include_str!("../../sql/sqlite/0001_calls.sql"),
     include_str!("../../sql/sqlite/0002_notes.sql"),
     include_str!("../../sql/sqlite/0003_effects.sql"),
@@ -19,6 +19,7 @@ const MIGRATIONS: [&str; 13] = [
     include_str!("../../sql/sqlite/0011_growth.sql"),
     include_str!("../../sql/sqlite/0012_compact_records.sql"),
     include_str!("../../sql/sqlite/0013_tickets.sql"),
+    include_str!("../../sql/sqlite/0014_call_index.sql"),
 ];
 
 /// Brings a database up to date.

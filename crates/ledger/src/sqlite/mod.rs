@@ -8,6 +8,7 @@ mod dictionary;
 mod effects;
 mod examine;
 pub(crate) mod file_permissions;
+mod history;
 mod identity;
 mod migrate;
 mod process_lock;
@@ -31,8 +32,9 @@ use rusqlite::{Connection, OpenFlags};
 use servanda_approval::{Ticket, TicketEvent};
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_effects::{
-    Journal, JournalError, Note, NoteKind, Notebook, PortFuture, TicketStore,
+    CallHistory, Journal, JournalError, Note, NoteKind, Notebook, PortFuture, TicketStore,
     budget::{Account, AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, SweepReport},
+    call_history::{CallCount, CountsQuery, HistoryPage, HistoryQuery},
     effect::{
         AppliedChange, Effect, EffectChange, EffectQuery, EffectStore, EffectTarget, LedgerClock, LedgerNow,
         OrphanQuery, OwnerId,
@@ -184,6 +186,24 @@ impl Journal for SqliteLedger {
     fn find_record<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {
         let call_id = call_id.to_owned();
         Box::pin(self.pool.ask(move |connection| read::call(connection, &call_id)))
+    }
+}
+
+impl CallHistory for SqliteLedger {
+    fn list_calls(&self, query: HistoryQuery) -> PortFuture<'_, Result<HistoryPage, JournalError>> {
+        Box::pin(self.pool.ask(move |connection| history::list(connection, &query)))
+    }
+
+    fn calls_under_way(&self, query: HistoryQuery) -> PortFuture<'_, Result<Vec<CallRecord>, JournalError>> {
+        Box::pin(self.pool.ask(move |connection| history::under_way(connection, &query)))
+    }
+
+    fn find_call(&self, tenant: String, call_id: String) -> PortFuture<'_, Result<Option<CallRecord>, JournalError>> {
+        Box::pin(self.pool.ask(move |connection| history::find(connection, &tenant, &call_id)))
+    }
+
+    fn call_counts(&self, query: CountsQuery) -> PortFuture<'_, Result<Vec<CallCount>, JournalError>> {
+        Box::pin(self.pool.ask(move |connection| history::counts(connection, &query)))
     }
 }
 

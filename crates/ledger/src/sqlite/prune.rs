@@ -7,7 +7,7 @@ use servanda_effects::effect::LedgerNow;
 use crate::{
     LedgerError,
     codec::{signed, unsigned},
-    retention::{OldRecord, PRUNED_MAX, PruneReport, PruneRound, UpkeepProgress},
+    retention::{OldRecord, PRUNED_MAX, PruneReport, PruneRound, TERMS_EXAMINED_MAX, UpkeepProgress},
 };
 
 /// One round, inside the writer's transaction.
@@ -22,6 +22,10 @@ pub(super) fn prune(
     if let Some(before_ms) = round.records_before_ms() {
         let (count, is_last) = records(transaction, progress, before_ms)?;
         (pruned.records, pruned.is_behind) = (count, !is_last);
+        pruned.is_behind |= is_full(counts(transaction, before_ms)?);
+    }
+    if let Some(before) = round.spans_before() {
+        pruned.is_behind |= terms(transaction, progress, before)?;
     }
     if let Some(kept_ms) = round.retention.tombstones_ms {
         pruned.tombstones = tombstones(transaction, kept_ms, now.ledger_ms)?;
@@ -57,6 +61,33 @@ fn records(
         count += 1;
     }
     Ok((count, progress.after_records(&page)))
+}
+
+/// Removes what records are found by, for the spans before one of them, term by term. Returns whether there is more to remove right away.
+fn terms(transaction: &Connection, progress: &mut UpkeepProgress, before: i64) -> Result<bool, LedgerError> {
+    let mut next = transaction.prepare_cached(include_str!("../../sql/sqlite/next_term.sql"))?;
+    let mut erase = transaction.prepare_cached(include_str!("../../sql/sqlite/erase_terms.sql"))?;
+    let mut erased = 0;
+    for _ in 0..TERMS_EXAMINED_MAX {
+        // Terms are 32 bits wide, so that this is before all of them.
+        let after = progress.terms_after.map_or(i64::MIN, i64::from);
+        let Some(term) = next.query_row(params![after], |row| row.get::<_, Option<i32>>(0))? else {
+            progress.terms_after = None;
+            return Ok(false);
+        };
+        erased += erase.execute(params![term, before, PRUNED_MAX])?;
+        if erased >= PRUNED_MAX as usize {
+            return Ok(true);
+        }
+        progress.terms_after = Some(term);
+    }
+    Ok(false)
+}
+
+/// Removes counts of times before a moment of the wall clock.
+fn counts(transaction: &Connection, before_ms: u64) -> Result<u64, LedgerError> {
+    let mut erase = transaction.prepare_cached(include_str!("../../sql/sqlite/erase_counts.sql"))?;
+    Ok(erase.execute(params![signed(before_ms), PRUNED_MAX])? as u64)
 }
 
 /// Removes tombstones whose window ended that long ago, in ledger time.

@@ -5,14 +5,20 @@ use servanda_effects::{Note, effect::LedgerNow};
 
 use crate::{
     LedgerError,
+    call_index::CallIndexBatch,
     codec::{quarantined, signed},
     job::{CallRecordWrite, LedgerWrite},
 };
 
 /// Writes one thing.
-pub(super) fn put(transaction: &Connection, write: &LedgerWrite, now: LedgerNow) -> Result<(), LedgerError> {
+pub(super) fn put(
+    transaction: &Connection,
+    index: &mut CallIndexBatch,
+    write: &LedgerWrite,
+    now: LedgerNow,
+) -> Result<(), LedgerError> {
     let (statement, note) = match write {
-        LedgerWrite::Call(recorded) => return put_call(transaction, recorded),
+        LedgerWrite::Call(recorded) => return put_call(transaction, index, recorded),
         LedgerWrite::Erasure { kind, key } => {
             let mut erase = transaction.prepare_cached(include_str!("../../sql/sqlite/erase_note.sql"))?;
             erase.execute(params![kind.as_str(), key])?;
@@ -40,16 +46,23 @@ fn put_note(transaction: &Connection, statement: &str, note: &Note) -> Result<()
     Ok(())
 }
 
-/// Writes the record of a call, and its answer if that was quarantined.
-pub(super) fn put_call(transaction: &Connection, recorded: &CallRecordWrite) -> Result<(), LedgerError> {
+/// Writes the record of a call, and its answer if that was quarantined. A record that was written is added to what the batch is found by.
+pub(super) fn put_call(
+    transaction: &Connection,
+    index: &mut CallIndexBatch,
+    recorded: &CallRecordWrite,
+) -> Result<(), LedgerError> {
     let row = recorded.row()?;
-    transaction.prepare_cached(include_str!("../../sql/sqlite/put_call.sql"))?.execute(params![
+    let written = transaction.prepare_cached(include_str!("../../sql/sqlite/put_call.sql"))?.execute(params![
         row.call_id,
         row.outcome,
         row.received_ms,
         row.body,
         row.effect_id,
     ])?;
+    if written > 0 {
+        index.add(&recorded.record);
+    }
     if let Some(body) = &recorded.quarantine {
         let (bytes_total, kept) = quarantined(body);
         let mut put_quarantine = transaction.prepare_cached(include_str!("../../sql/sqlite/put_quarantine.sql"))?;

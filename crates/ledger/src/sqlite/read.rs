@@ -85,7 +85,7 @@ impl SqliteReader {
 }
 
 /// A call from its columns: id, record, body.
-fn stored(row: &rusqlite::Row<'_>) -> rusqlite::Result<StoredCall> {
+pub(super) fn stored(row: &rusqlite::Row<'_>) -> rusqlite::Result<StoredCall> {
     Ok(StoredCall { call_id: row.get(0)?, record: row.get(1)?, body: row.get(2)? })
 }
 

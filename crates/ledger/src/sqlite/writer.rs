@@ -16,11 +16,12 @@ use servanda_effects::JournalError;
 use tokio::runtime;
 
 use super::{
-    batch_context::BatchContext, budgets, checkpoint::Checkpointer, clock_reading, dictionary, effects, identity,
-    process_lock::LedgerProcessLock, prune, put, recent_effects::SqliteRecentEffects, tickets,
+    batch_context::BatchContext, budgets, checkpoint::Checkpointer, clock_reading, dictionary, effects, history,
+    identity, process_lock::LedgerProcessLock, prune, put, recent_effects::SqliteRecentEffects, tickets,
 };
 use crate::{
     LedgerError,
+    call_index::CallIndexBatch,
     capacity::StorageCapacity,
     clock_watch::ClockWatch,
     codec::signed,
@@ -69,6 +70,7 @@ impl SqliteWriter {
             watch: ClockWatch::default(),
             recent: SqliteRecentEffects::default(),
             dictionary,
+            index: CallIndexBatch::default(),
             progress: UpkeepProgress::default(),
             lost: Vec::new(),
             known,
@@ -154,6 +156,8 @@ struct OpenDatabase {
     recent: SqliteRecentEffects,
     /// The dictionary of records. Its new entries are written with every batch until one is committed.
     dictionary: Dictionary,
+    /// What the records of the present batch are found by and counted as.
+    index: CallIndexBatch,
     /// Windows that the ledger has lost.
     lost: Vec<UnsettledLoss>,
     known: SqliteIdentityFiles,
@@ -197,10 +201,12 @@ impl OpenDatabase {
         }
         dictionary::put(&transaction, &self.dictionary)?;
         let now_ms = now.now_ms;
-        let (recent, progress) = (&mut self.recent, &mut self.progress);
-        let mut around = BatchContext { recent, progress, now, lost_window: lost_window(&self.lost, now_ms) };
+        self.index.clear();
+        let (recent, progress, index) = (&mut self.recent, &mut self.progress, &mut self.index);
+        let mut around = BatchContext { recent, progress, index, now, lost_window: lost_window(&self.lost, now_ms) };
         let perform = |job| perform(&transaction, &mut around, job);
         let outcomes = batch.iter().map(perform).collect::<Result<Vec<_>, _>>()?;
+        history::put(&transaction, &self.index)?;
         if let Some(kept) = self.time.to_keep(reading) {
             self.watch.observe(kept.seen_ms);
             let mut keep = transaction.prepare_cached(include_str!("../../sql/sqlite/keep_clock.sql"))?;
@@ -244,7 +250,7 @@ impl OpenDatabase {
 fn perform(transaction: &Connection, around: &mut BatchContext<'_>, job: &Job) -> Result<JobOutcome, LedgerError> {
     let (now, now_ms) = (around.now, around.now.now_ms);
     match job {
-        Job::Put { write, .. } => put::put(transaction, write, now).map(|()| JobOutcome::Put),
+        Job::Put { write, .. } => put::put(transaction, around.index, write, now).map(|()| JobOutcome::Put),
         Job::Apply { target, event, recorded, notices, .. } => {
             let (recorded, consumes) = (recorded.as_deref(), job.consumes());
             let change = effects::EventWithRecord { target, event, recorded, notices, consumes };

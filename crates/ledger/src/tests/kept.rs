@@ -86,6 +86,22 @@ impl Kept {
         Self { effects: ledger.clone(), budgets: ledger.clone(), tickets: ledger.clone(), place }
     }
 
+    /// How many rows calls are found by.
+    pub(super) async fn term_spans(&self) -> i64 {
+        match &self.place {
+            Place::Memory(..) => panic!("there is no ledger in memory"),
+            Place::File(_, path, _) => {
+                let connection = rusqlite::Connection::open(path).unwrap();
+                connection.query_row("select count(*) from call_terms", [], |row| row.get(0)).unwrap()
+            }
+            Place::Server(_, url) => {
+                let client = crate::postgres::client(url).await.unwrap();
+                let counted = "select count(*) from (select distinct term, span from call_terms) as listed";
+                client.query_one(counted, &[]).await.unwrap().get(0)
+            }
+        }
+    }
+
     /// Another gateway on the same store. In memory there is no other.
     pub(super) async fn replica(&self) -> Self {
         match &self.place {

@@ -1,6 +1,7 @@
 //! The suite that every store has to pass, run against each of them.
 
 mod budgets;
+mod call_history;
 mod call_lists;
 mod calls;
 mod cluster;
@@ -67,7 +68,7 @@ async fn effects_in_a_file() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn calls_and_notes_in_a_file() {
-    for (name, case) in calls::CASES.iter().chain(open::CASES).chain(retention::CASES) {
+    for (name, case) in calls::CASES.iter().chain(call_history::CASES).chain(open::CASES).chain(retention::CASES) {
         println!("{name}");
         case(Kept::in_file()).await;
     }

@@ -28,6 +28,8 @@ const PARTS: &[&str] = &[
     "calls_beside.sql",
     "or_end_call.sql",
     "quarantine_beside.sql",
+    "terms_beside.sql",
+    "counts_beside.sql",
 ];
 
 /// A statement, and where it is from.
@@ -171,6 +173,9 @@ const FILLED: &str = "
         case when state <> 'pending' then n end, case when state = 'pending' then n end, case when state = 'pending' then n end, n, '{}', ''
     from (select n, case when n % 100 = 0 then 'pending' when n % 7 = 0 then 'denied' else 'consumed' end as state
         from generate_series(1, 20000) as n) as made;
+    insert into call_terms select n % 50, n, n % 3 from generate_series(1, 20000) as n;
+    insert into call_counts select 'acme', case when n % 2 = 0 then 60000 else 3600000 end, n * 60000, 'outcome.completed', n % 3, n
+    from generate_series(1, 20000) as n;
     insert into quarantine select 'call_' || lpad(n::text, 9, '0'), 1, '' from generate_series(1, 20000) as n;
     analyze;
 ";
@@ -191,7 +196,8 @@ fn scanned(node: &serde_json::Value, found: &mut Vec<String>) {
     ];
     let text = |name: &str| node[name].as_str().unwrap_or_default();
     let grows =
-        ["calls", "effects", "notes", "holds", "standings", "quarantine", "tickets"].contains(&text("Relation Name"));
+        ["calls", "effects", "notes", "holds", "standings", "quarantine", "tickets", "call_terms", "call_counts"]
+            .contains(&text("Relation Name"));
     let is_whole = match text("Node Type") {
         "Seq Scan" => true,
         "Index Scan" | "Index Only Scan" => node["Index Cond"].is_null() && !BOUNDED.contains(&text("Index Name")),

@@ -11,7 +11,7 @@ use servanda_effects::{
 use tokio::task::JoinSet;
 
 use super::{
-    budgets, calls,
+    budgets, call_history, calls,
     cluster::Cluster,
     dispatches, effects,
     kept::Kept,
@@ -26,7 +26,7 @@ async fn the_suite_against_postgresql() {
     let Some(cluster) = Cluster::start() else { return };
     let cases =
         effects::CASES.iter().chain(turns::CASES).chain(calls::CASES).chain(open::CASES).chain(retention::CASES);
-    let cases = cases.chain(liveness::CASES).chain(liveness::DURABLE_CASES);
+    let cases = cases.chain(call_history::CASES).chain(liveness::CASES).chain(liveness::DURABLE_CASES);
     let cases = cases.chain(tickets::CASES).chain(dispatches::CASES).chain(ticket_time::DURABLE_CASES);
     for (name, case) in cases.chain(budgets::CASES).chain(leftovers::CASES).chain(leftovers::DURABLE_CASES) {
         println!("{name}");
@@ -64,7 +64,7 @@ async fn a_newer_database_is_refused(cluster: &Cluster) {
     let schema = url.rsplit("%3D").next().unwrap();
     cluster.sql(&format!("insert into {schema}.servanda_schema (version) values (99)")).await;
     let error = Ledger::connect(&url).await.unwrap_err();
-    assert!(matches!(error, LedgerError::Newer { found: 99, known: 12 }), "{error}");
+    assert!(matches!(error, LedgerError::Newer { found: 99, known: 13 }), "{error}");
     assert!(LedgerReader::connect(&url).await.is_err());
 }
 

@@ -16,7 +16,7 @@ use servanda_mcp::fields::meta;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{ended_word, keys::key_lookup, operator, preview};
+use super::{keys::key_lookup, operator, preview};
 use crate::{
     cli::CallArgs, configuration, failure::CommandFailure, screen::Screen, stopping::Stop, wiring::AssembledGateway,
 };
@@ -192,7 +192,7 @@ fn show(json: &str, timed_out: bool, raw: bool, screen: Screen) -> Result<(), Co
 }
 
 fn refused(refusal: &Refusal) -> CommandFailure {
-    let mut message = format!("{} at {}: {}", ended_word(refusal.gate), refusal.gate, refusal.message);
+    let mut message = format!("{} at {}: {}", refusal.gate.ended_word(), refusal.gate, refusal.message);
     if refusal.field_errors.len() > 1 {
         for error in &refusal.field_errors {
             let pointer = if error.pointer.is_empty() { "/" } else { &error.pointer };

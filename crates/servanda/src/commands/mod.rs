@@ -49,16 +49,6 @@ mod version_control;
 
 use std::sync::Arc;
 
-use servanda_contract::GateName;
-
-/// The word for how a call ended at a stage: refused before it was sent, failed afterwards.
-pub(crate) const fn ended_word(gate: GateName) -> &'static str {
-    match gate {
-        GateName::Perform | GateName::Observe => "failed",
-        _ => "refused",
-    }
-}
-
 /// The name and version that the doors report.
 pub(crate) fn server_identity() -> servanda_doors::ServerIdentity {
     servanda_doors::ServerIdentity {

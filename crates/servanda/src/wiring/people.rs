@@ -36,6 +36,7 @@ impl PeoplesDoor {
         let links = Arc::new(OneTimeLinks::new(Arc::new(SystemClock)));
         let pages = Console::new(ConsoleParts {
             engine: Arc::clone(&gateway.engine),
+            history: gateway.ledger.clone(),
             notebook: gateway.ledger.clone(),
             authenticator: gateway.authenticator.clone(),
             links: Arc::clone(&links),

@@ -1,0 +1,1 @@
+select min(term) from call_terms where term > ?1

@@ -1,0 +1,134 @@
+//! What recorded calls of the file are found by and counted as: written inside the writer's transaction, searched on connections that read.
+
+use rusqlite::{Connection, Row, params};
+use servanda_contract::CallRecord;
+use servanda_effects::call_history::{CallCount, CallMeasure, CountsQuery, HistoryPage, HistoryQuery};
+
+use super::{dictionary::SqliteDictionaryLookup, read::stored};
+use crate::{
+    LedgerError,
+    call_index::{CallIndexBatch, span_start_ms},
+    call_search::{
+        COUNTS_READ_MAX, CallSearch, IDS_LOOKED_MAX, SPANS_READ_MAX, SpanRequest, TermWindow, UNDER_WAY_LOOKED_MAX,
+        WINDOW_SPANS, page_of_ids, under_way_of,
+    },
+    codec::{signed, unsigned},
+};
+
+/// Reads records on one connection.
+struct RecordReader<'a> {
+    connection: &'a Connection,
+    lookup: SqliteDictionaryLookup,
+}
+
+/// Writes what a batch adds.
+pub(super) fn put(transaction: &Connection, batch: &CallIndexBatch) -> Result<(), LedgerError> {
+    let mut put_term = transaction.prepare_cached(include_str!("../../sql/sqlite/put_term.sql"))?;
+    for (term, span) in &batch.terms {
+        put_term.execute(params![term, span])?;
+    }
+    let mut add_count = transaction.prepare_cached(include_str!("../../sql/sqlite/add_count.sql"))?;
+    for (key, amount) in &batch.counts {
+        let (width_ms, start_ms) = (signed(key.width.ms()), signed(key.start_ms));
+        let columns = params![key.tenant.as_bytes(), width_ms, start_ms, key.measure.stored(), signed(*amount)];
+        add_count.execute(columns)?;
+    }
+    Ok(())
+}
+
+/// A page of calls that have ended.
+pub(super) fn list(connection: &Connection, query: &HistoryQuery) -> Result<HistoryPage, LedgerError> {
+    let reader = RecordReader::new(connection);
+    if let Some(beginning) = query.id_beginning() {
+        return Ok(page_of_ids(query, reader.of_ids(beginning, IDS_LOOKED_MAX)?));
+    }
+    let mut search = CallSearch::new(query);
+    while search.goes_on() {
+        let windows = windows(connection, &search)?;
+        let Some(request) = search.request(&windows) else { break };
+        let spans = spans(connection, &request)?;
+        for span in &spans {
+            let records = reader.of_span(*span, &search)?;
+            if search.take(records).is_break() {
+                break;
+            }
+        }
+        search.advance(&request, &spans);
+    }
+    Ok(search.finish())
+}
+
+/// The calls under way that match.
+pub(super) fn under_way(connection: &Connection, query: &HistoryQuery) -> Result<Vec<CallRecord>, LedgerError> {
+    let sql = include_str!("../../sql/sqlite/calls_under_way.sql");
+    let records = RecordReader::new(connection).records(sql, params![UNDER_WAY_LOOKED_MAX])?;
+    Ok(under_way_of(query, records))
+}
+
+/// The call of a tenant with that id.
+pub(super) fn find(connection: &Connection, tenant: &str, id: &str) -> Result<Option<CallRecord>, LedgerError> {
+    let is_it = |record: &CallRecord| record.call_id.as_str() == id && record.caller.tenant == tenant;
+    Ok(RecordReader::new(connection).of_ids(id, 1)?.into_iter().find(is_it))
+}
+
+/// Counts of a tenant's calls.
+pub(super) fn counts(connection: &Connection, query: &CountsQuery) -> Result<Vec<CallCount>, LedgerError> {
+    let mut statement = connection.prepare_cached(include_str!("../../sql/sqlite/counts_of_tenant.sql"))?;
+    let [width_ms, from_ms, until_ms] = [query.width.ms(), query.from_ms, query.until_ms].map(signed);
+    let asked = params![query.tenant.as_bytes(), width_ms, from_ms, until_ms, COUNTS_READ_MAX];
+    let rows = statement.query_map(asked, |row| {
+        let measure: String = row.get(1)?;
+        Ok((unsigned(row.get(0)?), measure, unsigned(row.get(2)?)))
+    })?;
+    let mut counts = Vec::new();
+    for row in rows {
+        let (start_ms, measure, amount) = row?;
+        // A later version may count more.
+        counts.extend(CallMeasure::from_stored(&measure).map(|measure| CallCount { start_ms, measure, amount }));
+    }
+    Ok(counts)
+}
+
+fn windows(connection: &Connection, search: &CallSearch<'_>) -> Result<Vec<TermWindow>, LedgerError> {
+    let mut statement = connection.prepare_cached(include_str!("../../sql/sqlite/term_window.sql"))?;
+    let (from, until) = search.range();
+    let mut window = |term: i32| {
+        let read = |row: &Row<'_>| Ok(TermWindow { term, count: row.get(0)?, oldest: row.get(1)? });
+        Ok(statement.query_row(params![term, from, until, WINDOW_SPANS], read)?)
+    };
+    search.terms().iter().map(|term| window(*term)).collect()
+}
+
+fn spans(connection: &Connection, request: &SpanRequest) -> Result<Vec<i64>, LedgerError> {
+    let SpanRequest { driver, others: [one, two, three, four, five], from_span, until_span } = request;
+    let mut statement = connection.prepare_cached(include_str!("../../sql/sqlite/spans_of_terms.sql"))?;
+    let asked = params![driver, from_span, until_span, SPANS_READ_MAX, one, two, three, four, five];
+    Ok(statement.query_map(asked, |row| row.get(0))?.collect::<Result<_, _>>()?)
+}
+
+impl<'a> RecordReader<'a> {
+    fn new(connection: &'a Connection) -> Self {
+        Self { connection, lookup: SqliteDictionaryLookup::default() }
+    }
+
+    fn of_ids(&self, beginning: &str, limit: u32) -> Result<Vec<CallRecord>, LedgerError> {
+        self.records(include_str!("../../sql/sqlite/calls_of_id.sql"), params![beginning, limit])
+    }
+
+    /// The records of a span, newest first, as many as may still be looked at.
+    fn of_span(&self, span: i64, search: &CallSearch<'_>) -> Result<Vec<CallRecord>, LedgerError> {
+        let (from_ms, end_ms) = (span_start_ms(span), span_start_ms(span + 1));
+        let below = search.below();
+        let (below_ms, below_id) =
+            if below.received_ms < end_ms { (below.received_ms, below.call_id.as_str()) } else { (end_ms, "") };
+        let limit = i64::try_from(search.records_left()).unwrap_or(i64::MAX);
+        let sql = include_str!("../../sql/sqlite/ended_calls.sql");
+        self.records(sql, params![signed(from_ms), signed(below_ms), below_id, limit])
+    }
+
+    fn records(&self, sql: &str, params: impl rusqlite::Params) -> Result<Vec<CallRecord>, LedgerError> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let rows = statement.query_map(params, stored)?;
+        rows.map(|row| self.lookup.decode(self.connection, &row?)).collect()
+    }
+}
