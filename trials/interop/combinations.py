@@ -55,6 +55,9 @@ NAMINGS = {"bare": ["everything"], "prefixed": ["everything", "memory", "sqlite"
 # Servanda is dual-era, so whatever its upstreams speak, a client gets the era it asks for.
 VERSION_EXPECTED = {"legacy": "2025-11-25", "modern": "2026-07-28", "auto": "2026-07-28"}
 
+# Features whose steps share what a server keeps in its own memory.
+REMEMBERED = {"sqlite/resources-read"}
+
 ALL_SERVERS = ["filesystem", "git", "sqlite", "everything", "memory", "time"]
 
 
@@ -82,7 +85,9 @@ class Plan:
 def features_of(combination, naming):
     client, era, _ = combination
     modern = VERSION_EXPECTED[era] == VERSION_EXPECTED["modern"]
-    return [one for one in FEATURES if one.server in NAMINGS[naming] and one.fits(CLIENTS[client].abilities, modern)]
+    usable = [one for one in FEATURES if one.server in NAMINGS[naming] and one.fits(CLIENTS[client].abilities, modern)]
+    # A process for every step starts a stdio server for every step: directly, nothing is left of what the server remembered.
+    return [one for one in usable if not (CLIENTS[client].single and one.label in REMEMBERED)]
 
 
 def full_plan():

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
 from pathlib import Path
 
 TOOLS = Path(__file__).resolve().parent.parent.parent / ".tools"
@@ -68,12 +69,14 @@ def drive(session, folder, pool):
     configuration.write_text(json.dumps({"mcpServers": {"server": entry}}))
     ask = lambda options: inspect(str(configuration), session["era"], options)
     first = pool.submit(ask, ["--method", "initialize"]) if session["versioned"] else None
-    answers = [pool.submit(ask, options_of(step)) for step in session["steps"]]
+    # The steps of a feature know each other: one after the other. Everything else runs side by side.
+    groups = [list(group) for _, group in groupby(enumerate(session["steps"]), key=lambda step: step[1].get("feature", step[0]))]
+    answers = [pool.submit(lambda group=group: [ask(options_of(step)) for _, step in group]) for group in groups]
     return first, answers
 
 
 def document_of(first, answers):
-    document = {"answers": [answer.result() for answer in answers]}
+    document = {"answers": [answer for group in answers for answer in group.result()]}
     if first and "error" in first.result():
         document["failed"] = json.dumps(first.result()["error"], ensure_ascii=False)
     elif first:

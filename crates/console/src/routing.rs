@@ -86,7 +86,7 @@ pub(crate) const POLICIES: &str = "/policies";
 /// The address of the budgets.
 pub(crate) const BUDGETS: &str = "/budgets";
 /// The pages to which a person may be sent after signing in, with what is below them.
-const SECTIONS: [&str; 7] = [INBOX, CALLS, EFFECTS, TOOLS, POLICIES, BUDGETS, PASSKEYS];
+const SECTIONS: [&str; 6] = [INBOX, CALLS, EFFECTS, TOOLS, POLICIES, BUDGETS];
 /// The address of the page of ways to sign in.
 pub(crate) const SIGN_IN: &str = "/sign-in";
 /// The address at which a passkey signs in.
@@ -181,7 +181,9 @@ pub(crate) fn safe_target(target: Option<&str>) -> &str {
             let rest = target.strip_prefix(section);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
         };
-        target.len() <= TARGET_BYTES_MAX && target.bytes().all(plain) && SECTIONS.into_iter().any(below)
+        // Below the page of passkeys there are only forms.
+        target == PASSKEYS
+            || (target.len() <= TARGET_BYTES_MAX && target.bytes().all(plain) && SECTIONS.into_iter().any(below))
     };
     target.filter(|target| is_ours(target)).unwrap_or(INBOX)
 }
