@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .PHONY: build-cost orderfile orderfile-check faults contracts recording redteam redteam-short fuzz fuzz-short test lint unit doc oidc interop interop-full conformance conformance-table conformance-client conformance-client-table hygiene bench bench-smoke bench-page syscalls syscalls-short chaos chaos-short \
-	chaos-checker chaos-trial chaos-unfenced chaos-million model ledger-size ledger-size-short console console-size identity-tables gate-cost gate-cost-check \
+	chaos-checker chaos-trial chaos-unfenced chaos-million model ledger-size ledger-size-short console console-pictures console-size identity-tables gate-cost gate-cost-check \
 	demo deny clean
 
 test: lint unit faults gate-cost-check doc oidc contracts interop conformance hygiene redteam-short fuzz-short chaos-checker chaos-short ledger-size-short bench-smoke syscalls-short console deny
@@ -90,6 +90,13 @@ console-size:
 	cargo build --release -p servanda-console --example console_size
 	rm -rf target/console-size && mkdir -p target/console-size
 	trap 'rm -rf target/console-size' EXIT; target/release/examples/console_size target/console-size/ledger.db $(or $(CALLS),1000000) 10000
+
+# The pictures of docs/console.md, made by the same run.
+CONSOLE_PICTURES := overview inbox ticket bidirectional transfer-in-part ticket-passkey review call-refused effect tool-changed narrow-ticket
+console-pictures:
+	$(MAKE) console SHOTS=target/console-pictures
+	mkdir -p docs/console
+	for picture in $(CONSOLE_PICTURES); do cp target/console-pictures/$$picture.png docs/console/; done
 
 # Clients come and go a thousand times, and nothing of them is left.
 hygiene:
