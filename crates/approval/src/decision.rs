@@ -1,5 +1,5 @@
 //! A person's decision about a ticket, as a statement that the gateway signs when the person made it. An outsider can check it, and a row
-//! that somebody wrote into the store by hand is no decision.
+//! that was written into the store by hand is no decision.
 
 use std::collections::BTreeSet;
 

@@ -40,7 +40,7 @@ pub enum PasskeyRecordFault {
 
 impl PasskeyAssertionRecord {
     /// Checks that the passkey in this record signed the challenge, on a page of the record's origin, with a person who was present and
-    /// verified. It cannot say whose passkey it is: whoever checks compares `public_key` with the one that the person registered.
+    /// verified. It does not name the owner of the passkey: a checker compares `public_key` with the one that the person registered.
     pub fn verify(&self, expected_challenge: &Digest) -> Result<(), PasskeyRecordFault> {
         let party = RelyingParty::new(&self.rp_id, &self.origin).map_err(PasskeyRecordFault::Party)?;
         let key = PasskeyPublicKey::try_from(self.public_key.clone()).map_err(PasskeyRecordFault::Passkey)?;

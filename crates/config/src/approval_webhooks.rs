@@ -96,7 +96,7 @@ impl LoadedConfig {
                 return Err(self.wrong_callback(&field("on"), "it lists nothing to be told", CallbackFault::NoNotice));
             }
             if config.secret.is_none() && config.format == WebhookFormatConfig::Standard {
-                let reason = "there is none, and nobody could tell who sent the message";
+                let reason = "there is none, so the receiver could not check who sent a message";
                 return Err(self.wrong_callback(&field("secret"), reason, CallbackFault::Secret));
             }
             let secret =

@@ -15,7 +15,7 @@ pub enum PasskeyFault {
     /// The page is not ours.
     #[error("the passkey was used on a page of another origin")]
     OtherOrigin,
-    /// The page was inside a page of somebody else.
+    /// The page was inside a page of another site.
     #[error("the page was embedded in another site")]
     Embedded,
     /// The passkey belongs to another relying party.

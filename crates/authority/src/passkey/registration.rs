@@ -63,7 +63,7 @@ pub struct RegisteredPasskey {
 }
 
 impl PasskeyRegistration {
-    /// Checks the registration. Whoever makes the authenticator is not checked: a statement about it is ignored.
+    /// Checks the registration. The maker of the authenticator is not checked: a statement about it is ignored.
     pub fn verify(&self, expected: &PasskeyExpectation<'_>) -> Result<RegisteredPasskey, PasskeyFault> {
         if self.kind != "public-key" {
             return Err(PasskeyFault::Malformed("type"));

@@ -45,7 +45,7 @@ impl TicketLine {
         let subject = &ticket.subject;
         let tool =
             format!("{} {}", legibility::one_line(&subject.contract), legibility::one_line(&subject.contract_version));
-        // The consequence has arguments in it: whoever may not see one of them does not see it.
+        // The consequence contains arguments: a person who may not see one of them does not see it.
         let consequence = subject.consequence.as_deref().filter(|_| viewer.sees_all_values(ticket));
         let what = consequence.map_or_else(|| format!("Call {tool}"), |text| shortened(&legibility::one_line(text)));
         let causes = ticket.demand.causes.iter().map(|cause| cause.describe(ticket.demand.class));

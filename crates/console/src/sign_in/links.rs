@@ -1,7 +1,7 @@
 //! One-time links: how the one person of a gateway without authentication proves to be the one at its terminal.
 //!
 //! An agent on the same machine reaches the console as easily as the person does. It does not see the gateway's own terminal, where the link is
-//! printed; so whoever prints links must print them there and into no file.
+//! printed; so links are printed there and into no file.
 
 use std::{
     collections::BTreeMap,

@@ -314,7 +314,7 @@ async fn pages_follow_each_other_by_the_last_effect() {
             "no id: the first page"
         );
     }
-    // A page looks through a bounded number of effects, whoever they belong to.
+    // A page looks through a bounded number of effects of all callers.
     let older = WantedEffect { tenant: "globex", principal: "gus".to_owned(), ..WantedEffect::default() };
     let many = Gateway::new(Users::Many);
     let of_gus = many.effect(older).await;

@@ -52,7 +52,7 @@ pub(super) async fn answer<G: Gateway>(
 ) -> DoorResponse {
     let Some(pages) = &door.pages else { return empty(StatusCode::NOT_FOUND) };
     let DoorRequestHead { parts, peer, draining, .. } = request_head;
-    // A page that a foreign name leads to would be read by whoever owns that name (DNS rebinding).
+    // The owner of a foreign name that leads here could read the page (DNS rebinding).
     if let Err(fault) = door.origin_guard.check_host(&parts, door.authenticator.hostname().as_deref()) {
         return plain(fault.status, &fault.error.message);
     }

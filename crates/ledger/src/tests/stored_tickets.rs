@@ -117,7 +117,7 @@ fn the_latest_ticket_of_a_key_has_the_largest_number() {
     }
 }
 
-/// A state that somebody wrote into the file by hand approves nothing: the row is refused wherever it is read.
+/// A state that was written into the file by hand approves nothing: every reader refuses the row.
 #[tokio::test]
 async fn a_row_that_was_changed_by_hand_is_refused_and_reported() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! T2, T5: an approval is used once, however many calls redeem it at once and whoever dies meanwhile; and no time, restart or clock approves.
+//! T2, T5: an approval is used once, however many calls redeem it at once and whichever gateway dies; and no time, restart or clock approves.
 //!
 //! The redeeming calls have the same bytes and keys of their own, so that only the approval stands between them. The upstream's books judge:
 //! they are asked directly, not by way of the gateways.

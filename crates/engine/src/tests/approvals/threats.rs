@@ -186,7 +186,7 @@ fn foreign_decision(ticket: &Ticket) -> SignedDecision {
     decision.sign(None, &key).unwrap()
 }
 
-/// A row that somebody wrote into the store by hand is no approval: the decisions in it must be signed.
+/// A row that was written into the store by hand is no approval: the decisions in it must be signed.
 #[tokio::test]
 async fn a_ticket_that_was_changed_in_the_store_approves_nothing() {
     let changes: [(&str, TicketChange); 4] = [
