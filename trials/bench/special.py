@@ -5,6 +5,7 @@ import pathlib
 import re
 import statistics
 import subprocess
+import threading
 
 import peers
 import store
@@ -18,6 +19,7 @@ SATURATED_QUICK = "read, 32 connections, 2025-11-25"
 DURABLE_SECONDS_MAX = 300
 # Direct is there to compare with; only a gateway has memory to watch for longer.
 DIRECT_OPEN_LOOP_SECONDS_MAX = 60.0
+MEMORY_SAMPLES = 10
 
 
 def all_of(asked, folder, rows, emit):
@@ -59,9 +61,28 @@ def open_loop(asked, folder, rows, emit):
             extra = ("--rate", f"{rate / 2:.0f}", "--expect", "hello")
             before = resident_mb(target.pids())
             seconds = min(asked.open_loop_seconds, DIRECT_OPEN_LOOP_SECONDS_MAX) if target.name == "direct" else asked.open_loop_seconds
-            row = measured(made, target, connections, seconds, era=LEGACY, extra=extra)
+            with resident_over_time(target.pids(), seconds / MEMORY_SAMPLES) as resident:
+                row = measured(made, target, connections, seconds, era=LEGACY, extra=extra)
             case = f"open loop at half of saturation, {connections} connections"
-            emit({"round": 0, "group": "open-loop", "case": case, "target": target.name, "rate": rate / 2, "before_mb": before, **row})
+            emit({"round": 0, "group": "open-loop", "case": case, "target": target.name, "rate": rate / 2, "before_mb": before, "resident_over_time_mb": resident, **row})
+
+
+@contextlib.contextmanager
+def resident_over_time(pids, every_seconds):
+    """Reads the memory of the processes at even intervals while the block runs: memory that grows shows in the list."""
+    seen, over = [], threading.Event()
+
+    def watch():
+        while not over.wait(every_seconds):
+            seen.append(resident_mb(pids))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        watcher.join()
 
 
 def saturation(rows, target):
