@@ -146,7 +146,11 @@ class Session {
         const params = { name, arguments: args };
         if (level && this.modern) params._meta = { [LOG_LEVEL]: level };
         else if (level) await this.client.setLoggingLevel(level, timing);
-        const told = progress ? { onprogress: params => this.exchange.tell('notifications/progress', params) } : {};
+        // The client reports its own rounds in the same way ("Fulfilling input required …"). A server may ask for roots during
+        // any call, so whether there is such a round is not a property of the call.
+        const own = params => params.message?.startsWith('Fulfilling input required by');
+        const onprogress = params => own(params) || this.exchange.tell('notifications/progress', params);
+        const told = progress ? { onprogress } : {};
         const deadline = Date.now() + TOLD_MS_MAX;
         while (true) {
             const result = await this.call(params, told);
