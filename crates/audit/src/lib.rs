@@ -7,11 +7,13 @@
 //! - `proof`: a proof for one leaf, to be verified by anybody.
 //! - `builder`: what a sequencer appends with.
 //! - `verify`: everything recomputed, with a name and a place for each fault.
+//! - `leaf`: what the gateway's leaves say, and which may follow which.
 //!
 //! Everything here takes values and returns values. Deliberately not here: files, sockets, a clock, a store, and when a log is signed.
 
 pub mod builder;
 pub mod checkpoint;
+pub mod leaf;
 pub mod merkle;
 pub mod note;
 pub mod policy;
@@ -21,6 +23,7 @@ pub mod verify;
 
 pub use builder::{LogBuilder, LogFile};
 pub use checkpoint::Checkpoint;
+pub use leaf::{AuditLeaf, Commitment, StatePaths};
 pub use merkle::TreeHash;
 pub use note::{KeyName, NoteSigner, SignedNote, VerifierKey};
 pub use policy::{LogPolicy, TrustedCheckpoint};

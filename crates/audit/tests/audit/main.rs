@@ -5,11 +5,15 @@ mod attacks;
 #[cfg(test)]
 mod laws;
 #[cfg(test)]
+mod leaves;
+#[cfg(test)]
 mod logs;
 #[cfg(test)]
 mod notes;
 #[cfg(test)]
 mod oracle;
+#[cfg(test)]
+mod paths;
 #[cfg(test)]
 mod policies;
 #[cfg(test)]
