@@ -96,7 +96,7 @@ pub fn hostile_texts() -> Option<Vec<String>> {
     let tools = fs::read_to_string(shared("corpora/tools/tools.jsonl")?).unwrap_or_default();
     for line in tools.lines().step_by(TOOLS_EACH) {
         let tool: Value = serde_json::from_str(line).unwrap_or_default();
-        texts.extend(tool["description"].as_str().map(str::to_owned));
+        texts.extend(tool.get("description").and_then(Value::as_str).map(str::to_owned));
     }
     texts.retain(|text| !text.is_empty() && text.chars().nth(CHARS_MAX).is_none());
     texts.sort_unstable();
