@@ -45,7 +45,9 @@ pub use settings::{ApprovalSettings, PatternSettings, TrustLevel};
 pub use step::{
     DENIAL_HOLD_MS, DENIALS_IN_A_ROW_MAX, DENIALS_IN_RUN_MAX, RunDenials, TicketContext, TicketTransition, step,
 };
-pub use ticket::{Deadline, StateBefore, Ticket, TicketConsumption, TicketKey, TicketState, TicketSubject};
+pub use ticket::{
+    Deadline, StateBefore, Ticket, TicketConsumption, TicketKey, TicketPreview, TicketState, TicketSubject,
+};
 pub use ticket_id::TicketId;
 pub use warrant::{VerifiedWarrant, Warrant, WarrantClaims, WarrantExpectation, WarrantFault};
 pub use warrant_passkeys::{KnownPasskey, KnownPasskeyFault};

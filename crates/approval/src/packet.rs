@@ -1,12 +1,17 @@
 //! The confirmation packet: everything that a person sees before deciding. Made from the ticket alone, so that the console, the command
 //! line and a webhook show the same; what a tool returned is data in it, never prose.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
-use servanda_contract::{Digest, Timestamp, digest::DigestDomain, legibility, tool::SideEffectClass};
+use serde_json::Value;
+use servanda_contract::{
+    Digest, Timestamp, digest::DigestDomain, json, legibility, preview::UpstreamPreview, tool::SideEffectClass,
+};
 
 use crate::{
-    ApprovalVerdict, RenderedArguments, Ticket, TicketState, escalation_level, render_arguments, rendering,
-    responsible_groups, step::needed,
+    ApprovalVerdict, RenderedArguments, Ticket, TicketPreview, TicketState, escalation_level, render_arguments,
+    rendering, responsible_groups, step::needed,
 };
 
 /// What a person sees.
@@ -18,7 +23,7 @@ pub struct ApprovalPacket {
     pub state: &'static str,
     /// The tool, with the contract's version.
     pub action: String,
-    /// What happens if it is approved, in words.
+    /// What happens if it is approved, in words; none if arguments are masked for this viewer, because it has arguments filled in.
     pub consequence: Option<String>,
     /// The arguments.
     pub arguments: RenderedArguments,
@@ -28,6 +33,8 @@ pub struct ApprovalPacket {
     pub before: Option<PacketField>,
     /// The expected state after it.
     pub after: Option<String>,
+    /// What the upstream's own dry run said would happen, as data.
+    pub upstream_preview: Option<PacketField>,
     /// The class of the call.
     pub risk_class: &'static str,
     /// Why an approval is needed.
@@ -73,6 +80,8 @@ pub struct PacketField {
     pub source: String,
     /// What it answered.
     pub fields: RenderedArguments,
+    /// The digest of what it answered, in canonical form; none if there is no answer, or no canonical form of it.
+    pub digest: Option<Digest>,
     /// Why there is no answer, if there is none.
     pub fault: Option<String>,
 }
@@ -91,6 +100,8 @@ pub enum PacketFlag {
     Irreversible,
     /// The state before the call could not be read.
     NoBeforeState,
+    /// The upstream's own preview could not be had.
+    NoUpstreamPreview,
     /// The stored arguments are not what was hashed. Nothing can be approved.
     PayloadMismatch,
 }
@@ -99,19 +110,25 @@ impl ApprovalPacket {
     /// The packet of a ticket, for a viewer who may see values of the sensitivities that `reveals` accepts, at that time.
     pub fn new(ticket: &Ticket, reveals: impl Fn(&str) -> bool, now_ms: u64) -> Self {
         let subject = &ticket.subject;
-        let arguments = render_arguments(&subject.arguments, &subject.sensitive, reveals);
+        let arguments = render_arguments(&subject.arguments, &subject.sensitive, &reveals);
         let before = subject.before.as_ref().map(PacketField::of_state);
-        let flags = flags(ticket, &arguments, before.as_ref());
+        let preview = subject.upstream_preview.as_ref();
+        let upstream_preview = preview.map(|preview| PacketField::of_preview(&subject.upstream, preview, reveals));
+        // These texts have arguments filled in, and which of them is not known.
+        let unmasked = |text: Option<&str>| text.filter(|_| arguments.masked == 0).map(legibility::one_line);
+        let (consequence, after) = (unmasked(subject.consequence.as_deref()), unmasked(subject.after.as_deref()));
+        let flags = flags(ticket, &arguments, before.as_ref(), upstream_preview.as_ref());
         let time = |ms: u64| Timestamp::from_unix_ms(ms).to_string();
         Self {
             id: ticket.id.to_string(),
             state: ticket.state.describe(),
-            action: format!("{} {}", legibility::reveal(&subject.contract), subject.contract_version),
-            consequence: subject.consequence.as_deref().map(legibility::one_line),
+            action: legibility::one_line(&format!("{} {}", subject.contract, subject.contract_version)),
+            consequence,
             arguments,
             payload_hash: subject.payload,
             before,
-            after: subject.after.as_deref().map(legibility::one_line),
+            after,
+            upstream_preview,
             risk_class: ticket.demand.class.word(),
             causes: ticket.demand.causes.iter().map(|cause| cause.describe(ticket.demand.class)).collect(),
             requester: requester(ticket),
@@ -122,15 +139,18 @@ impl ApprovalPacket {
             decide_by: time(ticket.decide_by.clock_ms),
             use_within_ms: ticket.demand.use_within_ms,
             use_by: ticket.use_by.map(|use_by| time(use_by.clock_ms)),
-            fingerprint: subject.operation.clone().unwrap_or_else(|| subject.payload.hex_prefix(16)),
+            fingerprint: subject
+                .operation
+                .as_deref()
+                .map_or_else(|| subject.payload.hex_prefix(16), legibility::one_line),
             compensation: subject.compensation.as_deref().map_or_else(
                 || "nothing undoes it".to_owned(),
-                |tool| format!("`{}` undoes it", legibility::reveal(tool)),
+                |tool| format!("`{}` undoes it", legibility::one_line(tool)),
             ),
-            price: subject.price.clone(),
+            price: subject.price.as_deref().map(legibility::one_line),
             if_denied: "nothing is sent; the agent is told that a person denied it, with your reason, and may not ask again for an hour",
             call_id: subject.call_id.to_string(),
-            trace_id: subject.trace_id.clone(),
+            trace_id: legibility::one_line(&subject.trace_id),
             escalation_level: escalation_level(ticket, now_ms),
             flags,
         }
@@ -144,13 +164,34 @@ impl ApprovalPacket {
 
 impl PacketField {
     fn of_state(before: &crate::ticket::StateBefore) -> Self {
-        let source = format!("{} at {}", legibility::reveal(&before.tool), Timestamp::from_unix_ms(before.at_ms));
-        let no_secrets = std::collections::BTreeMap::new();
-        let (text, fault) = match &before.state {
-            Ok(state) => (state.to_string(), None),
-            Err(why) => (String::from("{}"), Some(legibility::one_line(why))),
+        let state = before.state.as_ref().map_err(String::as_str);
+        Self::of_data((before.tool.as_str(), before.at_ms), state, &BTreeMap::new(), |_| true)
+    }
+
+    fn of_preview(upstream: &str, preview: &TicketPreview, reveals: impl Fn(&str) -> bool) -> Self {
+        let said = match &preview.preview {
+            UpstreamPreview::Said(said) => Ok(said),
+            UpstreamPreview::NotAvailable(why) => Err(why.as_str()),
         };
-        Self { source, fields: render_arguments(text.as_bytes(), &no_secrets, |_| true), fault }
+        Self::of_data((upstream, preview.at_ms), said, &preview.sensitive, reveals)
+    }
+
+    fn of_data(
+        (who, at_ms): (&str, u64),
+        said: Result<&Value, &str>,
+        sensitive: &BTreeMap<String, String>,
+        reveals: impl Fn(&str) -> bool,
+    ) -> Self {
+        let source = format!("{} at {}", legibility::one_line(who), Timestamp::from_unix_ms(at_ms));
+        let canonical = said.ok().and_then(|said| json::canonicalize(said).ok());
+        let digest = canonical.as_ref().map(|canonical| Digest::compute(DigestDomain::Shown, &[canonical.bytes()]));
+        let text = match (said, &canonical) {
+            (Ok(_), Some(canonical)) => canonical.bytes().clone(),
+            (Ok(said), None) => said.to_string().into(),
+            (Err(_), _) => "{}".into(),
+        };
+        let fault = said.err().map(legibility::one_line);
+        Self { source, fields: render_arguments(&text, sensitive, reveals), digest, fault }
     }
 }
 
@@ -165,6 +206,7 @@ impl PacketFlag {
             Self::Masked => "some arguments are masked for you",
             Self::Irreversible => "nothing undoes this call",
             Self::NoBeforeState => "the state before the call could not be read",
+            Self::NoUpstreamPreview => "the server was asked what the call would do, and could not say",
             Self::PayloadMismatch => "the stored arguments are not what was hashed: nobody can approve this ticket",
         }
     }
@@ -185,7 +227,12 @@ impl Ticket {
     }
 }
 
-fn flags(ticket: &Ticket, arguments: &RenderedArguments, before: Option<&PacketField>) -> Vec<PacketFlag> {
+fn flags(
+    ticket: &Ticket,
+    arguments: &RenderedArguments,
+    before: Option<&PacketField>,
+    preview: Option<&PacketField>,
+) -> Vec<PacketFlag> {
     let warns =
         |word: &str| arguments.leaves.iter().any(|leaf| leaf.warnings.iter().any(|warning| warning.contains(word)));
     let mutates = ticket.demand.class != SideEffectClass::ReadOnly;
@@ -196,16 +243,17 @@ fn flags(ticket: &Ticket, arguments: &RenderedArguments, before: Option<&PacketF
         (arguments.masked > 0, PacketFlag::Masked),
         (mutates && ticket.subject.compensation.is_none(), PacketFlag::Irreversible),
         (before.is_some_and(|before| before.fault.is_some()), PacketFlag::NoBeforeState),
+        (preview.is_some_and(|preview| preview.fault.is_some()), PacketFlag::NoUpstreamPreview),
     ];
     all.into_iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).collect()
 }
 
 fn requester(ticket: &Ticket) -> String {
     let subject = &ticket.subject;
-    let mut text = format!("{}/{}", legibility::reveal(&subject.tenant), legibility::reveal(&subject.principal));
+    let mut text = format!("{}/{}", legibility::one_line(&subject.tenant), legibility::one_line(&subject.principal));
     for (number, actor) in subject.actors.iter().enumerate() {
         text.push_str(if number == 0 { ", through " } else { " for " });
-        text.push_str(&legibility::reveal(&actor.name));
+        text.push_str(&legibility::one_line(&actor.name));
         if !actor.proven {
             text.push_str(" (the name is only claimed)");
         }
@@ -219,7 +267,7 @@ fn decisions(ticket: &Ticket) -> Vec<String> {
         let verb = if decision.verdict == ApprovalVerdict::Approve { "approved" } else { "denied" };
         let reason = decision.reason.as_deref().map(|reason| format!(": {}", legibility::one_line(reason)));
         let emergency = if decision.break_glass { ", with the emergency role" } else { "" };
-        let (approver, at) = (legibility::reveal(&decision.approver), Timestamp::from_unix_ms(decision.at_ms));
+        let (approver, at) = (legibility::one_line(&decision.approver), Timestamp::from_unix_ms(decision.at_ms));
         let presence = decision.presence.word();
         format!("{approver} {verb} at {at} ({presence}{emergency}){}", reason.unwrap_or_default())
     };

@@ -1,5 +1,5 @@
 //! Arguments as people see them: rendered from the canonical bytes, one leaf a line, with every character that does not read as what it is
-//! spelled out. Deliberately without markup: an argument is data, whatever it says.
+//! spelled out. The canonical bytes of two different calls never look the same. Deliberately without markup: an argument is data, whatever it says.
 
 use std::collections::BTreeMap;
 
@@ -61,7 +61,7 @@ pub fn render_arguments(
     let mut walk = ArgumentWalk { leaves: Vec::new(), left_out: 0, masked: 0, sensitive, reveals: &reveals };
     walk.value(&value, &mut String::new(), false);
     let ArgumentWalk { leaves, left_out, masked, .. } = walk;
-    let whole = || legibility::reveal(&String::from_utf8_lossy(arguments)).into_owned();
+    let whole = || legibility::reveal_exactly(&String::from_utf8_lossy(arguments)).into_owned();
     RenderedArguments { leaves, left_out, masked, canonical: (masked == 0).then(whole) }
 }
 
@@ -114,7 +114,8 @@ impl ArgumentWalk<'_> {
             self.masked += usize::from(is_masked);
             return;
         }
-        let shown = legibility::reveal(pointer).into_owned();
+        // A name on several lines would look like several names.
+        let shown = legibility::reveal_exactly(pointer).replace('\n', "<U+000A>").replace('\t', "<U+0009>");
         let (text, kind) = match value {
             Value::String(text) => (text.clone(), "text"),
             Value::Number(_) => (value.to_string(), "number"),
@@ -147,7 +148,7 @@ impl ArgumentWalk<'_> {
         let count = text.chars().count();
         let cut = count.saturating_sub(TEXT_CHARS_MAX);
         let kept: String = if cut == 0 { text } else { text.chars().take(TEXT_CHARS_MAX).collect() };
-        let value = legibility::reveal(&kept).into_owned();
+        let value = legibility::reveal_exactly(&kept).into_owned();
         self.leaves.push(RenderedArgument { pointer: shown, value, kind, warnings, masked: false, cut });
     }
 }
@@ -162,6 +163,12 @@ fn warnings(text: &str) -> Vec<String> {
     }
     if let Some(fault) = legibility::name_fault(text).filter(|fault| !fault.is_hidden() && !text.contains(' ')) {
         warnings.push(fault.to_string());
+    }
+    if text.chars().any(|character| character.is_whitespace() && !matches!(character, ' ' | '\n' | '\r' | '\t')) {
+        warnings.push("blanks that are not plain spaces".to_owned());
+    }
+    if legibility::has_spelled_out(text) {
+        warnings.push("it says `<U+003C>` where it has `<`, because the text after that looks like a character that is spelled out".to_owned());
     }
     if text.trim() != text {
         warnings.push("white space around it".to_owned());

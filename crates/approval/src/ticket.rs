@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use servanda_contract::{CallId, Caller, CallerActor, Digest, digest::DigestDomain};
+use servanda_contract::{CallId, Caller, CallerActor, Digest, digest::DigestDomain, preview::UpstreamPreview};
 
 use crate::{ApprovalDemand, ApprovalVerdict, SignedDecision, TicketId};
 
@@ -131,6 +131,9 @@ pub struct TicketSubject {
     /// The state before the call, as the contract's read tool showed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<StateBefore>,
+    /// What the upstream's own dry run said, if the contract names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream_preview: Option<TicketPreview>,
     /// The tool that undoes it, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compensation: Option<String>,
@@ -155,6 +158,19 @@ pub struct StateBefore {
     pub at_ms: u64,
     /// Its structured answer, or why there is none.
     pub state: Result<Value, String>,
+}
+
+/// What the upstream's own dry run of the call said when the ticket was opened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TicketPreview {
+    /// When it was asked.
+    pub at_ms: u64,
+    /// What it said, or why it said nothing.
+    pub preview: UpstreamPreview,
+    /// The sensitive parts of what it said: JSON Pointer and `x-sensitivity`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sensitive: BTreeMap<String, String>,
 }
 
 /// A point in time on both clocks of a store. It has passed when either says so: the store's own clock counts while no gateway runs, and

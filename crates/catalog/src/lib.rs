@@ -26,7 +26,7 @@ pub use catalog::{Catalog, CatalogError, ResolveError};
 pub use entry::CatalogEntry;
 pub use inventory::{Inventory, RejectedDefinition};
 pub use knowledge::StandingChange;
-pub use listing::{ListedTool, Listing};
+pub use listing::{ListedDisposition, ListedTool, Listing};
 pub use profile::Viewer;
 pub use review::review;
 pub use standing::{Availability, HeldTool, ToolHold, ToolStanding};

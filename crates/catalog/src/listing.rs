@@ -12,13 +12,21 @@ use servanda_contract::tool::{
     Action, EgressPolicy, MutationClass, SideEffectClass, ToolContract, TransactionSemantics,
 };
 use servanda_gates::{CompiledContract, KEY_CHARS_MAX, OPERATION_ARGUMENT, forget_programs, takes_operation_argument};
-use servanda_mcp::fields::meta;
+use servanda_mcp::{RawObject, fields::meta};
 
 use crate::{Availability, pins::ToolExecution};
 
 /// The description of the argument for the model.
 const OPERATION_DESCRIPTION: &str =
     "Optional: your name for this operation; a repeat under the same name is not done twice.";
+
+/// The member of a tool's definition that has what is said beside it.
+const META: &str = "_meta";
+/// Members of [`ListedContractSummary`] that depend on the caller.
+const DISPOSITION: &str = "disposition";
+const IRREVERSIBLE: &str = "irreversible";
+const DRY_RUN: &str = "dry_run";
+const PREVIEW: &str = "preview";
 
 /// The tools on offer.
 #[derive(Debug, Default)]
@@ -38,6 +46,23 @@ pub struct ListedTool {
     pub name: String,
     /// The whole MCP tool definition as JSON, ready to send.
     pub definition: Box<RawValue>,
+    /// What the definition says will become of a call.
+    disposition: ListedDisposition,
+    /// The same tool for callers of whose calls something else becomes. They are rendered once and shared by all lists.
+    variants: [OnceLock<Arc<ListedTool>>; ListedDisposition::COUNT],
+}
+
+/// What becomes of a tool's calls, as far as it is known before there is one. A tool of which no call could be allowed is not listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListedDisposition {
+    /// They are decided at once.
+    Allowed,
+    /// Some of them may need a person's approval.
+    MayNeedApproval,
+    /// A person usually has to approve each one.
+    NeedsApproval,
+    /// They are refused, because the caller's credential lacks a scope that the tool needs.
+    Refused,
 }
 
 #[derive(Serialize)]
@@ -59,11 +84,14 @@ struct ListedDefinition<'a> {
 #[derive(Serialize)]
 struct ListedContractSummary {
     side_effect_class: SideEffectClass,
-    /// `needs_approval` if a person usually has to approve each call; absent if calls are decided at once.
+    /// Absent if calls are decided at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     disposition: Option<&'static str>,
-    /// `preview` if the change cannot be undone, so that it should be asked for first; `upstream` if the upstream has a dry run of its own.
-    /// Every tool has a preview.
+    /// Whether nothing undoes a change.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    irreversible: bool,
+    /// `preview` if the change needs an approval and cannot be undone, so that a preview is worth asking for first; `upstream` if the upstream
+    /// has a dry run of its own. Every tool has a preview.
     #[serde(skip_serializing_if = "Option::is_none")]
     dry_run: Option<&'static str>,
     /// Absent if the upstream answers.
@@ -118,9 +146,28 @@ impl ListedTool {
             RawValue::from_string(format!("{{\"execution\":{execution},{members}")).ok()
         });
         match rendered {
-            Some(definition) => Self { name: self.name.clone(), definition },
+            Some(definition) => Self { disposition: self.disposition, ..Self::new(self.name.clone(), definition) },
             None => self.clone(),
         }
+    }
+
+    /// A tool with this definition.
+    pub fn new(name: String, definition: Box<RawValue>) -> Self {
+        Self { name, definition, disposition: ListedDisposition::Allowed, variants: Default::default() }
+    }
+
+    /// The same tool for a caller of whose calls this becomes.
+    #[must_use]
+    pub fn for_disposition(self: &Arc<Self>, disposition: ListedDisposition) -> Arc<Self> {
+        let variant = self.variants.get(disposition.position()).filter(|_| disposition != self.disposition);
+        let Some(variant) = variant else { return Arc::clone(self) };
+        if let Some(known) = variant.get() {
+            return Arc::clone(known);
+        }
+        // Only a definition that is not ours cannot be rendered; it is shown as it is.
+        let Some(definition) = with_disposition(&self.definition, disposition) else { return Arc::clone(self) };
+        let rendered = Self { disposition, ..Self::new(self.name.clone(), definition) };
+        Arc::clone(variant.get_or_init(|| Arc::new(rendered)))
     }
 
     /// Renders an admitted contract under its exposed name.
@@ -141,8 +188,60 @@ impl ListedTool {
             annotations: annotations(contract),
             meta: json!({ meta::CONTRACT: summary(compiled, availability) }),
         };
-        Ok(Self { name: name.to_owned(), definition: serde_json::value::to_raw_value(&definition)? })
+        let rendered = Self::new(name.to_owned(), serde_json::value::to_raw_value(&definition)?);
+        Ok(Self { disposition: usual_disposition(compiled), ..rendered })
     }
+}
+
+impl ListedDisposition {
+    const COUNT: usize = 4;
+
+    /// The word in lists; none if calls are decided at once, which is usual: every word in a list costs tokens.
+    const fn word(self) -> Option<&'static str> {
+        match self {
+            Self::Allowed => None,
+            Self::MayNeedApproval => Some("may_need_approval"),
+            Self::NeedsApproval => Some("needs_approval"),
+            Self::Refused => Some("refused"),
+        }
+    }
+
+    const fn position(self) -> usize {
+        match self {
+            Self::Allowed => 0,
+            Self::MayNeedApproval => 1,
+            Self::NeedsApproval => 2,
+            Self::Refused => 3,
+        }
+    }
+
+    const fn waits_for_people(self) -> bool {
+        matches!(self, Self::MayNeedApproval | Self::NeedsApproval)
+    }
+}
+
+/// The definition with another disposition; every other member stays as it is.
+fn with_disposition(definition: &RawValue, disposition: ListedDisposition) -> Option<Box<RawValue>> {
+    let members: RawObject<'_> = serde_json::from_str(definition.get()).ok()?;
+    let notes: RawObject<'_> = serde_json::from_str(members.get(META)?.get()).ok()?;
+    let mut summary: Map<String, Value> = serde_json::from_str(notes.get(meta::CONTRACT)?.get()).ok()?;
+    match disposition.word() {
+        Some(word) => summary.insert(DISPOSITION.to_owned(), word.into()),
+        None => summary.shift_remove(DISPOSITION),
+    };
+    let is_irreversible = summary.get(IRREVERSIBLE) == Some(&Value::Bool(true));
+    match summary.get(DRY_RUN).and_then(Value::as_str) {
+        None if is_irreversible && disposition.waits_for_people() => {
+            summary.insert(DRY_RUN.to_owned(), PREVIEW.into());
+        }
+        Some(PREVIEW) if !disposition.waits_for_people() => {
+            summary.shift_remove(DRY_RUN);
+        }
+        _ => {}
+    }
+    let summary = serde_json::to_string(&summary).ok()?;
+    let notes = notes.to_json_with(|name, _| (name == meta::CONTRACT).then(|| summary.clone()));
+    RawValue::from_string(members.to_json_with(|name, _| (name == META).then(|| notes.clone()))).ok()
 }
 
 /// The schema that gates 2 to 4 enforce, including closed objects, so that it accepts exactly what they accept. It omits what
@@ -186,26 +285,38 @@ fn description(contract: &ToolContract) -> String {
 /// Annotations that a client may show in its own prompts. They come from the contract, so that they are true.
 fn annotations(contract: &ToolContract) -> ListedAnnotations {
     let mutates = contract.effect_class().mutates();
-    let irreversible =
-        contract.effect.as_ref().and_then(|effect| effect.mutation_class) == Some(MutationClass::WriteIrreversible);
+    let is_reversible = mutation_class(contract) == Some(MutationClass::WriteReversible);
     let additive = contract
         .behaviour
         .as_ref()
         .is_some_and(|behaviour| matches!(behaviour.action, Action::Create | Action::Append));
     ListedAnnotations {
         read_only_hint: !mutates,
-        destructive_hint: mutates && irreversible && !additive,
+        // A change of which the contract does not say that it can be undone counts as one that cannot.
+        destructive_hint: mutates && !is_reversible && !additive,
         idempotent_hint: !mutates || contract.transactional.semantics == TransactionSemantics::IdempotentWrite,
         open_world_hint: contract.security.egress_policy != EgressPolicy::None,
     }
 }
 
+fn mutation_class(contract: &ToolContract) -> Option<MutationClass> {
+    contract.effect.as_ref().and_then(|effect| effect.mutation_class)
+}
+
+/// Whether the contract says that nothing undoes a change.
+fn is_irreversible(contract: &ToolContract) -> bool {
+    contract.effect_class().mutates() && mutation_class(contract) == Some(MutationClass::WriteIrreversible)
+}
+
+/// What becomes of a call by a caller about whom nothing else is known.
+fn usual_disposition(compiled: &CompiledContract) -> ListedDisposition {
+    if compiled.usually_needs_approval() { ListedDisposition::NeedsApproval } else { ListedDisposition::Allowed }
+}
+
 fn dry_run(compiled: &CompiledContract) -> Option<&'static str> {
-    let mutation = compiled.contract().effect.as_ref().and_then(|effect| effect.mutation_class);
-    let is_irreversible = mutation == Some(MutationClass::WriteIrreversible);
     match compiled.dry_run() {
         Some(_) => Some("upstream"),
-        None => (is_irreversible && compiled.usually_needs_approval()).then_some("preview"),
+        None => (is_irreversible(compiled.contract()) && compiled.usually_needs_approval()).then_some(PREVIEW),
     }
 }
 
@@ -213,7 +324,8 @@ fn summary(compiled: &CompiledContract, availability: Availability) -> ListedCon
     let contract = compiled.contract();
     ListedContractSummary {
         side_effect_class: contract.transactional.side_effect_class,
-        disposition: compiled.usually_needs_approval().then_some("needs_approval"),
+        disposition: usual_disposition(compiled).word(),
+        irreversible: is_irreversible(contract),
         dry_run: dry_run(compiled),
         availability: Some(availability).filter(|availability| *availability != Availability::Available),
     }

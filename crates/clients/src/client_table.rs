@@ -4,7 +4,12 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
-use crate::{notation::Notation, search_path::on_search_path};
+use crate::{
+    allow_rule::{AllowRule, AllowValue, SettingsLocation},
+    client_locations::{ClientFileLocation, ClientFileScope, ClientFolders},
+    notation::Notation,
+    search_path::on_search_path,
+};
 
 /// A client, by its name on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -28,15 +33,6 @@ pub enum ClientName {
     Codex,
 }
 
-/// Which of a client's files is meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ClientFileScope {
-    /// This folder.
-    Project,
-    /// This user.
-    User,
-}
-
 /// How a client writes a server that is reached over HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HttpStyle {
@@ -46,23 +42,6 @@ pub enum HttpStyle {
     TypeAndUrl,
     /// The address alone, under this field.
     Address(&'static str),
-}
-
-/// Where a client's file is.
-#[derive(Debug, Clone, Copy)]
-enum ClientFileLocation {
-    /// In the working folder.
-    Here(&'static str),
-    /// In the user's home.
-    Home(&'static str),
-    /// In `~/.config`, on every system.
-    Config(&'static str),
-    /// In the system's folder for application settings.
-    Application(&'static str),
-    /// In Codex's folder.
-    Codex(&'static str),
-    /// In Claude Code's folder.
-    Claude(&'static str),
 }
 
 /// What is known about a client.
@@ -78,6 +57,8 @@ pub struct KnownClient {
     pub typed: bool,
     /// How it writes a server that is reached over HTTP.
     pub http: HttpStyle,
+    /// The rule by which it lets every tool of one server pass without asking.
+    pub allow: AllowRule,
     /// What a person has to do so that the client sees a change.
     pub then: &'static str,
     /// Its files, the usual one first.
@@ -87,20 +68,8 @@ pub struct KnownClient {
     signs: &'static [ClientFileLocation],
 }
 
-/// The folders that locations of client files depend on.
-#[derive(Debug, Clone)]
-pub struct ClientFolders {
-    /// The user's home.
-    pub home: PathBuf,
-    /// The working folder.
-    pub here: PathBuf,
-    /// `$XDG_CONFIG_HOME`, if it is set.
-    pub config_home: Option<PathBuf>,
-    /// `$CODEX_HOME`, if it is set.
-    pub codex_home: Option<PathBuf>,
-    /// `$CLAUDE_CONFIG_DIR`, if it is set.
-    pub claude_home: Option<PathBuf>,
-}
+/// What is said of a client in whose documentation no rule was found.
+const UNKNOWN: &str = "no rule for one server is documented";
 
 const CLIENTS: [KnownClient; 8] = [
     KnownClient {
@@ -109,6 +78,13 @@ const CLIENTS: [KnownClient; 8] = [
         notation: Notation::Json("mcpServers"),
         typed: true,
         http: HttpStyle::TypeAndUrl,
+        allow: AllowRule::SettingsList {
+            places: &[
+                // The user's own: a rule of this kind is not for everybody who has the repository.
+                (ClientFileScope::Project, SettingsLocation(ClientFileLocation::Here(".claude/settings.local.json"))),
+                (ClientFileScope::User, SettingsLocation(ClientFileLocation::ClaudeSettings("settings.json"))),
+            ],
+        },
         then: "start `claude` here and approve the server; /mcp shows it",
         places: &[
             (ClientFileScope::Project, ClientFileLocation::Here(".mcp.json")),
@@ -123,6 +99,7 @@ const CLIENTS: [KnownClient; 8] = [
         notation: Notation::Json("mcpServers"),
         typed: false,
         http: HttpStyle::None,
+        allow: AllowRule::NotDocumented(UNKNOWN),
         then: "quit Claude Desktop and start it again",
         places: &[(ClientFileScope::User, ClientFileLocation::Application("Claude/claude_desktop_config.json"))],
         program: "claude-desktop",
@@ -134,6 +111,7 @@ const CLIENTS: [KnownClient; 8] = [
         notation: Notation::Json("servers"),
         typed: true,
         http: HttpStyle::TypeAndUrl,
+        allow: AllowRule::NotDocumented(UNKNOWN),
         then: "open the file in VS Code and start the server above its entry, or run `MCP: List Servers`",
         places: &[
             (ClientFileScope::Project, ClientFileLocation::Here(".vscode/mcp.json")),
@@ -148,6 +126,9 @@ const CLIENTS: [KnownClient; 8] = [
         notation: Notation::Json("mcpServers"),
         typed: false,
         http: HttpStyle::Address("url"),
+        allow: AllowRule::NotDocumented(
+            "its `mcpAllowlist` in ~/.cursor/permissions.json replaces the list in its own settings, so it is left to you",
+        ),
         then: "restart Cursor, and switch the server on in its settings if it is off",
         places: &[
             (ClientFileScope::Project, ClientFileLocation::Here(".cursor/mcp.json")),
@@ -162,6 +143,7 @@ const CLIENTS: [KnownClient; 8] = [
         notation: Notation::Json("mcpServers"),
         typed: false,
         http: HttpStyle::Address("serverUrl"),
+        allow: AllowRule::NotDocumented(UNKNOWN),
         then: "refresh the servers in Windsurf's MCP panel, or restart it",
         places: &[(ClientFileScope::User, ClientFileLocation::Home(".codeium/windsurf/mcp_config.json"))],
         program: "windsurf",
@@ -173,6 +155,7 @@ const CLIENTS: [KnownClient; 8] = [
         notation: Notation::Json("context_servers"),
         typed: false,
         http: HttpStyle::Address("url"),
+        allow: AllowRule::NotDocumented("its `agent.tool_permissions` are for one tool each, and not for a server"),
         then: "Zed sees the change at once; its agent panel shows the server",
         places: &[(ClientFileScope::User, ClientFileLocation::Config("zed/settings.json"))],
         program: "zed",
@@ -184,6 +167,7 @@ const CLIENTS: [KnownClient; 8] = [
         notation: Notation::Json("mcpServers"),
         typed: false,
         http: HttpStyle::Address("httpUrl"),
+        allow: AllowRule::EntryField { name: "trust", value: AllowValue::Yes },
         then: "start `gemini` again; /mcp shows the server",
         places: &[
             (ClientFileScope::Project, ClientFileLocation::Here(".gemini/settings.json")),
@@ -198,6 +182,7 @@ const CLIENTS: [KnownClient; 8] = [
         notation: Notation::Toml,
         typed: false,
         http: HttpStyle::Address("url"),
+        allow: AllowRule::EntryField { name: "default_tools_approval_mode", value: AllowValue::Word("approve") },
         then: "start `codex` again; /mcp shows the server",
         places: &[
             (ClientFileScope::User, ClientFileLocation::Codex("config.toml")),
@@ -218,16 +203,6 @@ impl ClientName {
     /// The name on the command line.
     pub fn word(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
-    }
-}
-
-impl ClientFileScope {
-    /// The word on the command line.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Project => "project",
-            Self::User => "user",
-        }
     }
 }
 
@@ -278,45 +253,4 @@ pub fn client_of(file: &Path, around: &ClientFolders) -> Option<(&'static KnownC
         let (scope, _) = client.files(around).into_iter().find(|(_, there)| *there == file)?;
         Some((client, scope))
     })
-}
-
-impl ClientFolders {
-    /// The folders of this process; none if the user has no home.
-    pub fn from_environment() -> Option<Self> {
-        let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        Some(Self {
-            home: variable("HOME")?,
-            here: std::env::current_dir().ok()?,
-            config_home: variable("XDG_CONFIG_HOME"),
-            codex_home: variable("CODEX_HOME"),
-            claude_home: variable("CLAUDE_CONFIG_DIR"),
-        })
-    }
-
-    /// A path as people write it in the working folder.
-    pub fn shown(&self, path: &Path) -> String {
-        if let Ok(near) = path.strip_prefix(&self.here) {
-            return near.display().to_string();
-        }
-        path.strip_prefix(&self.home)
-            .map_or_else(|_| path.display().to_string(), |near| format!("~/{}", near.display()))
-    }
-
-    fn path(&self, place: ClientFileLocation) -> PathBuf {
-        let config = || self.config_home.clone().unwrap_or_else(|| self.home.join(".config"));
-        match place {
-            ClientFileLocation::Here(path) => self.here.join(path),
-            ClientFileLocation::Home(path) => self.home.join(path),
-            ClientFileLocation::Application(path) if cfg!(target_os = "macos") => {
-                self.home.join("Library/Application Support").join(path)
-            }
-            ClientFileLocation::Application(path) | ClientFileLocation::Config(path) => config().join(path),
-            ClientFileLocation::Codex(path) => {
-                self.codex_home.clone().unwrap_or_else(|| self.home.join(".codex")).join(path)
-            }
-            ClientFileLocation::Claude(path) => {
-                self.claude_home.clone().unwrap_or_else(|| self.home.clone()).join(path)
-            }
-        }
-    }
 }

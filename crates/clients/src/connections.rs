@@ -49,6 +49,23 @@ pub struct ClientFileConnection {
     pub made_folders: Vec<PathBuf>,
     /// Servers that `connect` removed from the file, and the backups that still have them.
     pub taken_out: Vec<RemovedServer>,
+    /// The rule that lets the gateway's tools pass, if it is in a file of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allow: Option<WrittenAllowRule>,
+}
+
+/// A rule that `connect` wrote into a client's settings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WrittenAllowRule {
+    /// The settings, as a full path.
+    pub file: PathBuf,
+    /// The settings before; none if another program or person changed them between two connects.
+    pub before: Option<PriorFileState>,
+    /// The digest of what was written.
+    pub after_sha256: String,
+    /// Folders that `connect` made for the settings.
+    pub made_folders: Vec<PathBuf>,
 }
 
 /// A file before it was connected.
@@ -131,12 +148,23 @@ pub enum ConnectionRecordError {
 impl ClientFileConnection {
     /// The earlier text, if it is certain: the file is still as `connect` left it, and the backup is unchanged.
     pub fn prior_text(&self, now_sha256: Option<&str>) -> Option<PriorFileText> {
-        if now_sha256 != Some(&self.after_sha256) {
-            return None;
-        }
-        match self.before.as_ref()? {
-            PriorFileState::Absent => Some(PriorFileText::Absent),
-            PriorFileState::Kept { backup, sha256 } => {
+        if now_sha256 == Some(&self.after_sha256) { self.before.as_ref()?.text() } else { None }
+    }
+}
+
+impl WrittenAllowRule {
+    /// The earlier settings, if they are certain: the file is still as `connect` left it, and the backup is unchanged.
+    pub fn prior_text(&self, now_sha256: Option<&str>) -> Option<PriorFileText> {
+        if now_sha256 == Some(&self.after_sha256) { self.before.as_ref()?.text() } else { None }
+    }
+}
+
+impl PriorFileState {
+    /// The earlier text; none if the backup is not what it was.
+    fn text(&self) -> Option<PriorFileText> {
+        match self {
+            Self::Absent => Some(PriorFileText::Absent),
+            Self::Kept { backup, sha256 } => {
                 let text = files::read_text(backup, files::TEXT_BYTES_MAX).ok()?;
                 (digest(&text) == *sha256).then_some(PriorFileText::Text(text))
             }

@@ -4,6 +4,8 @@
 //! Deliberately absent: importing servers from these files (`servanda_import`), deciding what to change, and messages to a person. An error
 //! says what is wrong; the binary says what to do next.
 
+pub mod allow_rule;
+mod client_locations;
 mod client_table;
 pub mod connections;
 pub mod entry;
@@ -18,4 +20,7 @@ pub mod search_path;
 mod tests;
 pub mod toml;
 
-pub use self::client_table::{ClientFileScope, ClientFolders, ClientName, HttpStyle, KnownClient, client_of};
+pub use self::{
+    client_locations::{ClientFileScope, ClientFolders},
+    client_table::{ClientName, HttpStyle, KnownClient, client_of},
+};

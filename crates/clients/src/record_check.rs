@@ -107,9 +107,28 @@ impl RecordCheck<'_> {
         self.require_place(connection)?;
         let file = ClientFile::read(&connection.file)?;
         self.require_backups(connection, &file)?;
-        self.require_folders(connection, &file)?;
+        self.require_folders(&connection.made_folders, &file)?;
         self.require_entry(connection, &file)?;
         Ok(file)
+    }
+
+    /// The settings that have the rule of a connection, after every path in the record about them was checked: they must be the client's own
+    /// settings here.
+    pub fn settings(&self, connection: &ClientFileConnection) -> Result<Option<ClientFile>, RecordCheckError> {
+        let Some(written) = &connection.allow else { return Ok(None) };
+        let client = connection.client.as_deref().and_then(|word| ClientName::from_str(word, false).ok());
+        let around = ClientFolders::from_environment();
+        let mut files =
+            client.iter().zip(&around).flat_map(|(client, around)| client.client().allow.settings_files(around));
+        if !files.any(|file| file == written.file) {
+            return Err(self.doubted(RecordDoubt::ForeignFile { file: written.file.clone(), client }));
+        }
+        let file = ClientFile::read(&written.file)?;
+        if let Some(PriorFileState::Kept { backup, .. }) = &written.before {
+            self.require_backup(backup, &file)?;
+        }
+        self.require_folders(&written.made_folders, &file)?;
+        Ok(Some(file))
     }
 
     /// The file must be one of the client's files here, or the one that the command line names.
@@ -132,20 +151,21 @@ impl RecordCheck<'_> {
             Some(PriorFileState::Kept { backup, .. }) => Some(backup),
             Some(PriorFileState::Absent) | None => None,
         };
-        for backup in kept.into_iter().chain(connection.taken_out.iter().map(|taken| &taken.backup)) {
-            let shown = || file.shown.clone();
-            if !file.has_backup(backup) {
-                return Err(self.doubted(RecordDoubt::ForeignBackup { backup: backup.clone(), file: shown() }));
-            }
-            files::refuse_link(backup)
-                .map_err(|source| self.doubted(RecordDoubt::LinkedBackup { source, file: shown() }))?;
+        let mut backups = kept.into_iter().chain(connection.taken_out.iter().map(|taken| &taken.backup));
+        backups.try_for_each(|backup| self.require_backup(backup, file))
+    }
+
+    fn require_backup(&self, backup: &Path, file: &ClientFile) -> Result<(), RecordCheckError> {
+        let shown = || file.shown.clone();
+        if !file.has_backup(backup) {
+            return Err(self.doubted(RecordDoubt::ForeignBackup { backup: backup.to_owned(), file: shown() }));
         }
-        Ok(())
+        files::refuse_link(backup).map_err(|source| self.doubted(RecordDoubt::LinkedBackup { source, file: shown() }))
     }
 
     /// Only parent folders of the file can have been made for it.
-    fn require_folders(&self, connection: &ClientFileConnection, file: &ClientFile) -> Result<(), RecordCheckError> {
-        match connection.made_folders.iter().find(|folder| !file.is_in(folder)) {
+    fn require_folders(&self, made: &[PathBuf], file: &ClientFile) -> Result<(), RecordCheckError> {
+        match made.iter().find(|folder| !file.is_in(folder)) {
             None => Ok(()),
             Some(folder) => {
                 let doubt = RecordDoubt::ForeignFolder { folder: folder.clone(), file: file.shown.clone() };

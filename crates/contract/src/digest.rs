@@ -56,6 +56,8 @@ pub enum DigestDomain {
     Warrant,
     /// What a passkey signs: a ticket, its payload, the decision and the approver.
     PasskeyDecision,
+    /// What a tool showed to people who decide, in canonical form.
+    Shown,
 }
 
 /// A SHA-256 digest, written `sha256:` and 64 hex digits.
@@ -121,6 +123,7 @@ impl DigestDomain {
             Self::TicketRun => "servanda/ticket-run/v1",
             Self::Warrant => "servanda/warrant/v1",
             Self::PasskeyDecision => "servanda/passkey-decision/v1",
+            Self::Shown => "servanda/shown/v1",
         }
     }
 }

@@ -104,7 +104,7 @@ mod tests {
         let listing = |names: &[&str]| {
             let tool = |name: &&str| {
                 let (name, definition) = ((*name).to_owned(), to_raw_value(name).unwrap());
-                std::sync::Arc::new(servanda_engine::ListedTool { name, definition })
+                std::sync::Arc::new(servanda_engine::ListedTool::new(name, definition))
             };
             Listing { generation: 0, tools: names.iter().map(tool).collect() }
         };

@@ -15,11 +15,11 @@ use crate::{
 };
 
 /// Sensitive arguments of one call that are listed; a call with more has its whole arguments masked.
-const SENSITIVE_MAX: usize = 256;
+pub(crate) const SENSITIVE_MAX: usize = 256;
 /// How deep schemas are followed.
 const DEPTH_MAX: usize = 64;
 /// The sensitivity of a value that the schema marks as one that is only written, such as a password.
-const SECRET: &str = "secret";
+pub(crate) const SECRET: &str = "secret";
 
 /// What a person is told about one call.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -45,7 +45,7 @@ impl CompiledContract {
             (tool.clone(), Bytes::from(rendered_members(arguments, &value).to_string()))
         });
         let root = &*contract.affordance.input_schema;
-        let mut search = SensitiveSearch { root, found: BTreeMap::new(), pointer: String::new() };
+        let mut search = SensitiveSearch::new(root);
         search.value(&value, root, 0);
         ApprovalTexts {
             consequence: text(terms.and_then(|terms| terms.consequence.as_ref())),
@@ -57,14 +57,20 @@ impl CompiledContract {
 }
 
 /// Finds the values whose schema says that they are sensitive.
-struct SensitiveSearch<'a> {
+pub(crate) struct SensitiveSearch<'a> {
     root: &'a Map<String, Value>,
-    found: BTreeMap<String, String>,
+    /// JSON Pointer and sensitivity of each.
+    pub(crate) found: BTreeMap<String, String>,
     pointer: String,
 }
 
 impl<'a> SensitiveSearch<'a> {
-    fn value(&mut self, value: &Value, schema: &'a Map<String, Value>, depth: usize) {
+    /// A search in a document with this schema.
+    pub(crate) fn new(root: &'a Map<String, Value>) -> Self {
+        Self { root, found: BTreeMap::new(), pointer: String::new() }
+    }
+
+    pub(crate) fn value(&mut self, value: &Value, schema: &'a Map<String, Value>, depth: usize) {
         if depth > DEPTH_MAX || self.found.len() >= SENSITIVE_MAX {
             // What cannot be judged is not shown.
             self.found.insert(self.pointer.clone(), SECRET.to_owned());

@@ -6,6 +6,7 @@
 
 use std::{ops::Deref, sync::Arc};
 
+use bytes::Bytes;
 use servanda_approval::{
     ApprovalDemand, ApprovalFacts, ApprovalInputs, ApprovalUse, TicketId, TicketKey, VerifiedWarrant, Warrant,
     WarrantExpectation, WarrantFault, demand,
@@ -228,6 +229,12 @@ impl JudgedCall {
     /// The contract, for code that needs it after the permit is used up.
     pub fn shared_contract(&self) -> Arc<CompiledContract> {
         Arc::clone(&self.meant.resolved.contract)
+    }
+
+    /// The arguments of the upstream's own dry run of the call; none if the contract names none.
+    pub fn dry_run_arguments(&self) -> Option<Bytes> {
+        let dry_run = self.contract().dry_run()?;
+        dry_run.arguments(self.arguments().bytes())
     }
 
     /// The side-effect class of this call: the contract's, or that of its program if the contract says that the

@@ -5,7 +5,6 @@
 
 use std::ops::Deref;
 
-use bytes::Bytes;
 use serde_json::Value;
 use servanda_approval::{ApprovalDemand, TicketKey};
 use servanda_contract::{
@@ -50,12 +49,6 @@ impl PreviewedCall {
         let preconditions = self.judged.contract().preconditions();
         let answers = answers.into_iter().enumerate();
         answers.map(|(number, answer)| preconditions.judge_one(number, call_id, &arguments, Some(answer))).collect()
-    }
-
-    /// The arguments of the upstream's own dry run of the call; none if the contract names none.
-    pub fn dry_run_arguments(&self) -> Option<Bytes> {
-        let dry_run = self.judged.contract().dry_run()?;
-        dry_run.arguments(self.judged.arguments().bytes())
     }
 
     /// What the call would change, by its contract.

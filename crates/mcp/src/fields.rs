@@ -112,7 +112,7 @@ pub mod meta {
     pub const UPSTREAM_ERROR: &str = "servanda/upstream-error";
     /// Ours, in questions to clients: the upstream that asks.
     pub const ASKED_BY: &str = "servanda/asked-by";
-    /// Ours, in `tools/list`: side-effect class, and disposition and availability where they are not the usual ones.
+    /// Ours, in `tools/list`: side-effect class, and disposition, irreversibility and availability where they are not the usual ones.
     pub const CONTRACT: &str = "servanda/contract";
     /// Ours, in requests: how long the caller will still wait, in milliseconds.
     pub const CALLER_WAIT_MS: &str = "servanda/timeout-ms";

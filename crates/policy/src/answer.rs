@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use servanda_approval::PolicyApproval;
+
 use crate::{
     bucket::PolicyRule,
     context_needs::ContextNeeds,
@@ -87,6 +89,12 @@ impl PolicyAnswer {
     /// Whether some policy permits it.
     pub(crate) fn permits(&self) -> bool {
         !self.permits.is_empty()
+    }
+
+    /// What the policies that permit it say about approvals.
+    pub(crate) fn approvals(&self) -> Vec<PolicyApproval> {
+        let said = self.permits.iter().filter_map(|policy| policy.approval.as_deref());
+        said.filter(|approval| approval.asks() || !self.lacks_lift).cloned().collect()
     }
 
     fn lifts_approval(&self) -> bool {

@@ -6,6 +6,7 @@
 //! that knows Cedar, and no Cedar type appears in its interface.
 
 mod answer;
+mod approval_outlook;
 mod approvals;
 mod arguments;
 mod bucket;
@@ -41,6 +42,7 @@ mod unseen;
 mod validate;
 mod vocabulary;
 
+pub use approval_outlook::ApprovalOutlook;
 pub use approvals::ApprovalQuestion;
 pub use cases::{CaseCircumstances, CaseOutcome, CasePrincipal, PolicyCase, PolicyCases, ProgramClass, run_cases};
 pub use deciding_policy::DecidingPolicy;

@@ -28,6 +28,7 @@ pub struct Policies {
     authorizer: Authorizer,
     look_at_client: bool,
     look_at_questions: bool,
+    speak_of_approvals: bool,
     /// Unique to this set.
     number: u64,
 }
@@ -56,8 +57,18 @@ impl Policies {
         let look_at =
             |name: &str| loaded.iter().any(|policy| policy.needs.whole || policy.needs.attributes.contains(name));
         let (look_at_client, look_at_questions) = (look_at("client"), look_at("question"));
-        let (authorizer, number) = (Authorizer::new(), next_number());
-        Ok(Self { vocabulary, index, loaded, by_id, authorizer, look_at_client, look_at_questions, number })
+        let speak_of_approvals = loaded.iter().any(|policy| policy.deciding_policy.approval.is_some());
+        Ok(Self {
+            vocabulary,
+            index,
+            loaded,
+            by_id,
+            authorizer: Authorizer::new(),
+            look_at_client,
+            look_at_questions,
+            speak_of_approvals,
+            number: next_number(),
+        })
     }
 
     /// The tools the policies are about.
@@ -93,6 +104,11 @@ impl Policies {
     /// Whether any policy decides about an upstream's questions to its caller.
     pub const fn look_at_questions(&self) -> bool {
         self.look_at_questions
+    }
+
+    /// Whether any policy asks for an approval, or lifts one.
+    pub(crate) const fn speak_of_approvals(&self) -> bool {
+        self.speak_of_approvals
     }
 
     /// The policies about a tool that read the caller's groups: their result is unknown if the groups are.

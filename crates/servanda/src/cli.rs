@@ -207,6 +207,10 @@ pub(crate) struct ConnectArgs {
     /// Remove the servers from the client's file that are behind the gateway now, so that the agent sees only the gateway.
     #[arg(long)]
     pub replace: bool,
+    /// Also write the client's own rule that lets every tool of the gateway pass without its question: the gateway asks people where an approval
+    /// is needed.
+    #[arg(long)]
+    pub allow: bool,
     /// Write without asking.
     #[arg(long, short = 'y', conflicts_with = "dry_run")]
     pub yes: bool,

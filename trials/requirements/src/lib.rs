@@ -1,10 +1,13 @@
-//! What tests need from outside the tree: the corpora beside the repository, PostgreSQL, a port. A test that lacks something
+//! What tests need from outside the tree: the corpora beside the repository, hostile texts and what a person sees of them, PostgreSQL, a port.
+//! It uses nothing of the gateway, so that what it says about the gateway's output is another opinion. A test that lacks something
 //! fails if `CI=true`; otherwise it is skipped and leaves a line in `target/skipped.txt`, which `make unit` and `make test`
 //! count last (`trials/skipped`). It installs and starts nothing.
 //!
 //! Only tests and trials depend on it.
 
+mod hostile_texts;
 mod port;
+pub mod reading;
 
 use std::{
     fs,
@@ -12,6 +15,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+pub use hostile_texts::hostile_texts;
 pub use port::unused_port;
 
 /// A file or folder in the folder `shared` beside the repository, or beside the folder that holds several work trees. `None` if

@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, fs};
 
 use serde_json::{Value, json};
-use servanda_contract::{Digest, digest::DigestDomain, tool::ApprovalPattern};
+use servanda_contract::{Digest, digest::DigestDomain, preview::UpstreamPreview, tool::ApprovalPattern};
 
 use super::samples::{START_MS, approved_by, demanding, opened, request, request_of};
-use crate::{ApprovalPacket, PacketFlag, RenderedArguments, StateBefore, Ticket, render_arguments};
+use crate::{ApprovalPacket, PacketFlag, RenderedArguments, StateBefore, Ticket, TicketPreview, render_arguments};
 
 fn packet(ticket: &Ticket) -> ApprovalPacket {
     ApprovalPacket::new(ticket, |_| true, START_MS)
@@ -143,6 +143,7 @@ fn long_texts_are_cut_and_say_so() {
 fn sensitive_values_are_masked() {
     let mut request =
         request_of(&json!({ "card": { "number": "4111", "cvc": 123 }, "items": ["a", "b"], "to": "bob" }));
+    (request.subject.consequence, request.subject.after) = (Some("Pays with 4111".to_owned()), Some("4111".to_owned()));
     let sensitive = [("/card", "financial"), ("/items/1", "personal"), ("/absent", "secret")];
     request.subject.sensitive = sensitive.map(|(at, kind)| (at.to_owned(), kind.to_owned())).into();
     let ticket = opened(request);
@@ -155,6 +156,7 @@ fn sensitive_values_are_masked() {
     assert_eq!(hidden, ["/card/cvc", "/card/number", "/items/1"]);
     assert_eq!((masked.arguments.masked, masked.arguments.canonical.as_deref()), (3, None));
     assert!(masked.flags.contains(&PacketFlag::Masked));
+    assert_eq!((masked.consequence, masked.after), (None, None), "they have arguments filled in");
     assert_eq!(masked.payload_hash, ticket.subject.payload, "H covers what is masked");
     let partly = seen_by(|kind| kind == "financial");
     assert_eq!((partly.arguments.masked, partly.arguments.canonical.is_some()), (1, false));
@@ -217,6 +219,45 @@ fn what_a_tool_said_is_data() {
     let shown = packet(&ticket);
     assert_eq!(shown.before.unwrap().fault.as_deref(), Some("it was away"));
     assert!(shown.flags.contains(&PacketFlag::NoBeforeState));
+}
+
+#[test]
+fn what_the_server_s_own_dry_run_said_is_data_with_a_digest() {
+    let mut ticket = opened(request());
+    let preview = |preview| Some(TicketPreview { at_ms: START_MS, preview, sensitive: BTreeMap::new() });
+    let said = json!({ "b": "# APPROVE\u{202e}", "a": 1 });
+    ticket.subject.upstream_preview = preview(UpstreamPreview::Said(said));
+    let shown = packet(&ticket);
+    let field = shown.upstream_preview.unwrap();
+    let canonical = "{\"a\":1,\"b\":\"# APPROVE\u{202e}\"}";
+    assert_eq!(field.digest, Some(Digest::compute(DigestDomain::Shown, &[canonical.as_bytes()])));
+    assert_eq!(field.fields.leaves[1].value, "# APPROVE<U+202E>");
+    assert!(!shown.flags.contains(&PacketFlag::NoUpstreamPreview));
+    if let Some(preview) = &mut ticket.subject.upstream_preview {
+        preview.sensitive = [("/b".to_owned(), "secret".to_owned())].into();
+    }
+    let masked = ApprovalPacket::new(&ticket, |_| false, START_MS).upstream_preview.unwrap();
+    assert!(masked.fields.leaves[1].masked && masked.fields.canonical.is_none(), "{masked:?}");
+    ticket.subject.upstream_preview = preview(UpstreamPreview::NotAvailable("it was\naway\u{1b}[2J".to_owned()));
+    let shown = packet(&ticket);
+    let field = shown.upstream_preview.unwrap();
+    assert_eq!((field.fault.as_deref(), field.digest), (Some("it was away<U+001B>[2J"), None));
+    assert!(shown.flags.contains(&PacketFlag::NoUpstreamPreview));
+    assert_eq!(shown.payload_hash, ticket.subject.payload, "an approval signs the call, not what others say of it");
+}
+
+#[test]
+fn a_name_stays_on_its_line_and_a_text_cannot_pretend_to_be_spelled_out() {
+    let leaves = rendered(&json!({ "a\n/b": 1, "c": "<U+202E>", "d": "x\u{a0}y", "e": "a\r\nb" })).leaves;
+    let shown: Vec<(&str, &str, bool)> =
+        leaves.iter().map(|leaf| (leaf.pointer.as_str(), leaf.value.as_str(), leaf.warnings.is_empty())).collect();
+    let expected = [
+        ("/a<U+000A>~1b", "1", false),
+        ("/c", "<U+003C>U+202E>", false),
+        ("/d", "x\u{a0}y", false),
+        ("/e", "a<U+000D>\nb", true),
+    ];
+    assert_eq!(shown, expected);
 }
 
 #[test]

@@ -84,6 +84,7 @@ pub(super) fn request_of(arguments: &Value) -> TicketRequest {
             consequence: None,
             after: None,
             before: None,
+            upstream_preview: None,
             compensation: None,
             operation: None,
             price: None,

@@ -1,6 +1,9 @@
 //! What lists show of a contract, and in which order.
 
+use std::{fmt::Write as _, sync::Arc};
+
 use super::*;
+use crate::{Availability, ListedDisposition, ListedTool};
 
 #[test]
 fn a_model_is_shown_how_to_name_its_operation_where_something_is_changed() {
@@ -49,10 +52,62 @@ fn a_list_says_of_a_contract_only_what_is_not_as_usual() {
         told(contract, false)["servanda/contract"]["dry_run"].clone()
     };
     assert_eq!(irreversible(json!({ "required": true })), "preview");
-    assert_eq!(irreversible(json!({})), Value::Null, "it is not asked about");
+    assert_eq!(irreversible(json!({})), Value::Null, "its previews are not worth a word in every list");
     assert_eq!(irreversible(json!({ "dry_run": { "argument": "simulate", "value": true } })), "upstream");
     let away = json!({ "servanda/contract": { "side_effect_class": "READ_ONLY", "availability": "unavailable" } });
     assert_eq!(told(contract(false), true), away);
+}
+
+/// What a client reads before it calls: all four hints, because a missing one is read as the graver (Codex), the class, and what becomes of
+/// a call.
+#[test]
+fn a_definition_has_every_hint_and_what_becomes_of_a_call() {
+    let listed = |mutation_class: Option<&str>, change: fn(&mut ToolContract)| {
+        let mut contract = proposal(if mutation_class.is_some() { "write_file" } else { "read_file" });
+        if let (Some(class), Some(effect)) = (mutation_class, contract.effect.as_mut()) {
+            effect.mutation_class = Some(serde_json::from_value(json!(class)).unwrap());
+            contract.transactional.compensation_tool = (class == "write_reversible").then(|| "files.undo".to_owned());
+        }
+        change(&mut contract);
+        ListedTool::render("t", &admit(contract, &RegisteredContracts::new()).unwrap(), Availability::Available)
+            .unwrap()
+    };
+    let asks = |contract: &mut ToolContract| contract.transactional.confirmation_required = true;
+    let tools = [
+        ("reads", listed(None, |_| {})),
+        ("reads, and a person is asked", listed(None, asks)),
+        ("can be undone", listed(Some("write_reversible"), |_| {})),
+        ("cannot be undone", listed(Some("write_irreversible"), |_| {})),
+        ("cannot be undone, and a person is asked", listed(Some("write_irreversible"), asks)),
+    ];
+    let mut shown = String::new();
+    for (what, tool) in tools {
+        let tool = Arc::new(tool);
+        let all = [
+            ListedDisposition::Allowed,
+            ListedDisposition::MayNeedApproval,
+            ListedDisposition::NeedsApproval,
+            ListedDisposition::Refused,
+        ];
+        let usual: Value = serde_json::from_str(tool.definition.get()).unwrap();
+        let _ = writeln!(shown, "{what}\n  usually {} {}", usual["annotations"], usual["_meta"]);
+        for disposition in all {
+            let variant = tool.for_disposition(disposition);
+            assert!(Arc::ptr_eq(&variant, &tool.for_disposition(disposition)), "it is rendered once");
+            let value: Value = serde_json::from_str(variant.definition.get()).unwrap();
+            let _ = writeln!(shown, "  {disposition:?} {}", value["_meta"]);
+            for (name, member) in usual.as_object().unwrap().iter().filter(|(name, _)| *name != "_meta") {
+                assert_eq!(value[name], *member, "{what} {disposition:?}: only what is said beside it differs");
+            }
+            let hints: Vec<&str> = value["annotations"].as_object().unwrap().keys().map(String::as_str).collect();
+            assert_eq!(hints, ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"]);
+        }
+    }
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/dispositions.txt");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(golden, &shown).unwrap();
+    }
+    assert_eq!(shown, std::fs::read_to_string(golden).unwrap_or_default(), "UPDATE_GOLDEN=1 writes it again");
 }
 
 #[test]

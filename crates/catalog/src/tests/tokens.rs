@@ -6,7 +6,7 @@ use crate::{Availability, ListedTool, testing::shared};
 /// Tools of GitHub's server, as many as issue 17 measured.
 const TOOLS: usize = 75;
 /// For all their `_meta` together.
-const META_TOKENS_MAX: usize = 1_300;
+const META_TOKENS_MAX: usize = 1_400;
 
 #[test]
 fn what_a_list_says_beside_the_tools_costs_little() {

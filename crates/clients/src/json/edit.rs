@@ -41,7 +41,7 @@ fn put_in(
     insert(text, &[container], key, render)
 }
 
-fn insert(
+pub(super) fn insert(
     text: &str,
     path: &[&str],
     key: &str,
@@ -120,7 +120,7 @@ fn extent(text: &str, member: &JsoncMember) -> Range<usize> {
 }
 
 /// The object at a path; none if it is missing; an error if another kind of value is there.
-fn object(text: &str, path: &[&str]) -> Result<Option<JsoncNode>, JsoncError> {
+pub(super) fn object(text: &str, path: &[&str]) -> Result<Option<JsoncNode>, JsoncError> {
     let mut node = parse(text)?;
     let mut walked = String::from("the file");
     for key in path {
@@ -144,7 +144,7 @@ fn expect_object(text: &str, node: &JsoncNode, what: &str) -> Result<(), JsoncEr
 }
 
 /// Applies edits, which must be sorted by position and must not overlap.
-fn apply(text: &str, edits: Vec<(Range<usize>, String)>) -> String {
+pub(super) fn apply(text: &str, edits: Vec<(Range<usize>, String)>) -> String {
     let mut edited = String::with_capacity(text.len());
     let mut done = 0;
     for (range, new) in edits {
@@ -157,7 +157,7 @@ fn apply(text: &str, edits: Vec<(Range<usize>, String)>) -> String {
 }
 
 /// How the text around an object is written.
-struct JsoncStyle<'a> {
+pub(super) struct JsoncStyle<'a> {
     line_end: &'a str,
     /// The indentation of the line on which the object opens.
     outer: &'a str,
@@ -195,7 +195,7 @@ impl<'a> JsoncStyle<'a> {
     }
 
     /// Writes a value. An object gets several lines if the text around it does; a list of words stays on one line.
-    fn render(&self, value: &Value, depth: usize) -> String {
+    pub(super) fn render(&self, value: &Value, depth: usize) -> String {
         match value {
             Value::Object(members) if members.is_empty() => "{}".to_owned(),
             Value::Object(members) => {
@@ -220,7 +220,7 @@ impl<'a> JsoncStyle<'a> {
 }
 
 /// The blanks at the start of a line, up to `position` at most.
-fn lead_of_line(text: &str, position: usize) -> &str {
+pub(super) fn lead_of_line(text: &str, position: usize) -> &str {
     let before = text.get(..position).unwrap_or_default();
     let line = before.get(before.rfind('\n').map_or(0, |at| at + 1)..).unwrap_or_default();
     line.get(..line.len() - line.trim_start_matches([' ', '\t']).len()).unwrap_or_default()

@@ -2,6 +2,7 @@
 //! edit can leave all other text alone. Edits are in `edit`. What a value means is decided by the callers.
 
 pub mod edit;
+pub(crate) mod list_edit;
 #[cfg(test)]
 mod tests;
 

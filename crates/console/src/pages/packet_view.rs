@@ -58,12 +58,7 @@ pub(crate) struct PacketView {
 impl PacketView {
     /// The packet of a ticket, as this person may see it.
     pub(crate) fn new(ticket: &Ticket, viewer: &ConsoleViewer, now: Timestamp) -> Self {
-        let mut packet = ApprovalPacket::new(ticket, |sensitivity| viewer.sees_value(sensitivity), now.unix_ms());
-        if packet.arguments.masked > 0 {
-            // These texts have arguments filled in, and which of them is not known.
-            packet.consequence = None;
-            packet.after = None;
-        }
+        let packet = ApprovalPacket::new(ticket, |sensitivity| viewer.sees_value(sensitivity), now.unix_ms());
         let subject = &ticket.subject;
         let line = |text: &str| legibility::one_line(text);
         Self {

@@ -15,7 +15,7 @@ use std::{
 use serde_json::{Value, json};
 use servanda_approval::{
     ApprovalCause, ApprovalDemand, ApprovalSettings, PersonRole, RoleAssignments, RoleMember, StateBefore, Ticket,
-    TicketEvent, TicketId, TicketKey, TicketRequest, TicketSubject,
+    TicketEvent, TicketId, TicketKey, TicketPreview, TicketRequest, TicketSubject,
 };
 use servanda_authn::{
     AuthnSettings, CredentialAuthenticator, RequiredAuthnSettings,
@@ -30,6 +30,7 @@ use servanda_contract::{
     CallId, CallRecord, Caller, CallerActor, Digest, GateName, TaxonomyClass, Timestamp,
     digest::DigestDomain,
     json as strict_json,
+    preview::UpstreamPreview,
     record::{ContractReference, Decision, Outcome, RECORD_VERSION, Verdict},
     time::Clock,
     tool::{ApprovalPattern, EffectClass, Presence, SideEffectClass},
@@ -162,6 +163,8 @@ pub struct Wanted {
     pub consequence: Option<String>,
     pub after: Option<&'static str>,
     pub before: Option<Result<Value, String>>,
+    pub preview: Option<UpstreamPreview>,
+    pub sensitive_in_preview: &'static [(&'static str, &'static str)],
     pub compensation: Option<&'static str>,
     pub price: Option<&'static str>,
     pub sensitive: &'static [(&'static str, &'static str)],
@@ -184,6 +187,8 @@ impl Default for Wanted {
             consequence: Some("Invoice inv_1007 becomes void; nobody is charged for it.".to_owned()),
             after: None,
             before: None,
+            preview: None,
+            sensitive_in_preview: &[],
             compensation: None,
             price: None,
             sensitive: &[],
@@ -326,6 +331,15 @@ impl Gateway {
                     tool: "company.get_invoice".to_owned(),
                     at_ms: self.clock.now().unix_ms(),
                     state,
+                }),
+                upstream_preview: wanted.preview.map(|preview| TicketPreview {
+                    at_ms: self.clock.now().unix_ms(),
+                    preview,
+                    sensitive: wanted
+                        .sensitive_in_preview
+                        .iter()
+                        .map(|(at, kind)| ((*at).to_owned(), (*kind).to_owned()))
+                        .collect(),
                 }),
                 compensation: wanted.compensation.map(str::to_owned),
                 operation: None,

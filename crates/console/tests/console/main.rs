@@ -17,6 +17,10 @@ mod fixture;
 #[cfg(test)]
 mod forgery;
 #[cfg(test)]
+mod hostile_packets;
+#[cfg(test)]
+mod markup;
+#[cfg(test)]
 mod over_http;
 #[cfg(test)]
 mod overview;

@@ -53,6 +53,41 @@ pub fn reveal(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// The same, and no two texts look the same: where a text itself has what a code point is written as, its `<` is written as one, and so is
+/// every carriage return, which a page shows as the line feed after it.
+pub fn reveal_exactly(text: &str) -> Cow<'_, str> {
+    if !has_spelled_out(text) && !text.contains('\r') {
+        return reveal(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    let mut rest = text;
+    while let Some(at) = spelled_out_at(rest) {
+        let (before, after) = rest.split_at(at);
+        shown.push_str(before);
+        shown.extend(["<", &code_point('<'), ">"]);
+        rest = after.strip_prefix('<').unwrap_or_default();
+    }
+    shown.push_str(rest);
+    // What was inserted is visible, and no `<` and no carriage return excuses an invisible neighbour.
+    let returns = format!("<{}>", code_point('\r'));
+    Cow::Owned(reveal(&shown.replace('\r', &returns)).into_owned())
+}
+
+/// Whether a text itself has what a code point is written as.
+pub fn has_spelled_out(text: &str) -> bool {
+    spelled_out_at(text).is_some()
+}
+
+/// Where the first one begins: `<U+`, hex digits, `>`.
+fn spelled_out_at(text: &str) -> Option<usize> {
+    let begins = |(at, start): (usize, &str)| {
+        let rest = text.get(at + start.len()..)?;
+        let digits = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
+        (digits > 0 && rest.get(digits..)?.starts_with('>')).then_some(at)
+    };
+    text.match_indices("<U+").find_map(begins)
+}
+
 /// The same on one line: line ends and tabs become blanks.
 pub fn one_line(text: &str) -> String {
     reveal(&text.replace(['\n', '\t'], " ")).into_owned()

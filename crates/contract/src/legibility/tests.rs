@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, fs};
 use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::{Value, json};
 
-use super::{NameFault, faults, hidden_characters, name_fault, one_line, reveal, skeleton};
+use super::{NameFault, faults, hidden_characters, name_fault, one_line, reveal, reveal_exactly, skeleton};
 use crate::testing::shared;
 
 #[test]
@@ -42,6 +42,38 @@ fn what_does_not_show_is_found_and_revealed() {
         assert_eq!(reveal(text), shown);
     }
     assert_eq!(one_line("a\nb\u{1b}\tc"), "a b<U+001B> c");
+}
+
+#[test]
+fn a_text_that_looks_like_a_spelled_out_character_is_told_apart() {
+    let cases = [
+        ("a\u{202e}b", "a<U+202E>b"),
+        ("a<U+202E>b", "a<U+003C>U+202E>b"),
+        ("<U+003C>U+202E>", "<U+003C>U+003C>U+202E>"),
+        ("<<U+a><U+A>", "<<U+003C>U+a><U+003C>U+A>"),
+        ("<U+>, <U+202E and <U+G>", "<U+>, <U+202E and <U+G>"),
+        ("lines\r\nend", "lines<U+000D>\nend"),
+        ("👩\u{200d}👧 <b>", "👩\u{200d}👧 <b>"),
+    ];
+    for (text, shown) in cases {
+        assert_eq!(reveal_exactly(text), shown);
+    }
+}
+
+/// The law: what is shown is another text for every text.
+#[test]
+fn no_two_texts_look_the_same() {
+    let piece = prop::sample::select(vec![
+        "<", "U+", "<U+", "003C", "202E", ">", "\u{202e}", "\u{200d}", "👩", "\r", "\n", "a", " ", "\u{fe0f}",
+    ]);
+    let text = prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat());
+    TestRunner::default()
+        .run(&(text.clone(), text), |(one, other)| {
+            prop_assert!(one == other || reveal_exactly(&one) != reveal_exactly(&other), "{one:?} {other:?}");
+            prop_assert!(hidden_characters(&reveal_exactly(&one)).is_empty(), "{one:?}");
+            Ok(())
+        })
+        .unwrap();
 }
 
 #[test]

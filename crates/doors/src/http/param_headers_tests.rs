@@ -80,7 +80,7 @@ fn a_list_is_read_once() {
         let schema = json!({"type": "object", "properties": {"a": {"type": "string", PARAM_HEADER: name}}});
         let definition = json!({"name": "t", "inputSchema": schema});
         let definition = serde_json::value::to_raw_value(&definition).unwrap();
-        let tool = servanda_engine::ListedTool { name: "t".to_owned(), definition };
+        let tool = servanda_engine::ListedTool::new("t".to_owned(), definition);
         Arc::new(Listing { generation: 1, tools: vec![Arc::new(tool)] })
     };
     let headers = ParamHeaders::default();

@@ -133,7 +133,7 @@ impl Fixture {
         let pretty = |value: &Value| RawValue::from_string(serde_json::to_string_pretty(value).unwrap()).unwrap();
         let mut tools: Vec<Arc<ListedTool>> = definitions
             .iter()
-            .map(|value| ListedTool { name: value["name"].as_str().unwrap().to_owned(), definition: pretty(value) })
+            .map(|value| ListedTool::new(value["name"].as_str().unwrap().to_owned(), pretty(value)))
             .map(Arc::new)
             .collect();
         tools.sort_by(|one, other| one.name.cmp(&other.name));

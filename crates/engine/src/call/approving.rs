@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{json, value::RawValue};
 use servanda_approval::{
-    StateBefore, Ticket, TicketEvent, TicketId, TicketReply, TicketRequest, TicketState, TicketSubject, Warrant,
+    Ticket, TicketEvent, TicketId, TicketReply, TicketRequest, TicketState, TicketSubject, Warrant,
 };
 use servanda_contract::GateName;
 use servanda_effects::{
@@ -21,21 +21,11 @@ use tokio::time::Instant;
 use super::{
     context::CallContext,
     evidence::{CallExit, CallOperation},
+    preview::{counts_now, denial_held_until_ms},
     state::CallPipeline,
 };
-use crate::{
-    answers::approvals as words,
-    approval_notices,
-    approvals::is_still_eligible,
-    client::ClientMessage,
-    clock::within_ms,
-    internal_call::{self, InternalCall, InternalCallError},
-};
+use crate::{answers::approvals as words, approval_notices, approvals::is_still_eligible, client::ClientMessage};
 
-/// How long the question about the state before the call may take.
-const BEFORE_MS_MAX: u64 = 5_000;
-/// Bytes of that state that a ticket keeps.
-const BEFORE_BYTES_MAX: usize = 16 * 1024;
 /// How often a waiting call looks at its ticket, which another gateway may have changed.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How often a waiting caller is told that the call waits.
@@ -84,7 +74,10 @@ impl CallPipeline<'_> {
                         held = back;
                         match refusal {
                             // What was approved is no longer enough: the loop opens another ticket.
-                            None => continue,
+                            None => {
+                                request = None;
+                                continue;
+                            }
                             Some(refusal) => refusal,
                         }
                     }
@@ -133,8 +126,9 @@ impl CallPipeline<'_> {
         if request.is_none() {
             let target = TicketTarget::Key(held.ticket_key());
             let latest = approvals.latest(&target).await.map_err(away)?;
-            // The state before the call is read only for a ticket that is opened.
-            let is_new = latest.is_none_or(|latest| latest.state != TicketState::Pending);
+            // What others say about the call is asked only for a ticket that is opened.
+            let now_ms = self.core.clock.now().unix_ms();
+            let is_new = latest.is_none_or(|latest| !answers(&latest, held, now_ms));
             *request = Some(self.ticket_request(held, operation, context, is_new).await);
         }
         let Some(request) = request.clone() else { return Err(CallExit::refused(words::unreachable(held.call_id()))) };
@@ -161,18 +155,8 @@ impl CallPipeline<'_> {
     ) -> TicketRequest {
         let (contract, proposal) = (held.contract(), held.proposal());
         let ApprovalTexts { consequence, after, before, sensitive } = contract.approval_texts(held.arguments().bytes());
-        let before = match before.filter(|_| is_new) {
-            Some((tool, arguments)) => {
-                let asking = InternalCall { tool: &tool, arguments, caller: Arc::clone(&proposal.caller) };
-                let asked = internal_call::ask(self.core, self.snapshot, asking, within_ms(BEFORE_MS_MAX)).await;
-                let state = asked.map_err(InternalCallError::into_words).and_then(|state| {
-                    let is_short = state.to_string().len() <= BEFORE_BYTES_MAX;
-                    if is_short { Ok(state) } else { Err("the state is too long to be shown".to_owned()) }
-                });
-                Some(StateBefore { tool, at_ms: self.core.clock.now().unix_ms(), state })
-            }
-            None => None,
-        };
+        let (before, upstream_preview) =
+            if is_new { self.packet_states(held, before, context).await } else { (None, None) };
         let written = contract.contract();
         let price = contract.price().ok().filter(|price| !price.is_free()).map(ToString::to_string);
         let caller = &proposal.caller;
@@ -200,6 +184,7 @@ impl CallPipeline<'_> {
                 consequence,
                 after,
                 before,
+                upstream_preview,
                 compensation: written.transactional.compensation_tool.clone(),
                 operation: operation.key.can_come_again().then(|| operation.key.to_string()),
                 price,
@@ -282,6 +267,13 @@ impl CallPipeline<'_> {
     fn console_url(&self) -> Option<&str> {
         self.snapshot.authorities.approvals().console_url.as_deref()
     }
+}
+
+/// Whether a call joins this ticket, uses its approval or is refused by its denial, as far as this gateway's clock tells. The store decides.
+fn answers(ticket: &Ticket, held: &HeldCall, now_ms: u64) -> bool {
+    let is_denied = ticket.state == TicketState::Denied && now_ms < denial_held_until_ms(ticket);
+    let is_open = ticket.subject.payload == held.proposal_digest() && counts_now(ticket, held.demand(), now_ms);
+    is_denied || is_open
 }
 
 fn refused(

@@ -20,6 +20,7 @@ mod judging;
 mod keys;
 mod long_work;
 mod operation;
+mod packet_states;
 mod paying;
 mod pipeline;
 mod planning;

@@ -6,6 +6,7 @@ mod caches;
 mod calls;
 mod claims;
 mod conversations;
+mod dispositions;
 mod effects;
 mod expectations;
 mod fairness;

@@ -142,7 +142,8 @@ impl Authorities {
             // A requester that cannot be a principal of the policies can call nothing.
             return Arc::new(Listing { generation: listing.generation, tools: Vec::new() });
         };
-        views::ListingView { policies: &self.policies, environment: &self.environment, catalog, principal, requester }
+        let (policies, environment, approvals) = (&self.policies, self.environment.as_str(), &self.approvals);
+        views::ListingView { policies, environment, approvals, catalog, principal, requester }
             .resolve(&self.views, listing)
     }
 

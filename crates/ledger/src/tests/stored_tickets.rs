@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use servanda_approval::{
-    ApprovalVerdict, StateBefore, Ticket, TicketContext, TicketEvent, TicketId, TicketState, step,
+    ApprovalVerdict, StateBefore, Ticket, TicketContext, TicketEvent, TicketId, TicketPreview, TicketState, step,
 };
+use servanda_contract::preview::UpstreamPreview;
 
 use super::ticket_samples::{approver, decide, demand, request, usage};
 use crate::{
@@ -19,6 +20,11 @@ fn used() -> Ticket {
     asked.subject.consequence = Some("pays 12 EUR \u{0} to bob".to_owned());
     let state = Ok(serde_json::json!({ "balance": 3 }));
     asked.subject.before = Some(StateBefore { tool: "bank.balance".to_owned(), at_ms: 900, state });
+    asked.subject.upstream_preview = Some(TicketPreview {
+        at_ms: 950,
+        preview: UpstreamPreview::Said(serde_json::json!({ "balance_after": -9 })),
+        sensitive: [("/balance_after".to_owned(), "financial".to_owned())].into(),
+    });
     let mut ticket = step(None, &TicketEvent::Request(Box::new(asked)), &at(1_000)).changes.remove(0);
     for (name, now_ms) in [("bob", 2_000), ("eve", 3_000)] {
         let event = decide(&ticket, approver(name), ApprovalVerdict::Approve);

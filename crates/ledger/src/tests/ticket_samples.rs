@@ -64,6 +64,7 @@ pub(super) fn request(payload: &str) -> TicketRequest {
             consequence: None,
             after: None,
             before: None,
+            upstream_preview: None,
             compensation: None,
             operation: None,
             price: None,

@@ -1,6 +1,8 @@
 //! `servanda disconnect`: undoes what `connect` did. A file that was not changed since is restored byte for byte. In a changed file only
 //! our entry is removed, and the servers that `connect` removed are restored.
 
+mod allow;
+
 use std::path::Path;
 
 use serde_json::json;
@@ -14,7 +16,8 @@ use servanda_clients::{
 use servanda_contract::time::Clock as _;
 use servanda_engine::SystemClock;
 
-use super::connect::{FileChangeDecision, ProposedFileChange, ask, client_folders};
+use self::allow::SettingsUndo;
+use super::connect::{FileChangeDecision, FileChangeTerms, ProposedFileChange, ask, client_folders};
 use crate::{cli::DisconnectArgs, failure::CommandFailure, screen::Screen};
 
 pub(crate) fn run(config: &Path, args: &DisconnectArgs, screen: Screen) -> Result<(), CommandFailure> {
@@ -25,22 +28,32 @@ pub(crate) fn run(config: &Path, args: &DisconnectArgs, screen: Screen) -> Resul
     let Some(connection) = chosen(&connections, named.as_deref(), args)? else { return not_connected(args, screen) };
     let check = RecordCheck { named: named.as_deref(), config: &std::path::absolute(config)?, folder };
     let file = check.file(&connection)?;
-    let DisconnectPlan { after, exact, notes } = undo(&connection, &file)?;
+    let DisconnectPlan { after, exact, mut notes } = undo(&connection, &file)?;
+    let rule = SettingsUndo::plan(&connection, check.settings(&connection)?, &mut notes);
     for note in notes.iter().filter(|_| !screen.json) {
         screen.say(format_args!("note: {note}"));
     }
-    if after == file.text {
+    let is_gone = after == file.text;
+    if is_gone && rule.is_none() {
         connections.remove(&connection.file);
         if !args.dry_run {
             connections.write(folder)?;
         }
         return show(&connection, "", None, &notes, screen);
     }
-    let change = ProposedFileChange { file: &file, after: after.as_deref(), yes: args.yes, dry_run: args.dry_run };
-    let diff = match ask(&change, screen)? {
+    let own = (!is_gone).then_some(ProposedFileChange { file: &file, after: after.as_deref() });
+    let changes: Vec<_> = own.into_iter().chain(rule.as_ref().map(SettingsUndo::proposed)).collect();
+    let diff = match ask(&changes, FileChangeTerms { yes: args.yes, dry_run: args.dry_run }, screen)? {
         FileChangeDecision::Show(diff) => return show(&connection, &diff, None, &notes, screen),
         FileChangeDecision::Write(diff) => diff,
     };
+    // The rule goes first: a client without the gateway needs none, and a record that is still there can be undone again.
+    let taken_out = rule.as_ref().map(SettingsUndo::write).transpose()?;
+    if is_gone {
+        connections.remove(&connection.file);
+        connections.write(folder)?;
+        return show(&connection, &diff, taken_out.as_deref(), &notes, screen);
+    }
     // A file that is restored byte for byte needs no new backup.
     let backup = if exact { None } else { file.keep(SystemClock.now())? };
     match &after {
@@ -62,6 +75,7 @@ pub(crate) fn run(config: &Path, args: &DisconnectArgs, screen: Screen) -> Resul
         }
         (false, None) => format!("the gateway was taken out of {}", shown(&connection.file)),
     };
+    let how = taken_out.map_or_else(|| how.clone(), |taken_out| format!("{how}\n{taken_out}"));
     show(&connection, &diff, Some(&how), &notes, screen)
 }
 

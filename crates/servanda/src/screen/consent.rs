@@ -35,13 +35,14 @@ pub(crate) fn agree_here(question: &ConsentQuestion, yes: bool, screen: Screen) 
         return Err(CommandFailure::bad_input(format!("{}: there is no terminal to ask on", question.nothing))
             .hint(question.hint));
     }
+    if says_yes(&question.asked)? { Ok(()) } else { Err(CommandFailure::failed(question.nothing)) }
+}
+
+/// The answer to a question on this thread, where a no is an answer too. Only for a terminal on which a person is asked.
+pub(crate) fn says_yes(asked: &str) -> Result<bool, CommandFailure> {
     // A failed write is ignored: without stderr the person sees no question, and without an answer nothing is done.
-    let _ = write!(io::stderr(), "{} [y/N] ", crate::screen::one_line(&question.asked));
+    let _ = write!(io::stderr(), "{} [y/N] ", crate::screen::one_line(asked));
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
-    if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
-        Ok(())
-    } else {
-        Err(CommandFailure::failed(question.nothing))
-    }
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }

@@ -269,7 +269,8 @@ fn inputs_of_the_client_stay_its_inputs() {
 fn a_person_is_asked() {
     let world = shop();
     let before = world.read(".mcp.json");
-    for typed in ["n\n", "\n", "yellow\n"] {
+    // The first question is whether the tools may pass without one of the client.
+    for typed in ["n\nn\n", "n\n\n", "n\nyellow\n"] {
         let ran = world.run_on_terminal(&["connect", "claude-code"], typed).ended(1);
         assert!(ran.stderr.contains("write this to .mcp.json? [y/N]"), "{}", ran.stderr);
         assert!(
@@ -279,7 +280,7 @@ fn a_person_is_asked() {
         );
         assert_eq!(world.read(".mcp.json"), before);
     }
-    let ran = world.run_on_terminal(&["connect", "claude-code"], "y\n").ended(0);
+    let ran = world.run_on_terminal(&["connect", "claude-code"], "n\ny\n").ended(0);
     assert!(ran.stderr.contains("wrote .mcp.json"), "{}", ran.stderr);
     world.run_on_terminal(&["disconnect", "claude-code"], "no\n").ended(1);
     assert_ne!(world.read(".mcp.json"), before);

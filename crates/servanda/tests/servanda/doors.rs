@@ -86,7 +86,11 @@ fn the_list_is_the_contracts() {
         (&json!(false), &json!(true))
     );
     let told = &pay["_meta"]["servanda/contract"];
-    assert_eq!(*told, json!({ "side_effect_class": "CRITICAL_MUTATION" }), "{told}");
+    assert_eq!(*told, json!({ "side_effect_class": "CRITICAL_MUTATION", "irreversible": true }), "{told}");
+    for tool in tools {
+        let hints: Vec<&String> = tool["annotations"].as_object().unwrap().keys().collect();
+        assert_eq!(hints, ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"], "{tool}");
+    }
     let digest = world.run(&["tools", "--offline", "--json"]).ended(0).json();
     assert_eq!(digest.as_array().unwrap().len(), tools.len());
 }

@@ -9,6 +9,8 @@ mod admission;
 #[cfg(test)]
 mod agent;
 #[cfg(test)]
+mod allow_rules;
+#[cfg(test)]
 mod behaviour;
 #[cfg(test)]
 mod budgets;

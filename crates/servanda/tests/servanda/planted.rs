@@ -188,7 +188,7 @@ fn connect_writes_nowhere_else_and_shows_where_a_link_leads() {
     }
     world.write("dotfiles/claude.json", "{}");
     plant_link(&world, ".mcp.json", Path::new("dotfiles/claude.json"));
-    let ran = world.run_on_terminal(&["connect", "claude-code"], "n\n").ended(1);
+    let ran = world.run_on_terminal(&["connect", "claude-code"], "n\nn\n").ended(1);
     assert!(ran.stderr.contains("write this to .mcp.json, a link to dotfiles/claude.json? [y/N]"), "{}", ran.stderr);
     assert!(ran.stdout.contains("a link to dotfiles/claude.json"), "{}", ran.stdout);
 }

@@ -44,7 +44,7 @@ impl CallPipeline<'_> {
                 (preview(ApprovalStanding::Approved, Some(&ticket)), None)
             }
             TicketState::Denied => {
-                let until_ms = ticket.decided_ms.unwrap_or(ticket.changed_ms).saturating_add(DENIAL_HOLD_MS);
+                let until_ms = denial_held_until_ms(&ticket);
                 if now_ms >= until_ms {
                     return (preview(ApprovalStanding::NotAsked, Some(&ticket)), None);
                 }
@@ -57,8 +57,13 @@ impl CallPipeline<'_> {
     }
 }
 
+/// Until when a denial holds.
+pub(in crate::call) fn denial_held_until_ms(ticket: &Ticket) -> u64 {
+    ticket.decided_ms.unwrap_or(ticket.changed_ms).saturating_add(DENIAL_HOLD_MS)
+}
+
 /// Whether an open ticket's time is not over, and what it asks for is enough.
-fn counts_now(ticket: &Ticket, demand: &ApprovalDemand, now_ms: u64) -> bool {
+pub(in crate::call) fn counts_now(ticket: &Ticket, demand: &ApprovalDemand, now_ms: u64) -> bool {
     let is_in_time = match (ticket.state, ticket.use_by) {
         (TicketState::Pending, _) => now_ms < ticket.decide_by.clock_ms,
         (TicketState::Approved, Some(use_by)) => now_ms < use_by.clock_ms,

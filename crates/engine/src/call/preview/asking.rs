@@ -8,7 +8,7 @@ use servanda_contract::{
     Refusal, TaxonomyClass,
     preview::{PreconditionStanding, PreviewedBudget, PreviewedOperation, PreviewedPrecondition, UpstreamPreview},
 };
-use servanda_gates::{PreviewedCall, budget::Rate};
+use servanda_gates::{JudgedCall, PreviewedCall, budget::Rate};
 use tokio::time::Instant;
 
 use super::findings::PreviewFindings;
@@ -93,7 +93,7 @@ impl CallPipeline<'_> {
         let asked = async {
             let asking = InternalCall { tool, arguments, caller };
             let said = internal_call::ask_dry_run(self.core, self.snapshot, asking, deadline).await;
-            said.map_err(InternalCallError::into_words).and_then(bounded)
+            said.map_err(InternalCallError::into_words).and_then(bounded_preview)
         };
         let said = unless_given_up(&may_ask, context, asked).await;
         findings.upstream_preview = Some(said.map_or_else(UpstreamPreview::NotAvailable, UpstreamPreview::Said));
@@ -140,10 +140,10 @@ impl CallPipeline<'_> {
 
     /// Whether a dry run may ask upstreams now: no more often than the contract lets the tool be called. Calls do not count here, and dry
     /// runs do not count as calls.
-    fn may_ask(&self, previewed: &PreviewedCall) -> Result<(), String> {
-        let written = previewed.contract().contract();
+    pub(in crate::call) fn may_ask(&self, judged: &JudgedCall) -> Result<(), String> {
+        let written = judged.contract().contract();
         let rate = Rate::from_limits(&written.runtime.rate_limits);
-        let (tenant, tool) = (&previewed.proposal().caller.tenant, &written.identity.name);
+        let (tenant, tool) = (&judged.proposal().caller.tenant, &written.identity.name);
         let now_ms = self.core.clock.now().unix_ms();
         let mut rates = self.calls.preview_rates.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = rates.take(tenant, tool, rate, now_ms);
@@ -164,7 +164,7 @@ fn budget(looked: &DrawForecast) -> PreviewedBudget {
 }
 
 /// The answer to a question, if it may be asked and the caller still waits.
-async fn unless_given_up(
+pub(in crate::call) async fn unless_given_up(
     may_ask: &Result<(), String>,
     context: &CallContext,
     asked: impl Future<Output = Result<Value, String>>,
@@ -177,7 +177,8 @@ async fn unless_given_up(
     }
 }
 
-fn bounded(said: Value) -> Result<Value, String> {
+/// What an upstream said, if it is short enough to be passed on.
+pub(in crate::call) fn bounded_preview(said: Value) -> Result<Value, String> {
     let is_short = said.to_string().len() <= UPSTREAM_PREVIEW_BYTES_MAX;
     if is_short { Ok(said) } else { Err("what the upstream said is too long to be shown".to_owned()) }
 }

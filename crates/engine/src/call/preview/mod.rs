@@ -26,6 +26,10 @@ use tokio::{
 };
 
 use self::findings::PreviewFindings;
+pub(super) use self::{
+    approval::{counts_now, denial_held_until_ms},
+    asking::{bounded_preview, unless_given_up},
+};
 use super::{
     Calls,
     admission::{AdmittedCall, CallAdmission, admit},

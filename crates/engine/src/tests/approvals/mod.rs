@@ -56,6 +56,9 @@ impl Office {
         let server = ScriptedServer::new(Era::Modern, &json!({}), move |heard| {
             let counter = Arc::clone(&counter);
             async move {
+                if heard.params["arguments"]["simulate"] == true {
+                    return previews::said_of(heard.params["arguments"]["text"].as_str()).await;
+                }
                 if heard.params["name"] == "write" {
                     counter.fetch_add(1, Ordering::SeqCst);
                 }

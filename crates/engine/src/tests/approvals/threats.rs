@@ -34,6 +34,45 @@ async fn t1_other_arguments_do_not_use_the_approval() {
     assert_eq!((office.sent(), office.ticket(&id).await.state), (1, TicketState::Consumed));
 }
 
+/// T1: what reads like the approved arguments and is not, or could be read in two ways, is not sent; what is sent are the canonical bytes.
+#[tokio::test]
+async fn t1_numbers_names_and_doubled_members_do_not_use_the_approval() {
+    let with_number = |contract: &mut ToolContract| {
+        contract.affordance.input_schema["properties"]["n"] = json!({ "type": "number", "description": "Any." });
+    };
+    let approved = r#"{"text":"hello","n":9007199254740991}"#;
+    let others = [
+        r#"{"text":"hello","n":9007199254740992}"#,
+        r#"{"text":"hello","n":9007199254740993}"#,
+        r#"{"text":"hello","n":9007199254740991.5}"#,
+        r#"{"text":"hello","n":-9007199254740991}"#,
+        r#"{"text":"hello","n":"9007199254740991"}"#,
+        r#"{"text":"hello","n":9007199254740991,"n":1}"#,
+        r#"{"text":"hello","n":1,"n":9007199254740991}"#,
+        r#"{"text":"hello","text":"hello","n":9007199254740991}"#,
+        r#"{"text":"hello","n":9007199254740991,"N":9007199254740991}"#,
+        r#"{"text":"hello\u0000","n":9007199254740991}"#,
+        r#"{"text":"hello","n":9007199254740991}{}"#,
+        r#"{"text":"hello"}"#,
+    ];
+    let office = Office::new(with_number);
+    let of =
+        |arguments: &str| CallRequest { arguments: Bytes::copy_from_slice(arguments.as_bytes()), ..office.request() };
+    office.refusal_of(of(approved)).await;
+    let id = office.ticket_id();
+    office.approve(&person("olga"), &id).await.unwrap();
+    for arguments in others {
+        office.refusal_of(of(arguments)).await;
+        assert_ne!(office.harness.last_record().ticket_id.as_deref(), Some(id.as_str()), "{arguments}");
+        assert_eq!((office.sent(), office.ticket(&id).await.state), (0, TicketState::Approved), "{arguments}");
+    }
+    // The same call in another order and form is sent as the bytes that were approved.
+    content(office.harness.engine.call(of(r#"{ "n": 9007199254740991.0, "text": "hello" }"#)).await);
+    let canonical = r#""arguments":{"n":9007199254740991,"text":"hello"}"#;
+    assert!(office.server.heard().last().is_some_and(|heard| heard.contains(canonical)), "{:?}", office.server.heard());
+    assert_eq!((office.sent(), office.ticket(&id).await.state), (1, TicketState::Consumed));
+}
+
 /// T2: one approval is one execution, however many calls take it up at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn t2_a_hundred_calls_at_once_use_one_approval_once() {

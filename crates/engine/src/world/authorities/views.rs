@@ -1,8 +1,10 @@
 //! The list that a requester sees: the tools of which some call could be allowed, by its credential and by the policies that decide
 //! calls. A missing scope hides nothing, because the refusal of a call tells the client which scope to ask for.
 //!
-//! A list is computed once for each kind of requester and cached. If nothing is hidden, the requester gets the whole list itself, not a
-//! copy.
+//! The list says of each tool what becomes of the requester's calls: decided at once, held for people, or refused for a missing scope.
+//!
+//! A list is computed once for each kind of requester and cached. If nothing is hidden and nothing is to be said that the catalog's list does
+//! not say, the requester gets that list itself, not a copy.
 
 use std::{
     collections::HashMap,
@@ -10,11 +12,12 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use servanda_authority::rights::ToolPatterns;
-use servanda_catalog::{Catalog, ListedTool, Listing};
+use servanda_approval::ApprovalSettings;
+use servanda_authority::rights::{Scopes, ToolPatterns};
+use servanda_catalog::{Catalog, ListedDisposition, ListedTool, Listing};
 use servanda_contract::{Timestamp, tool::SideEffectClass};
 use servanda_gates::CompiledContract;
-use servanda_policy::{CallCircumstances, ListDecision, Policies, Principal};
+use servanda_policy::{ApprovalOutlook, CallCircumstances, ListDecision, Policies, Principal};
 
 use crate::client::Requester;
 
@@ -37,6 +40,7 @@ struct CachedListingView {
     principal: Arc<Principal>,
     client: Option<String>,
     tools: ToolPatterns,
+    scopes: Scopes,
     ceiling: SideEffectClass,
     shown: Arc<Listing>,
 }
@@ -45,6 +49,7 @@ struct CachedListingView {
 pub(super) struct ListingView<'a> {
     pub(super) policies: &'a Policies,
     pub(super) environment: &'a str,
+    pub(super) approvals: &'a ApprovalSettings,
     pub(super) catalog: &'a Catalog,
     pub(super) principal: Arc<Principal>,
     pub(super) requester: &'a Requester,
@@ -64,6 +69,7 @@ impl ListingView<'_> {
         let found = CachedListingView {
             client: self.client().map(str::to_owned),
             tools: rights.tools.clone(),
+            scopes: rights.scopes.clone(),
             ceiling: rights.ceiling,
             whole,
             shown: Arc::clone(&shown),
@@ -92,6 +98,7 @@ impl ListingView<'_> {
             && known.client.as_deref() == self.client()
             && known.ceiling == rights.ceiling
             && known.tools == rights.tools
+            && known.scopes == rights.scopes
     }
 
     /// The client's name for itself, if some policy asks for it.
@@ -111,15 +118,29 @@ impl ListingView<'_> {
             question: None,
             program_class: None,
         };
-        let shows = |tool: &&Arc<ListedTool>| {
-            let entry = self.catalog.entry(&tool.name);
-            entry.is_some_and(|entry| self.shows(&entry.contract, &circumstances))
+        let shown = |tool: &Arc<ListedTool>| {
+            let entry = self.catalog.entry(&tool.name).filter(|entry| self.shows(&entry.contract, &circumstances))?;
+            Some(tool.for_disposition(self.disposition(&entry.contract)))
         };
-        let tools: Vec<Arc<ListedTool>> = whole.tools.iter().filter(shows).cloned().collect();
-        if tools.len() == whole.tools.len() {
+        let tools: Vec<Arc<ListedTool>> = whole.tools.iter().filter_map(shown).collect();
+        let is_whole = tools.len() == whole.tools.len();
+        if is_whole && tools.iter().zip(&whole.tools).all(|(shown, usual)| Arc::ptr_eq(shown, usual)) {
             return Arc::clone(whole);
         }
         Arc::new(Listing { generation: whole.generation, tools })
+    }
+
+    /// What becomes of the requester's calls of a tool that it sees.
+    fn disposition(&self, contract: &CompiledContract) -> ListedDisposition {
+        if !self.requester.authority.rights().scopes.missing(contract.scopes()).is_empty() {
+            return ListedDisposition::Refused;
+        }
+        let name = &contract.contract().identity.name;
+        match self.policies.approval_outlook(&self.principal, name, self.approvals) {
+            ApprovalOutlook::NotNeeded => ListedDisposition::Allowed,
+            ApprovalOutlook::Depends => ListedDisposition::MayNeedApproval,
+            ApprovalOutlook::Needed => ListedDisposition::NeedsApproval,
+        }
     }
 
     /// Whether some call of a tool could be allowed: with any arguments, at any time, and with all scopes.

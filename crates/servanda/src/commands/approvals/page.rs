@@ -7,6 +7,13 @@ use servanda_contract::{Timestamp, legibility};
 use super::ID_CHARS_MIN;
 use crate::screen::{TextStyle, distinct_chars, lines, paint, table};
 
+/// The longest canonical arguments that are printed.
+const CANONICAL_BYTES_MAX: usize = 16 * 1024;
+/// Characters that a line of a packet cannot have, spelled out like the hidden ones.
+const BLANK: &str = "<U+0020>";
+const LINE_FEED: &str = "<U+000A>";
+const TAB: &str = "<U+0009>";
+
 /// A ticket in a list, for `--json`.
 #[derive(Serialize)]
 pub(super) struct TicketReport<'a> {
@@ -107,12 +114,25 @@ pub(super) fn packet(packet: &ApprovalPacket) -> String {
     line("if denied", packet.if_denied);
     text.push("  arguments".to_owned());
     arguments(&packet.arguments, &mut text);
+    match &packet.arguments.canonical {
+        Some(canonical) if canonical.len() <= CANONICAL_BYTES_MAX => text.push(format!("  exact bytes   {canonical}")),
+        Some(canonical) => text.push(format!("  exact bytes   {} of them; --json shows them", canonical.len())),
+        None => {}
+    }
     if let Some(before) = &packet.before {
         text.push(format!("  before it, by {}", before.source));
         match &before.fault {
             Some(fault) => text.push(format!("    could not be read: {fault}")),
             None => arguments(&before.fields, &mut text),
         }
+    }
+    if let Some(said) = &packet.upstream_preview {
+        text.push(format!("  by its own dry run, by {}", said.source));
+        match &said.fault {
+            Some(fault) => text.push(format!("    it could not say: {fault}")),
+            None => arguments(&said.fields, &mut text),
+        }
+        text.extend(said.digest.map(|digest| format!("    digest  {digest}")));
     }
     for flag in &packet.flags {
         text.push(format!("  {}  {}", paint("look twice", TextStyle::Bad), flag.describe()));
@@ -128,10 +148,13 @@ pub(super) fn packet(packet: &ApprovalPacket) -> String {
 
 fn arguments(rendered: &RenderedArguments, text: &mut Vec<String>) {
     for leaf in &rendered.leaves {
-        let pointer = if leaf.pointer.is_empty() { "(whole)" } else { &leaf.pointer };
-        let cut = if leaf.cut > 0 { format!(" and {} more characters", leaf.cut) } else { String::new() };
-        let value = leaf.value.replace('\n', "\\n");
-        text.push(format!("    {pointer} = {value}{cut}  ({})", leaf.kind));
+        // A pointer without a blank ends at the first one, whatever the value is.
+        let pointer = if leaf.pointer.is_empty() { "(whole)" } else { &leaf.pointer.replace(' ', BLANK) };
+        let cut = if leaf.cut > 0 { format!(", and {} more characters", leaf.cut) } else { String::new() };
+        let masked = if leaf.masked { ", masked for you" } else { "" };
+        // One line a value: an argument cannot begin a line that looks like another one.
+        let value = leaf.value.replace('\n', LINE_FEED).replace('\t', TAB);
+        text.push(format!("    {pointer} = {value}  ({}{masked}{cut})", leaf.kind));
         text.extend(
             leaf.warnings.iter().map(|warning| format!("      {}: {warning}", paint("warning", TextStyle::Bad))),
         );
@@ -152,3 +175,6 @@ fn style(state: TicketState) -> TextStyle {
 fn time(ms: u64) -> String {
     Timestamp::from_unix_ms(ms).to_string()
 }
+
+#[cfg(test)]
+mod tests;

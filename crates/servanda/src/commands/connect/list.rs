@@ -34,7 +34,8 @@ pub(super) fn run(
     around: &ClientFolders,
     screen: Screen,
 ) -> Result<(), CommandFailure> {
-    let asked = args.replace || args.yes || args.dry_run || args.stdio || args.http || args.name.is_some();
+    let asked =
+        args.replace || args.allow || args.yes || args.dry_run || args.stdio || args.http || args.name.is_some();
     if asked {
         return Err(CommandFailure::bad_input("which client is to be connected?")
             .hint("`servanda connect` lists them; `servanda connect --file PATH` connects any other client's file"));

@@ -1,6 +1,7 @@
 //! `servanda connect`: adds the gateway to a client's list of servers. Shows the difference with secrets masked, asks, keeps a backup, and
 //! records enough for `disconnect` to undo it.
 
+mod allow;
 mod consent;
 mod difference;
 mod list;
@@ -20,8 +21,11 @@ use servanda_config::LoadedConfig;
 use servanda_contract::time::Clock as _;
 use servanda_engine::SystemClock;
 
-pub(super) use self::consent::{FileChangeDecision, ProposedFileChange, ask};
-use self::plan::{ConnectPlan, ConnectRequest};
+pub(super) use self::consent::{FileChangeDecision, FileChangeTerms, ProposedFileChange, ask};
+use self::{
+    allow::{AllowRequest, SettingsChange},
+    plan::{ConnectPlan, ConnectRequest},
+};
 use crate::{
     cli::ConnectArgs,
     commands::{
@@ -49,7 +53,8 @@ pub(crate) async fn run(config: &Path, args: &ConnectArgs, screen: Screen) -> Re
     let listen = loaded.listen()?;
     let running =
         if args.stdio { ListeningGateway::NoGateway } else { running_gateway::ask(listen, &loaded.file).await };
-    let request = ConnectRequest {
+    let around = client_folders()?;
+    let mut request = ConnectRequest {
         client: client.or_else(|| notation.client()),
         notation,
         file: &file,
@@ -58,11 +63,18 @@ pub(crate) async fn run(config: &Path, args: &ConnectArgs, screen: Screen) -> Re
         wanted: if args.stdio { Some(Door::Stdio) } else { args.http.then_some(Door::Http) },
         running,
         replace: args.replace,
+        allow: false,
         loaded: &loaded,
     };
-    let plan = plan::plan(&request)?;
+    let rule = AllowRequest { args, client: request.client, file: &file, notation, around: &around };
+    let name = plan::name_in(&request, &notation.servers(text).unwrap_or_default());
+    request.allow = rule.is_wanted(&name, screen)?;
+    let mut plan = plan::plan(&request)?;
+    let settings = if request.allow { rule.settings_change(&plan.name)? } else { None };
+    plan.notes.extend(rule.obstacle(&plan.name).filter(|_| request.allow));
     let connections = ClientFileConnections::read(&loaded.folder)?;
-    if file.text.as_deref() == Some(plan.after.as_str()) {
+    let is_connected = file.text.as_deref() == Some(plan.after.as_str());
+    if is_connected && settings.is_none() {
         return already(&loaded, connections, &file, &plan, args, screen);
     }
     for note in &plan.notes {
@@ -70,16 +82,48 @@ pub(crate) async fn run(config: &Path, args: &ConnectArgs, screen: Screen) -> Re
             screen.say(format_args!("note: {note}"));
         }
     }
-    let change = ProposedFileChange { file: &file, after: Some(&plan.after), yes: args.yes, dry_run: args.dry_run };
-    match ask(&change, screen)? {
-        FileChangeDecision::Show(diff) => show(&file, &plan, &diff, ConnectOutcome::Nothing, screen),
+    let own = (!is_connected).then_some(ProposedFileChange { file: &file, after: Some(&plan.after) });
+    let beside = settings.as_ref().map(|change| ProposedFileChange { file: &change.file, after: Some(&change.after) });
+    let changes: Vec<_> = own.into_iter().chain(beside).collect();
+    match ask(&changes, FileChangeTerms { yes: args.yes, dry_run: args.dry_run }, screen)? {
+        FileChangeDecision::Show(diff) => show(&[], &plan, &diff, &file, screen),
         FileChangeDecision::Write(diff) => {
-            let backup = write(&loaded, connections, &file, &plan, args)?;
-            show(&file, &plan, &diff, ConnectOutcome::Wrote { backup: backup.as_deref() }, screen)?;
+            let written = write_all(&loaded, connections, (&file, is_connected), &plan, settings.as_ref(), args)?;
+            show(&written, &plan, &diff, &file, screen)?;
             after(client, &plan, args, &loaded.folder, screen);
             Ok(())
         }
     }
+}
+
+/// A file that was written, and the backup of what it was.
+#[derive(Debug)]
+struct WrittenFile {
+    shown: String,
+    backup: Option<PathBuf>,
+}
+
+/// Writes the client's file, unless it is connected already, and then its settings.
+fn write_all(
+    loaded: &LoadedConfig,
+    mut connections: ClientFileConnections,
+    (file, is_connected): (&ClientFile, bool),
+    plan: &ConnectPlan,
+    settings: Option<&SettingsChange>,
+    args: &ConnectArgs,
+) -> Result<Vec<WrittenFile>, CommandFailure> {
+    let mut written = Vec::new();
+    if is_connected {
+        record_by_hand(loaded, &mut connections, file, plan, args)?;
+    } else {
+        let backup = write(loaded, connections, file, plan, args)?;
+        written.push(WrittenFile { shown: file.shown.clone(), backup });
+    }
+    if let Some(change) = settings {
+        let backup = allow::write(loaded, change, file)?;
+        written.push(WrittenFile { shown: change.file.shown.clone(), backup });
+    }
+    Ok(written)
 }
 
 /// The folders that locations of client files depend on.
@@ -201,19 +245,19 @@ fn record_connection(
         made_list: earlier.map_or(plan.made_list, |earlier| earlier.made_list),
         made_folders: earlier.map(|earlier| earlier.made_folders.clone()).unwrap_or_default(),
         taken_out,
+        allow: earlier.and_then(|earlier| earlier.allow.clone()),
     }
 }
 
-/// There is nothing to change. A connection that a person made by hand is recorded, so that it can be undone.
-fn already(
+/// Records a connection that a person made by hand, so that it can be undone.
+fn record_by_hand(
     loaded: &LoadedConfig,
-    mut connections: ClientFileConnections,
+    connections: &mut ClientFileConnections,
     file: &ClientFile,
     plan: &ConnectPlan,
     args: &ConnectArgs,
-    screen: Screen,
 ) -> Result<(), CommandFailure> {
-    if connections.for_file(&file.path).is_none() && !args.dry_run {
+    if connections.for_file(&file.path).is_none() {
         let since = SystemClock.now().to_string();
         connections.record(ClientFileConnection {
             since,
@@ -222,8 +266,26 @@ fn already(
         });
         connections.write(&loaded.folder)?;
     }
+    Ok(())
+}
+
+/// There is nothing to change.
+fn already(
+    loaded: &LoadedConfig,
+    mut connections: ClientFileConnections,
+    file: &ClientFile,
+    plan: &ConnectPlan,
+    args: &ConnectArgs,
+    screen: Screen,
+) -> Result<(), CommandFailure> {
+    if !args.dry_run {
+        record_by_hand(loaded, &mut connections, file, plan, args)?;
+    }
     if screen.json {
-        return show(file, plan, "", ConnectOutcome::Nothing, screen);
+        return show(&[], plan, "", file, screen);
+    }
+    for note in plan.notes.iter().filter(|_| args.allow) {
+        screen.say(format_args!("note: {note}"));
     }
     screen.say(format_args!(
         "{} is connected already, as `{}` ({}); nothing was changed",
@@ -234,35 +296,32 @@ fn already(
     Ok(())
 }
 
-/// The result of carrying out a plan.
-#[derive(Debug, Clone, Copy)]
-enum ConnectOutcome<'a> {
-    Nothing,
-    Wrote { backup: Option<&'a Path> },
-}
-
 fn show(
-    file: &ClientFile,
+    written: &[WrittenFile],
     plan: &ConnectPlan,
     diff: &str,
-    done: ConnectOutcome<'_>,
+    file: &ClientFile,
     screen: Screen,
 ) -> Result<(), CommandFailure> {
     if screen.json {
-        let (changed, backup) = match done {
-            ConnectOutcome::Nothing => (false, None),
-            ConnectOutcome::Wrote { backup } => (true, backup),
-        };
+        let backup = written.iter().find(|one| one.shown == file.shown).and_then(|one| one.backup.as_deref());
+        let beside: Vec<_> = written
+            .iter()
+            .filter(|one| one.shown != file.shown)
+            .map(|one| json!({ "file": one.shown, "backup": one.backup }))
+            .collect();
         return screen.json(&json!({
-            "file": file.path, "name": plan.name, "door": plan.door.word(), "changed": changed, "diff": diff,
-            "backup": backup, "taken_out": plan.taken_out, "notes": plan.notes,
+            "file": file.path, "name": plan.name, "door": plan.door.word(), "changed": !written.is_empty(), "diff": diff,
+            "backup": backup, "taken_out": plan.taken_out, "notes": plan.notes, "settings": beside.first(),
         }));
     }
-    match done {
-        ConnectOutcome::Nothing => screen.say("nothing was changed: this was a dry run"),
-        ConnectOutcome::Wrote { backup: None } => screen.say(format_args!("wrote {}", file.shown)),
-        ConnectOutcome::Wrote { backup: Some(backup) } => {
-            screen.say(format_args!("wrote {}; what it was is kept as {}", file.shown, shown(backup)));
+    if written.is_empty() {
+        screen.say("nothing was changed: this was a dry run");
+    }
+    for WrittenFile { shown: name, backup } in written {
+        match backup {
+            None => screen.say(format_args!("wrote {name}")),
+            Some(backup) => screen.say(format_args!("wrote {name}; what it was is kept as {}", shown(backup))),
         }
     }
     Ok(())

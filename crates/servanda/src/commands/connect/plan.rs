@@ -31,6 +31,8 @@ pub(super) struct ConnectRequest<'a> {
     /// Whether a gateway answers at the address now.
     pub(super) running: ListeningGateway,
     pub(super) replace: bool,
+    /// Whether the client is to let every tool of the gateway pass.
+    pub(super) allow: bool,
     pub(super) loaded: &'a LoadedConfig,
 }
 
@@ -50,8 +52,7 @@ pub(super) struct ConnectPlan {
 pub(super) fn plan(request: &ConnectRequest<'_>) -> Result<ConnectPlan, CommandFailure> {
     let document = request.notation.document(text(request)).map_err(|why| unusable(request, &why))?;
     let servers = request.notation.servers(text(request)).map_err(|why| unusable(request, &why))?;
-    let ours = servers.iter().find(|(_, server)| request.gateway.door_of(server).is_some());
-    let name = request.name.or(ours.map(|(name, _)| name.as_str())).unwrap_or(NAME).to_owned();
+    let name = name_in(request, &servers);
     let there = servers.iter().find(|(there, _)| *there == name).map(|(_, server)| server);
     let there_door = there.and_then(|server| request.gateway.door_of(server));
     if there.is_some() && there_door.is_none() {
@@ -68,6 +69,10 @@ pub(super) fn plan(request: &ConnectRequest<'_>) -> Result<ConnectPlan, CommandF
     let mut env = env_of(there);
     env.extend(replaced.values);
     let fresh = request.gateway.entry(request.client, door, &env).ok_or_else(|| only_commands(request))?;
+    let fresh = match request.client.filter(|_| request.allow) {
+        Some(client) => client.allow.in_entry(fresh),
+        None => fresh,
+    };
     // Members that a person added to our entry are kept.
     let kept = there.filter(|_| there_door == Some(door));
     let entry = kept.map_or_else(|| fresh.clone(), |there| merged(there, &fresh));
@@ -90,6 +95,12 @@ pub(super) fn plan(request: &ConnectRequest<'_>) -> Result<ConnectPlan, CommandF
         made_list: document.get(request.notation.container()).is_none(),
         notes,
     })
+}
+
+/// The gateway's name in a client's list: the one that the user gives, or the one that it has, or the usual one.
+pub(super) fn name_in(request: &ConnectRequest<'_>, servers: &[(String, Value)]) -> String {
+    let ours = servers.iter().find(|(_, server)| request.gateway.door_of(server).is_some());
+    request.name.or(ours.map(|(name, _)| name.as_str())).unwrap_or(NAME).to_owned()
 }
 
 fn merged(there: &Value, fresh: &Value) -> Value {
