@@ -85,11 +85,13 @@ console: .tools/ready
 	trials/console/run --fixture target/debug/examples/console_fixture --servanda target/debug/servanda $(if $(SHOTS),--screenshots $(SHOTS))
 
 # A million calls and ten thousand open tickets in a ledger, and how long the server takes for every page and filter. Takes a few minutes and two
-# gigabytes below `target`, which it removes. The figures go to docs/console.md.
+# gigabytes of a temporary folder, which it removes. `STORE=postgresql` for a cluster of its own, `BUILD=debug` for a build that exists already,
+# `CALLS=number` for fewer. The figures go to docs/console.md.
+console-size: CONSOLE_SIZE_BUILD := $(if $(filter debug,$(BUILD)),debug,release)
 console-size:
-	cargo build --release -p servanda-console --example console_size
-	rm -rf target/console-size && mkdir -p target/console-size
-	trap 'rm -rf target/console-size' EXIT; target/release/examples/console_size target/console-size/ledger.db $(or $(CALLS),1000000) 10000
+	$(if $(filter postgresql,$(STORE)),trials/need-postgres)
+	cargo build $(if $(filter release,$(CONSOLE_SIZE_BUILD)),--release) -p servanda-console --example console_size
+	trials/console/size --example target/$(CONSOLE_SIZE_BUILD)/examples/console_size --store $(or $(STORE),sqlite) --calls $(or $(CALLS),1000000)
 
 # The pictures of docs/console.md, made by the same run.
 CONSOLE_PICTURES := overview inbox ticket bidirectional transfer-in-part ticket-passkey review call-refused effect tool-changed narrow-ticket

@@ -85,6 +85,18 @@ impl Notebook for AuthnTestNotebook {
         })
     }
 
+    fn write_if(
+        &self,
+        note: Note,
+        found: Option<String>,
+        now: Timestamp,
+    ) -> PortFuture<'_, Result<bool, JournalError>> {
+        Box::pin(async move {
+            self.here()?;
+            self.notes.write_if(note, found, now).await
+        })
+    }
+
     fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>> {
         let key = key.to_owned();
         Box::pin(async move {

@@ -136,6 +136,16 @@ impl AuthenticatedCaller {
         }
     }
 
+    /// Whether it is the same user as that caller, through the same chain of agents, as [`Caller::is_same_party`] says it. Every request of a
+    /// session asks this, so no caller is made for it.
+    pub fn is_same_party(&self, caller: &Caller) -> bool {
+        let is_same = |(own, other): (&Actor, &CallerActor)| own.name == other.name && own.proven == other.proven;
+        self.tenant == caller.tenant
+            && self.principal == caller.principal
+            && self.actors.len() == caller.actors.len()
+            && self.actors.iter().zip(&caller.actors).all(is_same)
+    }
+
     /// The credential's id in the form of records; none in local mode.
     pub fn recorded_credential(&self) -> Option<String> {
         match self.method {

@@ -194,9 +194,22 @@ pub(crate) fn is_name(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
+/// The id that a text from an address or a form names. None if no id looks like that: such a text does not reach a store.
+pub(crate) fn read_id<T: From<String>>(text: &str) -> Option<T> {
+    is_name(text).then(|| T::from(text.to_owned()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_texts_that_can_be_ids_are_read() {
+        assert_eq!(read_id::<String>("apr_0190-x").as_deref(), Some("apr_0190-x"));
+        for text in ["", "a\0b", "\0", "a b", "a/b", "é", "a%00", &"x".repeat(NAME_BYTES_MAX + 1)] {
+            assert_eq!(read_id::<String>(text), None, "{text:?}");
+        }
+    }
 
     #[test]
     fn addresses() {

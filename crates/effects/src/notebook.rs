@@ -77,6 +77,12 @@ pub trait Notebook: Send + Sync + fmt::Debug {
     /// Writes a note unless one of that kind and key exists, and returns the one that is there afterwards.
     fn write_first(&self, note: Note) -> PortFuture<'_, Result<Note, JournalError>>;
 
+    /// Writes a note durably if the one of that kind and key still has the value `found`; without one, if there is none. Returns whether it
+    /// was written. So of two that change what they read, one learns that the other was faster, and reads again. A note that has expired by
+    /// `now` counts as absent.
+    fn write_if(&self, note: Note, found: Option<String>, now: Timestamp)
+    -> PortFuture<'_, Result<bool, JournalError>>;
+
     /// The note of that kind and key. One that has expired by `now` counts as absent.
     fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>>;
 
@@ -153,6 +159,22 @@ impl Notebook for InMemoryNotebook {
 
     fn write_first(&self, note: Note) -> PortFuture<'_, Result<Note, JournalError>> {
         Box::pin(std::future::ready(Ok(self.put_first(note))))
+    }
+
+    fn write_if(
+        &self,
+        note: Note,
+        found: Option<String>,
+        now: Timestamp,
+    ) -> PortFuture<'_, Result<bool, JournalError>> {
+        let mut notes = self.notes();
+        let place = (note.kind, note.key.clone());
+        let there = notes.get(&place).filter(|there| !there.is_expired(now)).map(|there| &there.value);
+        let is_same = there == found.as_ref();
+        if is_same {
+            notes.insert(place, note);
+        }
+        Box::pin(std::future::ready(Ok(is_same)))
     }
 
     fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>> {

@@ -1,5 +1,5 @@
 //! What the recorded calls of a batch are found by and counted as, for every store alike: terms, the spans of time in which they occur, and
-//! sums. A store writes them in the transaction that writes the records.
+//! sums. PostgreSQL writes them in the transaction that writes the records; the file's writer gathers them first (`gathered_index`).
 //!
 //! A term is a short hash of a tenant, a kind and a value, so that its row has a fixed, small size whatever clients choose as names. Two
 //! values may share a term, by chance or because a client chose them so; every record that is found is compared with what was asked for. So a
@@ -32,17 +32,13 @@ impl CallIndexBatch {
     /// Adds a record.
     pub(crate) fn add(&mut self, record: &CallRecord) {
         let span = span_of(record.received_at.unix_ms());
-        self.terms.extend(terms_of(record).into_iter().map(|term| (term, span)));
+        each_term(record, |term| {
+            self.terms.insert((term, span));
+        });
         for (key, amount) in counted(record) {
             let sum = self.counts.entry(key).or_default();
             *sum = sum.saturating_add(amount);
         }
-    }
-
-    /// Forgets everything, for another batch.
-    pub(crate) fn clear(&mut self) {
-        self.terms.clear();
-        self.counts.clear();
     }
 }
 
@@ -56,25 +52,29 @@ pub(crate) fn span_start_ms(span: i64) -> u64 {
     u64::try_from(span).unwrap_or_default() << SPAN_BITS
 }
 
-/// What a record is found by.
-pub(crate) fn terms_of(record: &CallRecord) -> Vec<Term> {
+/// Sees what a record is found by.
+pub(crate) fn each_term(record: &CallRecord, mut see: impl FnMut(Term)) {
     let caller = &record.caller;
-    let term = |kind: &str, value: &str| term(&caller.tenant, kind, value);
-    let mut terms = vec![
-        term("tenant", ""),
-        term("caller", &caller.principal),
-        term("tool", &record.tool),
-        term("outcome", record.outcome.name()),
-    ];
-    terms.extend(caller.actors.iter().take(ACTORS_MAX).map(|actor| term("caller", &actor.name)));
-    terms.extend(record.class.filter(|class| has_term(*class)).map(|class| term("class", class.name())));
-    terms.extend(record.refused_at().map(|gate| term("gate", &gate.to_string())));
-    terms
+    let tenant = TermHash::of_tenant(&caller.tenant);
+    see(tenant.term("tenant", ""));
+    see(tenant.term("caller", &caller.principal));
+    see(tenant.term("tool", &record.tool));
+    see(tenant.term("outcome", record.outcome.name()));
+    for actor in caller.actors.iter().take(ACTORS_MAX) {
+        see(tenant.term("caller", &actor.name));
+    }
+    if let Some(class) = record.class.filter(|class| has_term(*class)) {
+        see(tenant.term("class", class.name()));
+    }
+    if let Some(gate) = record.refused_at() {
+        see(tenant.term("gate", &gate.to_string()));
+    }
 }
 
 /// What every call that a query matches is found by.
 pub(crate) fn terms_of_query(query: &HistoryQuery) -> Vec<Term> {
-    let term = |kind: &str, value: &str| term(&query.tenant, kind, value);
+    let tenant = TermHash::of_tenant(&query.tenant);
+    let term = |kind: &str, value: &str| tenant.term(kind, value);
     let mut terms: BTreeSet<Term> = BTreeSet::new();
     terms.extend(query.principal.iter().chain(&query.caller).map(|name| term("caller", name)));
     terms.extend(query.tool.iter().map(|tool| term("tool", tool)));
@@ -92,15 +92,34 @@ fn has_term(class: TaxonomyClass) -> bool {
     class != TaxonomyClass::Success
 }
 
-/// FNV-1a over the parts, each after its length, folded to the size of a term.
-fn term(tenant: &str, kind: &str, value: &str) -> Term {
-    let lengths = [tenant, kind, value].map(|part| u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
-    let parts = lengths.iter().zip([tenant, kind, value]);
-    let bytes = parts.flat_map(|(length, part)| length.iter().chain(part.as_bytes()));
-    let hash = bytes
-        .fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3));
-    let [.., first, second, third, fourth] = (hash ^ hash >> 32).to_be_bytes();
-    Term::from_be_bytes([first, second, third, fourth])
+/// FNV-1a over the parts of a term, each after its length, folded to the size of a term.
+#[derive(Debug, Clone, Copy)]
+struct TermHash(u64);
+
+impl TermHash {
+    /// A tenant, which all terms of a record begin with.
+    fn of_tenant(tenant: &str) -> Self {
+        Self(0xCBF2_9CE4_8422_2325).with(tenant)
+    }
+
+    fn term(self, kind: &str, value: &str) -> Term {
+        let Self(hash) = self.with(kind).with(value);
+        let [.., first, second, third, fourth] = (hash ^ hash >> 32).to_be_bytes();
+        Term::from_be_bytes([first, second, third, fourth])
+    }
+
+    fn with(self, part: &str) -> Self {
+        let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
+        self.with_bytes(&length.to_be_bytes()).with_bytes(part.as_bytes())
+    }
+
+    fn with_bytes(self, bytes: &[u8]) -> Self {
+        let Self(mut hash) = self;
+        for byte in bytes {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3);
+        }
+        Self(hash)
+    }
 }
 
 #[cfg(test)]
@@ -108,7 +127,7 @@ mod tests {
     use servanda_contract::{TaxonomyClass, record::Outcome};
     use servanda_effects::call_history::HistoryQuery;
 
-    use super::{CallIndexBatch, span_of, span_start_ms, terms_of, terms_of_query};
+    use super::{CallIndexBatch, TermHash, each_term, span_of, span_start_ms, terms_of_query};
     use crate::tests::samples::{read_record, record};
 
     #[test]
@@ -125,7 +144,8 @@ mod tests {
             HistoryQuery { class: Some(TaxonomyClass::Success), ..query },
         ] {
             assert!(query.matches(&record), "{query:?}");
-            let terms = terms_of(&record);
+            let mut terms = Vec::new();
+            each_term(&record, |term| terms.push(term));
             assert!(terms_of_query(&query).iter().all(|term| terms.contains(term)), "{query:?}");
         }
     }
@@ -134,7 +154,7 @@ mod tests {
     #[test]
     fn terms_never_change() {
         let made = [("acme", "tool", "pay"), ("acme", "tool", "paid"), ("acmet", "ool", "pay"), ("", "", "")];
-        let made = made.map(|(tenant, kind, value)| super::term(tenant, kind, value));
+        let made = made.map(|(tenant, kind, value)| TermHash::of_tenant(tenant).term(kind, value));
         assert_eq!(made, [359_668_300, -635_335_682, 282_493_971, -2_115_101_486]);
     }
 

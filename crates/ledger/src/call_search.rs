@@ -12,7 +12,7 @@ use servanda_effects::call_history::{HistoryPage, HistoryPosition, HistoryQuery}
 use crate::call_index::{Term, span_of, span_start_ms, terms_of_query};
 
 /// Records that are looked at for one page.
-pub(crate) const RECORDS_LOOKED_MAX: usize = 2_000;
+pub(crate) const RECORDS_LOOKED_MAX: usize = 800;
 /// Spans of the driving term that are compared with the other terms at once.
 pub(crate) const WINDOW_SPANS: u32 = 20_000;
 /// Windows that are looked at for one page.
@@ -33,6 +33,7 @@ pub(crate) const COUNTS_READ_MAX: u32 = 50_000;
 pub(crate) struct CallSearch<'a> {
     query: &'a HistoryQuery,
     terms: Vec<Term>,
+    text: Option<String>,
     from_span: i64,
     /// Spans up to this one are still to be looked at.
     until_span: i64,
@@ -62,6 +63,15 @@ pub(crate) struct TermWindow {
     pub(crate) oldest: Option<i64>,
 }
 
+/// A record that was looked at.
+#[derive(Debug)]
+pub(crate) enum LookedRecord {
+    /// It may match.
+    Decoded(Box<CallRecord>),
+    /// Its call has this place, and it does not have the text that is looked for.
+    Passed(HistoryPosition),
+}
+
 /// Which spans to read next, newest first.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SpanRequest {
@@ -82,6 +92,7 @@ impl<'a> CallSearch<'a> {
         Self {
             query,
             terms: terms_of_query(query),
+            text: query.searched_text(),
             from_span: query.since_ms.map_or(0, span_of),
             until_span: span_of(below.received_ms),
             below,
@@ -105,6 +116,11 @@ impl<'a> CallSearch<'a> {
     /// The range of spans that is left, both ends included.
     pub(crate) const fn range(&self) -> (i64, i64) {
         (self.from_span, self.until_span)
+    }
+
+    /// The text that a record must have, in lower case.
+    pub(crate) fn text(&self) -> Option<&str> {
+        self.text.as_deref()
     }
 
     /// Calls before this are looked at next.
@@ -135,12 +151,17 @@ impl<'a> CallSearch<'a> {
     }
 
     /// Looks at records, which come newest first; breaks when the search is over.
-    pub(crate) fn take(&mut self, records: Vec<CallRecord>) -> ControlFlow<()> {
-        for record in records {
+    pub(crate) fn take(&mut self, records: Vec<LookedRecord>) -> ControlFlow<()> {
+        for looked in records {
             self.looked_at += 1;
-            self.below = HistoryPosition::of(&record);
-            if self.query.is_on_page(&record) {
-                self.found.push(record);
+            match looked {
+                LookedRecord::Passed(place) => self.below = place,
+                LookedRecord::Decoded(record) => {
+                    self.below = HistoryPosition::of(&record);
+                    if self.query.is_on_page(&record) {
+                        self.found.push(*record);
+                    }
+                }
             }
             if self.found.len() > self.query.page_max() {
                 self.end = Some(SearchEnd::Complete);
@@ -210,7 +231,7 @@ mod tests {
     use servanda_contract::record::Outcome;
     use servanda_effects::call_history::HistoryQuery;
 
-    use super::{CallSearch, TermWindow, WINDOW_SPANS, WINDOWS_MAX};
+    use super::{CallSearch, LookedRecord, TermWindow, WINDOW_SPANS, WINDOWS_MAX};
     use crate::{call_index::span_start_ms, tests::samples::record};
 
     fn query() -> HistoryQuery {
@@ -281,7 +302,7 @@ mod tests {
         let query = query();
         let mut search = CallSearch::new(&query);
         let other = record("call_1", Outcome::Refused, 1);
-        assert!(search.take(vec![other]).is_continue());
+        assert!(search.take(vec![LookedRecord::Decoded(Box::new(other))]).is_continue());
         assert!(search.finish().calls.is_empty());
     }
 }

@@ -8,13 +8,17 @@ use servanda_contract::{
     digest::DigestDomain,
     record::{Outcome, RECORD_VERSION},
 };
-use servanda_effects::effect::{Effect, EffectKey, EffectState, StoredAnswer, needs_owner};
+use servanda_effects::{
+    call_history::{HistoryPosition, has_searched_text},
+    effect::{Effect, EffectKey, EffectState, StoredAnswer, needs_owner},
+};
 
 use crate::{
     LedgerError,
     encoding::{
         self,
         dictionary::{Dictionary, DictionaryEntries, DictionaryEntryId},
+        searched_texts,
     },
 };
 
@@ -176,6 +180,15 @@ impl StoredCall {
                 Err(LedgerError::Record { call_id: self.call_id.clone(), reason: "it has no content".to_owned() })
             }
         }
+    }
+
+    /// The place of the call, if its record has no name with this text, which is in lower case. None if it has one, or if only decoding can
+    /// tell.
+    pub(crate) fn place_without(&self, text: &str, entries: &DictionaryEntries) -> Option<HistoryPosition> {
+        let body = self.body.as_deref().filter(|_| !has_searched_text(&self.call_id, text))?;
+        let looked = searched_texts::look(body, entries, |name| has_searched_text(name, text))?;
+        let place = HistoryPosition { received_ms: looked.received_ms, call_id: self.call_id.clone() };
+        (!looked.found).then_some(place)
     }
 
     /// Decodes the record of a call under way. It is kept only for a while and refers to no dictionary entries.

@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use servanda_approval::{ApprovalUse, TicketEvent};
-use servanda_contract::CallRecord;
+use servanda_contract::{CallRecord, Timestamp};
 use servanda_effects::{
     JournalError, Note, NoteKind,
     budget::{AccountEntry, EntryReply, SweepReport},
@@ -38,6 +38,8 @@ pub(crate) enum LedgerWrite {
     Erasure { kind: NoteKind, key: String },
     /// A process is alive.
     Beat(OwnerId),
+    /// What calls are found by and counted as, merged into the index, if the store has put some of it aside.
+    MergedIndex,
 }
 
 /// The record of a call, and its answer if that was quarantined. The writer encodes it, so that no call spends
@@ -47,6 +49,16 @@ pub(crate) struct CallRecordWrite {
     pub(crate) record: CallRecord,
     pub(crate) quarantine: Option<Bytes>,
     encoded: Option<Vec<u8>>,
+}
+
+/// A note that is written if the one that is there is the one that was found.
+#[derive(Debug)]
+pub(crate) struct NoteChange {
+    pub(crate) note: Note,
+    /// The value that was found; none if there was no note.
+    pub(crate) found: Option<String>,
+    /// What has expired by then counts as absent.
+    pub(crate) now: Timestamp,
 }
 
 /// Receives the result of a job, once that is durable.
@@ -67,6 +79,8 @@ pub(crate) enum Job {
         consumes: Option<Box<ApprovalUse>>,
         done: JobResponder<AppliedChange>,
     },
+    /// Writes a note on a condition.
+    NoteIf { change: Box<NoteChange>, done: JobResponder<bool> },
     /// Turns expired effects into tombstones.
     Expire { limit: u32, done: JobResponder<u64> },
     /// Applies an event to a ticket.
@@ -85,6 +99,7 @@ pub(crate) enum JobOutcome {
     Put,
     Applied(Box<AppliedChange>),
     Ticket(AppliedTicket),
+    NoteIf(bool),
     Expired(u64),
     Booked(EntryReply),
     Swept(SweepReport),
@@ -119,6 +134,11 @@ impl CallRecordWrite {
 impl Job {
     pub(crate) fn is_awaited(&self) -> bool {
         !matches!(self, Self::Put { done: None, .. })
+    }
+
+    /// Whether a reader waits until the index of calls is merged.
+    pub(crate) fn merges_index(&self) -> bool {
+        matches!(self, Self::Put { write: LedgerWrite::MergedIndex, .. })
     }
 
     /// The bytes of answers and arguments. Everything else in a job is small.
@@ -183,7 +203,10 @@ impl Job {
     /// Answers the waiting caller. If the caller has gone, the write still stands.
     pub(crate) fn answer(self, outcome: Result<JobOutcome, JournalError>, lost: &AtomicU64) {
         if let Err(error) = &outcome {
-            lost.fetch_add(1, Ordering::Relaxed);
+            // What is not merged is still there.
+            if !self.merges_index() {
+                lost.fetch_add(1, Ordering::Relaxed);
+            }
             // The heartbeat loop logs its own failures, and only some of them: while the store is away, every
             // beat fails.
             if !matches!(self, Self::Put { write: LedgerWrite::Beat(_), .. }) {
@@ -200,6 +223,10 @@ impl Job {
             }))),
             Self::Ticket { done, .. } => drop(done.send(outcome.and_then(|outcome| match outcome {
                 JobOutcome::Ticket(applied) => Ok(applied),
+                _ => Err(odd()),
+            }))),
+            Self::NoteIf { done, .. } => drop(done.send(outcome.and_then(|outcome| match outcome {
+                JobOutcome::NoteIf(written) => Ok(written),
                 _ => Err(odd()),
             }))),
             Self::Expire { done, .. } => drop(done.send(outcome.and_then(|outcome| match outcome {
@@ -231,6 +258,7 @@ impl fmt::Display for Job {
                 write!(formatter, "an effect of {}", recorded.record.call_id)
             }
             Self::Apply { .. } => formatter.write_str("an effect"),
+            Self::NoteIf { change, .. } => write!(formatter, "a {} note", change.note.kind.as_str()),
             Self::Expire { .. } => formatter.write_str("the expiry of old effects"),
             Self::Ticket { .. } => formatter.write_str("a ticket of an approval"),
             Self::Book { entry, .. } => write!(formatter, "a budget's entry of {}", entry.id()),
@@ -247,6 +275,7 @@ impl fmt::Display for LedgerWrite {
             Self::Note(note) | Self::FirstNote(note) => write!(formatter, "a {} note", note.kind.as_str()),
             Self::Erasure { kind, .. } => write!(formatter, "the removal of a {} note", kind.as_str()),
             Self::Beat(_) => formatter.write_str("a beat"),
+            Self::MergedIndex => formatter.write_str("the index of calls"),
         }
     }
 }

@@ -15,6 +15,7 @@ mod clock_watch;
 mod codec;
 mod encoding;
 mod error;
+mod gathered_index;
 mod health;
 mod identity;
 mod inbox;
@@ -228,6 +229,15 @@ impl Notebook for Ledger {
 
     fn write_first(&self, note: Note) -> PortFuture<'_, Result<Note, JournalError>> {
         self.store.write_first(note)
+    }
+
+    fn write_if(
+        &self,
+        note: Note,
+        found: Option<String>,
+        now: Timestamp,
+    ) -> PortFuture<'_, Result<bool, JournalError>> {
+        self.store.write_if(note, found, now)
     }
 
     fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>> {

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use servanda_approval::TicketEvent;
+use servanda_contract::Timestamp;
 use servanda_effects::{
-    JournalError,
+    JournalError, Note,
     budget::{AccountEntry, EntryReply, SweepReport},
     effect::{AppliedChange, EffectChange},
     ticket_store::{AppliedTicket, TicketTarget},
@@ -14,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     inbox::{BATCH_MAX, Inbox, WriterSignals},
-    job::{CallRecordWrite, Job, LedgerWrite},
+    job::{CallRecordWrite, Job, LedgerWrite, NoteChange},
     retention::{PruneReport, PruneRound},
 };
 
@@ -64,6 +65,18 @@ impl Queue {
     ) -> Result<AppliedTicket, JournalError> {
         let (done, wait) = oneshot::channel();
         self.hand_in(Job::Ticket { target, event: Box::new(event), done }).await?;
+        wait.await.map_err(|_| closed())?
+    }
+
+    /// Writes a note if the one that is there is the one that was found. After an error it is not known whether it was written.
+    pub(crate) async fn write_if(
+        &self,
+        note: Note,
+        found: Option<String>,
+        now: Timestamp,
+    ) -> Result<bool, JournalError> {
+        let (done, wait) = oneshot::channel();
+        self.hand_in(Job::NoteIf { change: Box::new(NoteChange { note, found, now }), done }).await?;
         wait.await.map_err(|_| closed())?
     }
 

@@ -30,6 +30,34 @@ fn local_mode_is_one_principal_with_every_right() {
     assert!(local.recheck(NOW, |_| RevocationStatus::Good).is_ok());
 }
 
+/// Asked of the credential or of the caller that it makes, the answer is the same.
+#[test]
+fn a_credential_knows_its_party_without_making_a_caller() {
+    let actor = |name: &str, proven| Actor { name: name.to_owned(), proven };
+    let chains = [
+        vec![],
+        vec![actor("planner", true)],
+        vec![actor("planner", false)],
+        vec![actor("planner", true), actor("writer", true)],
+        vec![actor("writer", true), actor("planner", true)],
+    ];
+    let names = [("acme", "ada"), ("acme", "bob"), ("globex", "ada")];
+    let with = |(tenant, principal): (&str, &str), actors: &[Actor]| AuthenticatedCaller {
+        tenant: tenant.to_owned(),
+        principal: principal.to_owned(),
+        actors: actors.to_vec(),
+        ..AuthenticatedCaller::local()
+    };
+    let all: Vec<AuthenticatedCaller> =
+        names.iter().flat_map(|names| chains.iter().map(|chain| with(*names, chain))).collect();
+    for (one, first) in all.iter().enumerate() {
+        for (other, second) in all.iter().enumerate() {
+            assert_eq!(first.is_same_party(&second.caller()), one == other, "{first:?} {second:?}");
+            assert_eq!(first.caller().is_same_party(&second.caller()), one == other);
+        }
+    }
+}
+
 #[test]
 fn names_are_bounded() {
     assert!(Actor::named("agent/7 of ädä").is_ok());

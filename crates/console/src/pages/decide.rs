@@ -15,7 +15,7 @@ use crate::{
     form_token,
     passkey::{PasskeyRejection, check_assertion, relying_party},
     reply::ConsoleReply,
-    routing::ticket_path,
+    routing::{read_id, ticket_path},
     view::PageNotice,
 };
 
@@ -29,7 +29,7 @@ pub(crate) async fn decide(
     let form = Form::read(&request.headers, &request.body)?;
     check_token(&viewer, &form, request)?;
     let decision = PersonDecision {
-        ticket: TicketId::from(id.to_owned()),
+        ticket: read_id::<TicketId>(id).ok_or(PageFault::NotFound)?,
         payload: payload(form.field("payload"))?,
         verdict: verdict(&form)?,
         reason: form.field("reason").map(str::to_owned),

@@ -12,7 +12,7 @@ use crate::{
     fault::PageFault,
     form,
     reply::ConsoleReply,
-    routing::{INBOX, INBOX_EVENTS, REVIEW},
+    routing::{INBOX, INBOX_EVENTS, REVIEW, read_id},
     view::{FilterLink, PageFrame},
 };
 
@@ -133,7 +133,7 @@ impl InboxFilter {
 pub(crate) async fn page(context: &ConsoleContext, request: &PageRequest) -> Result<ConsoleReply, PageFault> {
     let viewer = context.viewer(&request.headers).await?;
     let filter = InboxFilter::read(request.uri.query());
-    let before = form::parameter(request.uri.query(), "before").filter(|id| id.len() <= 128).map(TicketId::from);
+    let before = form::parameter(request.uri.query(), "before").and_then(|id| read_id::<TicketId>(&id));
     let is_first = before.is_none();
     let seen = find(context, &viewer, filter, before, PAGE_TICKETS).await?;
     let now = context.now();

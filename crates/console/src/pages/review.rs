@@ -21,7 +21,7 @@ use crate::{
     form::Form,
     form_token,
     reply::ConsoleReply,
-    routing::{INBOX, REVIEW, ticket_path},
+    routing::{INBOX, REVIEW, read_id, ticket_path},
     view::{PageFrame, PageNotice},
 };
 
@@ -71,7 +71,7 @@ struct DecisionResult {
 
 /// A ticket that a person chose, and the payload that they were shown.
 struct Choice {
-    id: String,
+    id: TicketId,
     payload: String,
 }
 
@@ -86,7 +86,7 @@ pub(crate) async fn page(context: &ConsoleContext, request: &PageRequest) -> Res
     }
     let mut tickets = Vec::with_capacity(choices.len());
     for choice in choices {
-        match ticket::find(context, &viewer, &choice.id).await {
+        match ticket::find(context, &viewer, choice.id.as_str()).await {
             Ok(ticket) => tickets.push(reviewed(context, &viewer, &ticket, &choice)),
             // Whatever does not exist for this person is left out.
             Err(PageFault::NotFound) => {}
@@ -116,7 +116,7 @@ pub(crate) async fn decide(context: &ConsoleContext, request: &PageRequest) -> R
     let (mut results, mut recorded) = (Vec::with_capacity(choices.len()), 0);
     for Choice { id, payload: shown } in choices {
         let decision = PersonDecision {
-            ticket: TicketId::from(id.clone()),
+            ticket: id.clone(),
             payload: payload(Some(&shown))?,
             verdict,
             reason: reason.clone(),
@@ -126,7 +126,7 @@ pub(crate) async fn decide(context: &ConsoleContext, request: &PageRequest) -> R
         };
         let decided = decide_one(context, &viewer, decision).await;
         recorded += usize::from(decided.is_ok());
-        results.push(result(context, &viewer, &id, decided).await);
+        results.push(result(context, &viewer, id.as_str(), decided).await);
     }
     let page = ResultsPage { frame: PageFrame::of("Results", &viewer.signed_in), results, recorded };
     Ok(ConsoleReply::page(StatusCode::OK, &page))
@@ -147,12 +147,16 @@ async fn decide_one(
     act(context, viewer, decision).await
 }
 
+/// What is said to a form that was not made by the inbox.
+const NO_TICKETS: PageFault = PageFault::BadForm("The form names no tickets.");
+
 fn read_choices<T: AsRef<str>>(values: impl Iterator<Item = T>) -> Result<Vec<Choice>, PageFault> {
     let mut choices: Vec<Choice> = Vec::new();
     for value in values {
-        let (id, payload) = value.as_ref().split_once(':').ok_or(PageFault::BadForm("The form names no tickets."))?;
+        let (id, payload) = value.as_ref().split_once(':').ok_or(NO_TICKETS)?;
+        let id = read_id::<TicketId>(id).ok_or(NO_TICKETS)?;
         if choices.iter().all(|choice| choice.id != id) {
-            choices.push(Choice { id: id.to_owned(), payload: payload.to_owned() });
+            choices.push(Choice { id, payload: payload.to_owned() });
         }
         if choices.len() > CHOSEN_MAX {
             return Err(PageFault::BadForm("At most 50 tickets are decided together. Go back and choose fewer."));

@@ -15,7 +15,7 @@ use crate::{
     form_token,
     passkey::{relying_party, request_options},
     reply::ConsoleReply,
-    routing::{PASSKEYS, ticket_path},
+    routing::{PASSKEYS, read_id, ticket_path},
     view::{Moment, PageFrame, PageNotice},
 };
 
@@ -102,7 +102,7 @@ pub(crate) async fn page(context: &ConsoleContext, request: &PageRequest, id: &s
 
 /// A ticket that the person sees.
 pub(crate) async fn find(context: &ConsoleContext, viewer: &ConsoleViewer, id: &str) -> Result<Ticket, PageFault> {
-    let id = TicketId::from(id.to_owned());
+    let id = read_id::<TicketId>(id).ok_or(PageFault::NotFound)?;
     let ticket = context.approvals().visible_ticket(&viewer.signed_in.person, &id).await?;
     if viewer.sees_ticket(&ticket) { Ok(ticket) } else { Err(PageFault::NotFound) }
 }

@@ -314,20 +314,23 @@ async fn pages_follow_each_other_by_the_last_effect() {
             "no id: the first page"
         );
     }
-    // A page looks through a bounded number of effects of all callers.
-    let older = WantedEffect { tenant: "globex", principal: "gus".to_owned(), ..WantedEffect::default() };
+    // The effects of other tenants are not looked through. Of those of other users, a page looks through a bounded number.
     let many = Gateway::new(Users::Many);
-    let of_gus = many.effect(older).await;
+    let of_gus = WantedEffect { tenant: "globex", principal: "gus".to_owned(), ..WantedEffect::default() };
+    let of_otto = WantedEffect { principal: "otto".to_owned(), ..WantedEffect::default() };
+    let (of_gus, of_otto) = (many.effect(of_gus).await, many.effect(of_otto).await);
     for number in 0..2_100_usize {
         let key: &'static str = Box::leak(format!("order-{number}").into_boxed_str());
         many.effect(WantedEffect { key, ..WantedEffect::default() }).await;
     }
-    let mut gil = Browser::with_key(&many, "globex/gil", &[]).await;
-    let mut page = gil.get("/effects").await;
+    let page = Browser::with_key(&many, "globex/gil", &[]).await.get("/effects").await;
+    assert!(rows(&page) == 1 && page.html.contains(of_gus.id.as_str()), "{}", page.html);
+    let mut otto = Browser::with_key(&many, "otto", &[]).await;
+    let mut page = otto.get("/effects").await;
     assert!(rows(&page) == 0 && page.html.contains("looks further"), "{}", page.html);
     while page.html.contains("rel=\"next\"") {
-        page = gil.get(&next_address(&page)).await;
+        page = otto.get(&next_address(&page)).await;
     }
-    assert!(rows(&page) == 1 && page.html.contains(of_gus.id.as_str()), "{}", page.html);
+    assert!(rows(&page) == 1 && page.html.contains(of_otto.id.as_str()), "{}", page.html);
     assert!(opal.get("/effects?state=unknown&before=eff_0").await.html.contains("There are no older effects."));
 }

@@ -78,6 +78,15 @@ impl Notebook for SlowNotebook {
         self.notes.write_first(note)
     }
 
+    fn write_if(
+        &self,
+        note: Note,
+        found: Option<String>,
+        now: Timestamp,
+    ) -> PortFuture<'_, Result<bool, JournalError>> {
+        self.notes.write_if(note, found, now)
+    }
+
     fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>> {
         self.notes.read(kind, key, now)
     }

@@ -4,6 +4,8 @@
 //! A call is counted when a record of its end is written, at the time at which it was received. A call that the upstream turns into a task is
 //! counted as such, and again when it has ended. A call under way is not counted.
 
+use std::fmt;
+
 use servanda_contract::{CallRecord, GateName, record::Outcome};
 
 /// Characters of a currency that are counted apart.
@@ -73,27 +75,34 @@ pub struct CountsQuery {
 }
 
 /// What a record adds to the counts.
-pub fn counted(record: &CallRecord) -> Vec<(CallCountKey, u64)> {
-    let mut measures = Vec::with_capacity(4);
+pub fn counted(record: &CallRecord) -> impl Iterator<Item = (CallCountKey, u64)> + '_ {
+    let received_ms = record.received_at.unix_ms();
+    measured(record).flat_map(move |(measure, amount)| {
+        let key = move |width: CountWidth| CallCountKey {
+            tenant: record.caller.tenant.clone(),
+            width,
+            start_ms: width.start_of(received_ms),
+            measure: measure.clone(),
+        };
+        CountWidth::ALL.into_iter().map(move |width| (key(width), amount))
+    })
+}
+
+/// What is counted of a record, for its minute and for its hour alike. Asks for no memory, unless the call has a price.
+pub fn measured(record: &CallRecord) -> impl Iterator<Item = (CallMeasure, u64)> {
+    let mut measures = [None, None, None, None];
     if record.outcome != Outcome::Dispatching {
-        measures.push((CallMeasure::Outcome(record.outcome), 1));
-        measures.extend(record.refused_at().map(|gate| (CallMeasure::RefusedAt(gate), 1)));
+        let [outcome, refused_at, took, spent] = &mut measures;
+        *outcome = Some((CallMeasure::Outcome(record.outcome), 1));
+        *refused_at = record.refused_at().map(|gate| (CallMeasure::RefusedAt(gate), 1));
         let is_sent = record.dispatched_at.is_some() && record.outcome != Outcome::NotExecuted;
         if is_sent && !record.is_late_answer() {
-            let took = record.finished_at.map(|at| LatencyBucket::of_ms(at.since_ms(record.received_at)));
-            measures.extend(took.map(|took| (CallMeasure::Took(took), 1)));
-            measures.extend(spend(record));
+            let bucket = record.finished_at.map(|at| LatencyBucket::of_ms(at.since_ms(record.received_at)));
+            *took = bucket.map(|bucket| (CallMeasure::Took(bucket), 1));
+            *spent = spend(record);
         }
     }
-    let tenant = &record.caller.tenant;
-    let widths = [CountWidth::Minute, CountWidth::Hour];
-    let key = |width: CountWidth, measure: &CallMeasure| CallCountKey {
-        tenant: tenant.clone(),
-        width,
-        start_ms: width.start_of(record.received_at.unix_ms()),
-        measure: measure.clone(),
-    };
-    measures.iter().flat_map(|(measure, amount)| widths.map(|width| (key(width, measure), *amount))).collect()
+    measures.into_iter().flatten()
 }
 
 fn spend(record: &CallRecord) -> Option<(CallMeasure, u64)> {
@@ -103,6 +112,9 @@ fn spend(record: &CallRecord) -> Option<(CallMeasure, u64)> {
 }
 
 impl CountWidth {
+    /// Both of them.
+    pub const ALL: [Self; 2] = [Self::Minute, Self::Hour];
+
     /// Its length.
     pub const fn ms(self) -> u64 {
         match self {
@@ -117,17 +129,19 @@ impl CountWidth {
     }
 }
 
-impl CallMeasure {
-    /// The text form in stores.
-    pub fn stored(&self) -> String {
+/// The text form in stores.
+impl fmt::Display for CallMeasure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Outcome(outcome) => format!("outcome.{}", outcome.name()),
-            Self::RefusedAt(gate) => format!("gate.{gate}"),
-            Self::Took(bucket) => format!("took.{}", bucket.0),
-            Self::Spend(currency) => format!("spend.{currency}"),
+            Self::Outcome(outcome) => write!(formatter, "outcome.{}", outcome.name()),
+            Self::RefusedAt(gate) => write!(formatter, "gate.{gate}"),
+            Self::Took(bucket) => write!(formatter, "took.{}", bucket.0),
+            Self::Spend(currency) => write!(formatter, "spend.{currency}"),
         }
     }
+}
 
+impl CallMeasure {
     /// The measure of that text. None if this version does not know it.
     pub fn from_stored(text: &str) -> Option<Self> {
         let (kind, rest) = text.split_once('.')?;
@@ -174,7 +188,7 @@ mod tests {
         let took = [0, 3, 4, 999, u64::MAX].into_iter().map(|ms| CallMeasure::Took(LatencyBucket::of_ms(ms)));
         let spend = ["EUR", "", "a.b"].into_iter().map(|currency| CallMeasure::Spend(currency.to_owned()));
         for measure in outcomes.chain(gates).chain(took).chain(spend) {
-            assert_eq!(CallMeasure::from_stored(&measure.stored()), Some(measure));
+            assert_eq!(CallMeasure::from_stored(&measure.to_string()), Some(measure));
         }
         for text in ["", "outcome", "outcome.x", "gate.x", "took.x", "later.1"] {
             assert_eq!(CallMeasure::from_stored(text), None, "{text}");

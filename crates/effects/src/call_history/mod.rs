@@ -15,9 +15,9 @@ use servanda_contract::CallRecord;
 
 use crate::{JournalError, PortFuture};
 
-pub use counts::{CallCount, CallCountKey, CallMeasure, CountWidth, CountsQuery, LatencyBucket, counted};
+pub use counts::{CallCount, CallCountKey, CallMeasure, CountWidth, CountsQuery, LatencyBucket, counted, measured};
 pub use in_memory::InMemoryCallHistory;
-pub use query::{HISTORY_PAGE_MAX, HistoryPage, HistoryPosition, HistoryQuery};
+pub use query::{HISTORY_PAGE_MAX, HistoryPage, HistoryPosition, HistoryQuery, has_searched_text};
 
 /// Reads the records of calls. Implemented by the ledger.
 pub trait CallHistory: Send + Sync + fmt::Debug {

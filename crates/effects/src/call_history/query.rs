@@ -83,6 +83,11 @@ impl HistoryQuery {
             && self.text.as_ref().is_none_or(|text| has_text(record, &text.to_lowercase()))
     }
 
+    /// The text that is looked for, as [`has_searched_text`] takes it.
+    pub fn searched_text(&self) -> Option<String> {
+        self.text.as_ref().map(|text| text.to_lowercase())
+    }
+
     /// Whether a call belongs to the page.
     pub fn is_on_page(&self, record: &CallRecord) -> bool {
         self.before.as_ref().is_none_or(|before| HistoryPosition::of(record) < *before) && self.matches(record)
@@ -136,7 +141,12 @@ fn has_text(record: &CallRecord, text: &str) -> bool {
         .into_iter()
         .chain(contract)
         .chain(actors)
-        .any(|own| own.to_lowercase().contains(text))
+        .any(|own| has_searched_text(own, text))
+}
+
+/// Whether a name has a text, whatever its case. The text is in lower case.
+pub fn has_searched_text(name: &str, text: &str) -> bool {
+    name.to_lowercase().contains(text)
 }
 
 #[cfg(test)]

@@ -42,6 +42,11 @@ impl EffectFilter {
         *self == Self::default()
     }
 
+    /// Whether a store finds everything that matches by its columns: there is no condition but the tenant.
+    pub fn is_of_columns(&self) -> bool {
+        Self { tenant: None, ..self.clone() }.is_empty()
+    }
+
     /// Whether all conditions hold.
     pub fn matches(&self, effect: &Effect) -> bool {
         let is = |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|wanted| wanted == found);

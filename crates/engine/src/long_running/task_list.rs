@@ -11,10 +11,13 @@ use crate::core::Core;
 /// How many tasks of one principal are listed; the oldest is dropped first.
 const LISTED_MAX: usize = 200;
 
+/// How often a list is written while other gateways change it.
+const WRITES_MAX: usize = 32;
+
 /// The lists of all principals.
 #[derive(Debug, Default)]
 pub(crate) struct TaskLists {
-    /// Held while a list is read and written back.
+    /// Held while a list is read and written back, so that the calls of this gateway wait for each other instead of trying again.
     writing: AsyncMutex<()>,
 }
 
@@ -28,16 +31,24 @@ impl TaskLists {
         expires_at: Timestamp,
     ) -> Result<(), JournalError> {
         let _alone = self.writing.lock().await;
-        let mut listed = list(core, caller).await;
-        if listed.iter().any(|listed| listed.id == ours) {
-            return Ok(());
+        for _ in 0..WRITES_MAX {
+            let now = core.clock.now();
+            let found = core.notebook.read(NoteKind::Task, &list_key(caller), now).await?.map(|note| note.value);
+            let mut listed = read(found.as_deref(), now);
+            if listed.iter().any(|listed| listed.id == ours) {
+                return Ok(());
+            }
+            listed.push(TaskListEntry { id: ours.to_owned(), expires_at });
+            let surplus = listed.len().saturating_sub(LISTED_MAX);
+            listed.drain(..surplus);
+            let expires_at = listed.iter().map(|listed| listed.expires_at).max();
+            let value = serde_json::to_string(&listed).map_err(|error| JournalError::new(error.to_string()))?;
+            let note = Note { kind: NoteKind::Task, key: list_key(caller), value, expires_at };
+            if core.notebook.write_if(note, found, now).await? {
+                return Ok(());
+            }
         }
-        listed.push(TaskListEntry { id: ours.to_owned(), expires_at });
-        let surplus = listed.len().saturating_sub(LISTED_MAX);
-        listed.drain(..surplus);
-        let expires_at = listed.iter().map(|listed| listed.expires_at).max();
-        let value = serde_json::to_string(&listed).map_err(|error| JournalError::new(error.to_string()))?;
-        core.notebook.write(Note { kind: NoteKind::Task, key: list_key(caller), value, expires_at }).await
+        Err(JournalError::new("other gateways changed the list of tasks all the time"))
     }
 
     /// Adds long work to its principal's list.
@@ -60,7 +71,12 @@ impl TaskLists {
 async fn list(core: &Core, caller: &Caller) -> Vec<TaskListEntry> {
     let now = core.clock.now();
     let note = core.notebook.read(NoteKind::Task, &list_key(caller), now).await.ok().flatten();
-    let listed: Vec<TaskListEntry> = note.and_then(|note| serde_json::from_str(&note.value).ok()).unwrap_or_default();
+    read(note.as_ref().map(|note| note.value.as_str()), now)
+}
+
+/// The entries that have not expired.
+fn read(value: Option<&str>, now: Timestamp) -> Vec<TaskListEntry> {
+    let listed: Vec<TaskListEntry> = value.and_then(|value| serde_json::from_str(value).ok()).unwrap_or_default();
     listed.into_iter().filter(|listed| now < listed.expires_at).collect()
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::{Map, Value};
 use servanda_effects::{
     JournalError,
-    effect::{Effect, EffectId, EffectQuery, EffectState, EffectTarget},
+    effect::{Effect, EffectFilter, EffectId, EffectQuery, EffectState, EffectTarget},
 };
 use servanda_gates::CompiledContract;
 
@@ -51,9 +51,8 @@ pub struct SeenEffects {
 }
 
 impl Oversight<'_> {
-    /// The newest effects in these states (in all, if none is given) that a person sees, after that one: at most `count`.
-    ///
-    /// The store has no index of tenants. So it is asked for effects of every tenant, and a page reads a bounded number of them.
+    /// The newest effects in these states (in all, if none is given) that a person sees, after that one: at most `count`. The store finds
+    /// those of the tenant; a page reads a bounded number of them for a person who sees only some.
     pub async fn effects(
         &self,
         person: &Person,
@@ -69,7 +68,7 @@ impl Oversight<'_> {
                 states: states.clone(),
                 after: seen.next.clone(),
                 limit: u32::try_from(limit).unwrap_or(u32::MAX),
-                ..EffectQuery::default()
+                filter: EffectFilter { tenant: Some(person.tenant.clone()), ..EffectFilter::default() },
             };
             let listed = self.core.effects.list(query).await?;
             let is_end = listed.len() < limit;

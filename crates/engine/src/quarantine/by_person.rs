@@ -7,6 +7,9 @@ use servanda_effects::{JournalError, NoteKind, Notebook};
 
 use super::{QuarantineEvent, QuarantineEventKind, QuarantineHistory, UpstreamToolKey};
 
+/// How often a change is tried while others change the same quarantine.
+pub(super) const WRITES_MAX: usize = 32;
+
 /// What a person does about a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuarantineChange {
@@ -46,30 +49,65 @@ pub async fn history_of(
     tool: &UpstreamToolKey,
     now: Timestamp,
 ) -> Result<QuarantineHistory, JournalError> {
-    let note = notebook.read(NoteKind::Quarantine, &tool.to_key(), now).await?;
-    Ok(note.as_ref().and_then(QuarantineHistory::from_note).unwrap_or_else(|| QuarantineHistory::new(tool.clone())))
+    Ok(FoundHistory::read(notebook, tool, now).await?.history)
 }
 
-/// Puts a person's change on record, and returns the tool's history. A running gateway reads it within seconds.
-///
-/// The notebook has no comparison of its own: of two changes at the same moment through two gateways, the last one counts.
+/// Puts a person's change on record, and returns the tool's history. A running gateway reads it within seconds. Of two changes at the same
+/// moment, wherever they are made, the second is made to what the first left.
 pub async fn change_by_person(
     notebook: &dyn Notebook,
     change: QuarantineChange,
     now: Timestamp,
 ) -> Result<QuarantineHistory, QuarantineChangeError> {
     let QuarantineChange { tool, contract, contract_digest, holds, reason, by, seen } = change;
-    let mut history = history_of(notebook, &tool, now).await?;
-    if seen.is_some_and(|seen| seen != history.mark()) {
-        return Err(QuarantineChangeError::ChangedMeanwhile);
-    }
-    if !holds && history.hold().is_none() {
-        return Err(QuarantineChangeError::NotHeld);
-    }
     let what = if holds { QuarantineEventKind::Blocked { reason } } else { QuarantineEventKind::Released { reason } };
-    history.add(QuarantineEvent { at_ms: now.unix_ms(), by, contract, contract_digest, what });
-    notebook.write(history.note()?).await?;
-    Ok(history)
+    let event = QuarantineEvent { at_ms: now.unix_ms(), by, contract, contract_digest, what };
+    for _ in 0..WRITES_MAX {
+        let found = FoundHistory::read(notebook, &tool, now).await?;
+        if seen.as_ref().is_some_and(|seen| *seen != found.history.mark()) {
+            return Err(QuarantineChangeError::ChangedMeanwhile);
+        }
+        if !holds && found.history.hold().is_none() {
+            return Err(QuarantineChangeError::NotHeld);
+        }
+        if let Some(history) = found.with(notebook, event.clone(), now).await? {
+            return Ok(history);
+        }
+    }
+    Err(QuarantineChangeError::Store("others changed the tool's quarantine all the time".to_owned()))
+}
+
+/// The history of a tool, and the note that it was read from.
+#[derive(Debug)]
+pub(super) struct FoundHistory {
+    pub(super) history: QuarantineHistory,
+    stored: Option<String>,
+}
+
+impl FoundHistory {
+    pub(super) async fn read(
+        notebook: &dyn Notebook,
+        tool: &UpstreamToolKey,
+        now: Timestamp,
+    ) -> Result<Self, JournalError> {
+        let note = notebook.read(NoteKind::Quarantine, &tool.to_key(), now).await?;
+        let history = note.as_ref().and_then(QuarantineHistory::from_note);
+        let history = history.unwrap_or_else(|| QuarantineHistory::new(tool.clone()));
+        Ok(Self { history, stored: note.map(|note| note.value) })
+    }
+
+    /// Puts an event on record. None if the history changed since it was read: then nothing is written.
+    pub(super) async fn with(
+        self,
+        notebook: &dyn Notebook,
+        event: QuarantineEvent,
+        now: Timestamp,
+    ) -> Result<Option<QuarantineHistory>, JournalError> {
+        let Self { mut history, stored } = self;
+        history.add(event);
+        let written = notebook.write_if(history.note()?, stored, now).await?;
+        Ok(written.then_some(history))
+    }
 }
 
 impl From<JournalError> for QuarantineChangeError {

@@ -3,10 +3,12 @@
 //!
 //! If the probes of this process see a violation, the tool is held back here before anything is stored. An event that is not on record yet
 //! is written again with every read of the notes, and its tool is not released meanwhile. What other gateways and operators wrote is read
-//! from the notes every few seconds. If two write at the same moment, the last one counts, as with any note.
+//! from the notes every few seconds. If two write at the same moment, the second reads again what the first wrote, and adds to it.
 
 mod by_person;
 mod history;
+#[cfg(test)]
+mod race_tests;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +22,7 @@ use servanda_catalog::{Catalog, HeldTool, StandingChange};
 use servanda_contract::{Timestamp, time::Clock};
 use servanda_effects::{JournalError, NoteKind, Notebook};
 
+use self::by_person::{FoundHistory, WRITES_MAX};
 pub use self::by_person::{QuarantineChange, QuarantineChangeError, change_by_person, history_of};
 pub(crate) use self::history::GATEWAY;
 pub use self::history::{ObservedChange, QuarantineEvent, QuarantineEventKind, QuarantineHistory, UpstreamToolKey};
@@ -76,10 +79,13 @@ pub async fn record_event(
     event: QuarantineEvent,
     now: Timestamp,
 ) -> Result<QuarantineHistory, JournalError> {
-    let mut history = history_of(notebook, tool, now).await?;
-    history.add(event);
-    notebook.write(history.note()?).await?;
-    Ok(history)
+    for _ in 0..WRITES_MAX {
+        let found = FoundHistory::read(notebook, tool, now).await?;
+        if let Some(history) = found.with(notebook, event.clone(), now).await? {
+            return Ok(history);
+        }
+    }
+    Err(JournalError::new("others changed the tool's quarantine all the time"))
 }
 
 impl Quarantine {

@@ -91,7 +91,7 @@ impl Discovery {
     /// Only servers that are open to the requester are asked.
     ///
     /// Cancel safe: only the list is lost.
-    pub async fn listing(&self, requester: &Requester, open: impl Fn(&str) -> bool) -> Arc<Listing> {
+    pub(crate) async fn listing(&self, requester: &Requester, open: impl Fn(&str) -> bool) -> Arc<Listing> {
         if requester.capabilities.answers_anything()
             || self.upstream_discoveries.values().any(|upstream| upstream.is_personal())
         {

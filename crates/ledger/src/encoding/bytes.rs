@@ -35,6 +35,11 @@ pub(super) struct Decoder<'a> {
 }
 
 impl Encoder {
+    /// One with room for so many bytes, so that it need not grow.
+    pub(super) fn with_room(bytes: usize) -> Self {
+        Self { bytes: Vec::with_capacity(bytes) }
+    }
+
     pub(super) fn byte(&mut self, byte: u8) {
         self.bytes.push(byte);
     }

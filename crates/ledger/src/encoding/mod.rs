@@ -14,6 +14,7 @@ mod decode;
 pub(crate) mod dictionary;
 mod numbers;
 mod parts;
+pub(crate) mod searched_texts;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,9 @@ use crate::LedgerError;
 
 /// The version of this encoding, the first byte of every record.
 pub(crate) const ENCODING_VERSION: u8 = 1;
+
+/// Bytes that nearly every record fits into.
+const RECORD_BYTES: usize = 512;
 
 /// The tags of the fields, in the order in which they are stored.
 mod tag {
@@ -62,7 +66,7 @@ mod tag {
 
 /// Encodes a record. Content that goes to the dictionary is only referred to.
 pub(crate) fn encode(record: &CallRecord, dictionary: &mut Dictionary) -> Result<Vec<u8>, LedgerError> {
-    let mut encoder = Encoder::default();
+    let mut encoder = Encoder::with_room(RECORD_BYTES);
     encoder.byte(ENCODING_VERSION);
     encoder.number(u64::from(record.record_version));
     write(record, &mut encoder, dictionary)

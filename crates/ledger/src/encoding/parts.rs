@@ -16,6 +16,8 @@ use super::{
 /// The kind of a dictionary entry, its first byte.
 const CONTRACT_ENTRY: u8 = 1;
 const POLICY_ENTRY: u8 = 2;
+/// Bytes that nearly every dictionary entry fits into.
+const ENTRY_BYTES: usize = 256;
 /// Bits of the gate in the byte that it shares with its decision.
 const GATE_BITS: u8 = 5;
 
@@ -88,7 +90,7 @@ pub(super) fn write_tool(
     dictionary: &mut Dictionary,
 ) {
     let Some(contract) = contract else { return to.field(tag::TOOL, |to| to.text(tool)) };
-    let mut entry = Encoder::default();
+    let mut entry = Encoder::with_room(ENTRY_BYTES);
     entry.byte(CONTRACT_ENTRY);
     entry.text(tool);
     write_contract(contract, &mut entry);
@@ -119,6 +121,12 @@ pub(super) fn read_tool_entry(from: &mut Decoder<'_>) -> Result<PartialTool, Mal
     let (tool, contract) = (Some(from.text()?), Some(read_contract(from)?));
     from.end()?;
     Ok(PartialTool { tool, contract })
+}
+
+/// The tool and the contract's name of a dictionary entry.
+pub(super) fn names_of_tool_entry(from: &mut Decoder<'_>) -> Result<[String; 2], MalformedBytes> {
+    expect_kind(from, CONTRACT_ENTRY)?;
+    Ok([from.text()?, from.text()?])
 }
 
 impl PartialTool {
@@ -162,7 +170,7 @@ pub(super) fn write_policy(
     dictionary: &mut Dictionary,
 ) -> Result<(), serde_json::Error> {
     let PolicyRecord { by, scopes, groups, task, intent, program_class, shadow } = policy;
-    let mut entry = Encoder::default();
+    let mut entry = Encoder::with_room(ENTRY_BYTES);
     entry.byte(POLICY_ENTRY);
     write_terms([by, scopes], groups.as_ref(), &mut entry);
     match dictionary.refer(&entry.bytes) {

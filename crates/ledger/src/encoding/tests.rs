@@ -10,15 +10,18 @@ use servanda_contract::{
     },
     tool::{EffectClass, QuestionKind, SideEffectClass},
 };
+use servanda_effects::call_history::{HistoryPosition, HistoryQuery};
 
 use super::{
     ENCODING_VERSION, decode,
     dictionary::{Dictionary, DictionaryEntries, ENTRIES_MAX},
     encode, entries_of,
     numbers::StoredAsNumber,
+    searched_texts::look,
 };
 use crate::{
     LedgerError,
+    codec::StoredCall,
     tests::samples::{read_record, record},
 };
 
@@ -190,6 +193,31 @@ proptest! {
         prop_assert_eq!(decode(record.call_id.as_str(), &bytes, &entries).unwrap(), record);
     }
 
+    /// A search that does not decode a record finds the same as one that does.
+    #[test]
+    fn texts_are_found_without_decoding(
+        record in any_record(),
+        count in prop_oneof![Just(0), Just(ENTRIES_MAX)],
+        (name, cut) in any::<(prop::sample::Index, prop::sample::Index)>(),
+        other in prop::option::of("[a-c]{0,3}"),
+    ) {
+        let mut dictionary = Dictionary::with_stored(count);
+        let body = encode(&record, &mut dictionary).unwrap();
+        let mut names = vec![record.tool.clone(), record.caller.principal.clone(), record.call_id.to_string()];
+        names.extend(record.contract.iter().map(|contract| contract.name.clone()));
+        names.extend(record.caller.actors.iter().map(|actor| actor.name.clone()));
+        let name: Vec<char> = name.get(&names).chars().collect();
+        let part: String = name.iter().skip(cut.index(name.len() + 1)).collect();
+        let query = HistoryQuery {
+            tenant: record.caller.tenant.clone(),
+            text: Some(other.unwrap_or(part)),
+            ..HistoryQuery::default()
+        };
+        let call = StoredCall { call_id: record.call_id.to_string(), record: None, body: Some(body) };
+        let place = call.place_without(&query.searched_text().unwrap(), &stored(&dictionary));
+        prop_assert_eq!(place, (!query.matches(&record)).then(|| HistoryPosition::of(&record)));
+    }
+
     /// Whatever bytes are stored instead, reading them ends, and never with a panic.
     #[test]
     fn bytes_that_are_no_record_are_refused(mut bytes in vec(any::<u8>(), 0..400), valid_sum in any::<bool>()) {
@@ -200,7 +228,7 @@ proptest! {
             let sum = super::bytes::check_sum(&bytes);
             bytes.extend(sum);
         }
-        let _ = entries_of(&bytes);
+        let _ = (entries_of(&bytes), look(&bytes, &DictionaryEntries::default(), |_| false));
         prop_assert!(decode("call_x", &bytes, &DictionaryEntries::default()).is_err());
     }
 
@@ -217,6 +245,7 @@ proptest! {
         let sum = super::bytes::check_sum(&bytes);
         bytes.extend(sum);
         let _ = (entries_of(&bytes), decode("call_x", &bytes, &DictionaryEntries::default()));
+        let _ = look(&bytes, &stored(&dictionary), |_| false);
     }
 }
 

@@ -23,6 +23,8 @@ const LOCK_ATTEMPTS_MAX: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
 /// Bytes that are read from a file that may be anything.
 const FILE_BYTES_MAX: u64 = 4_096;
+/// More bytes than a position file has.
+const SAID_BYTES: usize = 512;
 const HEADING: &str = "servanda position 1";
 
 /// The file, open for writing.
@@ -31,7 +33,21 @@ pub(crate) struct PositionFile {
     path: PathBuf,
     ledger_id: String,
     made_ms: u64,
-    file: Mutex<File>,
+    open: Mutex<OpenPositionFile>,
+}
+
+#[derive(Debug)]
+struct OpenPositionFile {
+    file: File,
+    /// What this process wrote last. As long as the file says just that, it need not be understood again with every commit.
+    written: Option<WrittenPosition>,
+}
+
+#[derive(Debug)]
+struct WrittenPosition {
+    text: String,
+    position: u64,
+    ended_cleanly: bool,
 }
 
 /// Reads a position file. If another process is writing it at the moment, it is read again.
@@ -66,9 +82,9 @@ impl PositionFile {
         if !same {
             install(path, position)?;
         }
-        let file = Mutex::new(servanda_files::open_for_update(path)?);
+        let open = Mutex::new(OpenPositionFile::new(servanda_files::open_for_update(path)?));
         let opened =
-            Self { path: path.to_owned(), ledger_id: position.ledger_id.clone(), made_ms: position.made_ms, file };
+            Self { path: path.to_owned(), ledger_id: position.ledger_id.clone(), made_ms: position.made_ms, open };
         opened.write(position.position, position.written_ms, false)?;
         opened.sync()?;
         Ok(opened)
@@ -83,23 +99,23 @@ impl PositionFile {
 
     /// Makes what was written durable. A file that was deleted in the meantime is made again.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        let mut file = self.file();
-        let (there, ours) = (fs::metadata(&self.path), file.metadata()?);
+        let mut open = self.open_file();
+        let (there, ours) = (fs::metadata(&self.path), open.file.metadata()?);
         if !there.is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())) {
             if let (PositionWitness::Nothing, PositionWitness::Known { position, .. }) =
-                (read(&self.path), self.said(&file))
+                (read(&self.path), self.said(open.bytes(&mut [0; SAID_BYTES])))
             {
                 tracing::warn!(file = %self.path.display(), "the ledger's position file was deleted; it is made again");
                 install(&self.path, &position)?;
             }
-            *file = servanda_files::open_for_update(&self.path)?;
+            *open = OpenPositionFile::new(servanda_files::open_for_update(&self.path)?);
         }
-        file.sync_data()
+        open.file.sync_data()
     }
 
     /// Notes that the last process that wrote to the ledger ends cleanly.
     pub(crate) fn end(&self) -> io::Result<()> {
-        let said = self.said(&self.file());
+        let said = self.said(self.open_file().bytes(&mut [0; SAID_BYTES]));
         if let PositionWitness::Known { position, .. } = said {
             self.write(position.position, position.written_ms, true)?;
         }
@@ -107,37 +123,65 @@ impl PositionFile {
     }
 
     fn write(&self, position: u64, written_ms: u64, ended_cleanly: bool) -> io::Result<()> {
-        let file = self.file();
-        if !lock(&file)? {
+        let mut open = self.open_file();
+        if !lock(&open.file)? {
             return Ok(());
         }
-        let written = self.write_upwards(&file, position, written_ms, ended_cleanly);
-        file.unlock().and(written)
+        let written = self.write_upwards(&mut open, position, written_ms, ended_cleanly);
+        open.file.unlock().and(written)
     }
 
-    fn write_upwards(&self, file: &File, position: u64, written_ms: u64, ended_cleanly: bool) -> io::Result<()> {
-        if let PositionWitness::Known { position: known, ended_cleanly: ended } = self.said(file) {
-            let is_news = position > known.position || (position == known.position && ended != ended_cleanly);
-            if !is_news || known.ledger_id != self.ledger_id {
-                return Ok(());
-            }
+    fn write_upwards(
+        &self,
+        open: &mut OpenPositionFile,
+        position: u64,
+        written_ms: u64,
+        ended_cleanly: bool,
+    ) -> io::Result<()> {
+        let is_news = |known: u64, ended: bool| position > known || (position == known && ended != ended_cleanly);
+        let mut bytes = [0; SAID_BYTES];
+        let said = open.bytes(&mut bytes);
+        let is_due = match open.written.as_ref().filter(|own| said == Some(own.text.as_bytes())) {
+            Some(own) => is_news(own.position, own.ended_cleanly),
+            // Another process wrote it, or nobody did.
+            None => match self.said(said) {
+                PositionWitness::Known { position: known, ended_cleanly: ended } => {
+                    known.ledger_id == self.ledger_id && is_news(known.position, ended)
+                }
+                _ => true,
+            },
+        };
+        if !is_due {
+            return Ok(());
         }
         let (ledger_id, made_ms) = (self.ledger_id.clone(), self.made_ms);
-        file.write_all_at(
-            text(&LedgerPosition { ledger_id, position, written_ms, made_ms }, ended_cleanly).as_bytes(),
-            0,
-        )
+        let text = text(&LedgerPosition { ledger_id, position, written_ms, made_ms }, ended_cleanly);
+        open.written = None;
+        open.file.write_all_at(text.as_bytes(), 0)?;
+        open.written = Some(WrittenPosition { text, position, ended_cleanly });
+        Ok(())
     }
 
-    fn said(&self, file: &File) -> PositionWitness {
-        let mut bytes = [0; 512];
-        let read = file.read_at(&mut bytes, 0).ok().and_then(|read| bytes.get(..read));
-        let text = read.and_then(|read| std::str::from_utf8(read).ok());
+    /// What bytes of the file say; none if it could not be read.
+    fn said(&self, bytes: Option<&[u8]>) -> PositionWitness {
+        let text = bytes.and_then(|bytes| std::str::from_utf8(bytes).ok());
         text.map_or_else(|| PositionWitness::Unreadable(format!("`{}` is not text", self.path.display())), parse)
     }
 
-    fn file(&self) -> MutexGuard<'_, File> {
-        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    fn open_file(&self) -> MutexGuard<'_, OpenPositionFile> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OpenPositionFile {
+    fn new(file: File) -> Self {
+        Self { file, written: None }
+    }
+
+    /// The bytes of the file; none if it cannot be read.
+    fn bytes<'a>(&self, bytes: &'a mut [u8; SAID_BYTES]) -> Option<&'a [u8]> {
+        let read = self.file.read_at(bytes, 0).ok()?;
+        bytes.get(..read)
     }
 }
 

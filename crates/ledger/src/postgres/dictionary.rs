@@ -9,6 +9,7 @@ use tokio_postgres::{Client, Row};
 
 use crate::{
     LedgerError,
+    call_search::LookedRecord,
     codec::{StoredCall, unsigned},
     encoding::dictionary::{Dictionary, DictionaryEntries, DictionaryEntryId},
 };
@@ -43,6 +44,29 @@ pub(super) struct PostgresDictionaryLookup {
 impl PostgresDictionaryLookup {
     /// Decodes calls from their columns (id, record, body), and reads the entries that they refer to.
     pub(super) async fn decode(&self, client: &Client, rows: &[Row]) -> Result<Vec<CallRecord>, LedgerError> {
+        let calls = self.read(client, rows).await?;
+        let entries = self.entries();
+        calls.iter().map(|call| call.decode(&entries)).collect()
+    }
+
+    /// Looks at calls for a search: decodes them, unless they do not have the text that is looked for.
+    pub(super) async fn look(
+        &self,
+        client: &Client,
+        rows: &[Row],
+        text: Option<&str>,
+    ) -> Result<Vec<LookedRecord>, LedgerError> {
+        let calls = self.read(client, rows).await?;
+        let entries = self.entries();
+        let look = |call: &StoredCall| match text.and_then(|text| call.place_without(text, &entries)) {
+            Some(place) => Ok(LookedRecord::Passed(place)),
+            None => call.decode(&entries).map(|record| LookedRecord::Decoded(Box::new(record))),
+        };
+        calls.iter().map(look).collect()
+    }
+
+    /// Calls as they are stored. The entries that they refer to are here afterwards.
+    async fn read(&self, client: &Client, rows: &[Row]) -> Result<Vec<StoredCall>, LedgerError> {
         let stored =
             |row: &Row| Ok(StoredCall { call_id: row.try_get(0)?, record: row.try_get(1)?, body: row.try_get(2)? });
         let calls = rows.iter().map(stored).collect::<Result<Vec<_>, LedgerError>>()?;
@@ -55,8 +79,7 @@ impl PostgresDictionaryLookup {
                 self.entries().add(DictionaryEntryId(id.try_into().unwrap_or_default()), row.try_get(1)?);
             }
         }
-        let entries = self.entries();
-        calls.iter().map(|call| call.decode(&entries)).collect()
+        Ok(calls)
     }
 
     fn entries(&self) -> MutexGuard<'_, DictionaryEntries> {

@@ -9,8 +9,8 @@ use super::dictionary::PostgresDictionaryLookup;
 use crate::{
     LedgerError,
     call_search::{
-        COUNTS_READ_MAX, CallSearch, IDS_LOOKED_MAX, SPANS_READ_MAX, SpanRequest, TermWindow, UNDER_WAY_LOOKED_MAX,
-        WINDOW_SPANS, page_of_ids, under_way_of,
+        COUNTS_READ_MAX, CallSearch, IDS_LOOKED_MAX, LookedRecord, SPANS_READ_MAX, SpanRequest, TermWindow,
+        UNDER_WAY_LOOKED_MAX, WINDOW_SPANS, page_of_ids, under_way_of,
     },
     codec::{signed, unsigned},
 };
@@ -88,14 +88,14 @@ async fn of_spans(
     lookup: &PostgresDictionaryLookup,
     spans: &[i64],
     search: &CallSearch<'_>,
-) -> Result<Vec<CallRecord>, LedgerError> {
+) -> Result<Vec<LookedRecord>, LedgerError> {
     let below_ms = signed(search.below().received_ms);
     // Text here cannot hold this character, and no id has it.
     let below_id = search.below().call_id.replace('\0', "\u{1}");
     let limit = i64::try_from(search.records_left()).unwrap_or(i64::MAX);
     let asked: [&(dyn ToSql + Sync); 4] = [&spans, &below_ms, &below_id, &limit];
     let rows = client.query(include_str!("../../sql/postgres/calls_of_spans.sql"), &asked).await?;
-    lookup.decode(client, &rows).await
+    lookup.look(client, &rows, search.text()).await
 }
 
 async fn of_ids(

@@ -63,6 +63,8 @@ use crate::{
     time::StoreTime,
 };
 use identity::PostgresLedgerIdentity;
+#[cfg(test)]
+pub(crate) use list::IN_SERVER;
 pub(crate) use read::PostgresReader;
 use read_pool::PostgresReadPool;
 use recent_effects::PostgresRecentEffects;
@@ -268,6 +270,15 @@ impl Notebook for PostgresLedger {
             let kept = self.ask(async |client: &Client| notes::find(client, kind, &key).await).await?;
             kept.ok_or_else(|| JournalError::new(format!("a {} note that was just written is gone", kind.as_str())))
         })
+    }
+
+    fn write_if(
+        &self,
+        note: Note,
+        found: Option<String>,
+        now: Timestamp,
+    ) -> PortFuture<'_, Result<bool, JournalError>> {
+        Box::pin(async move { self.queue(&note.key)?.write_if(note, found, now).await })
     }
 
     fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>> {

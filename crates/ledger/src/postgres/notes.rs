@@ -3,12 +3,12 @@
 
 use servanda_contract::Timestamp;
 use servanda_effects::{Note, NoteKind};
-use tokio_postgres::{Client, Row};
+use tokio_postgres::{Client, Row, types::ToSql};
 
 use crate::{
     LedgerError,
     codec::{signed, unsigned},
-    job::LedgerWrite,
+    job::{LedgerWrite, NoteChange},
 };
 
 /// Writes or removes one note, inside the writer's transaction. Notes are few: each takes a round trip.
@@ -20,7 +20,7 @@ pub(super) async fn put(client: &Client, write: &LedgerWrite) -> Result<(), Ledg
             return Ok(());
         }
         // Records are written with the batch, heartbeats by the pool.
-        LedgerWrite::Call(_) | LedgerWrite::Beat(_) => return Ok(()),
+        LedgerWrite::Call(_) | LedgerWrite::Beat(_) | LedgerWrite::MergedIndex => return Ok(()),
         LedgerWrite::Note(note) => (include_str!("../../sql/postgres/put_note.sql"), note),
         LedgerWrite::FirstNote(note) => return put_first(client, note).await,
     };
@@ -38,6 +38,21 @@ async fn put_by(client: &Client, statement: &str, note: &Note) -> Result<(), Led
         .execute(statement, &[&note.kind.as_str(), &note.key.as_bytes(), &note.value.as_bytes(), &expires_ms])
         .await?;
     Ok(())
+}
+
+/// Writes a note if the one that is there is the one that was found. Returns whether it was written. One statement and one commit: of two
+/// at the same moment, the second waits for the first and compares with what that wrote.
+pub(super) async fn put_if(client: &Client, change: &NoteChange) -> Result<bool, LedgerError> {
+    let NoteChange { note, found, now } = change;
+    let (kind, expires_ms) = (note.kind.as_str(), note.expires_at.map(|at| signed(at.unix_ms())));
+    let (key, value, now_ms) = (note.key.as_bytes(), note.value.as_bytes(), signed(now.unix_ms()));
+    let found = found.as_ref().map(String::as_bytes);
+    let columns: [&(dyn ToSql + Sync); 6] = [&kind, &key, &value, &expires_ms, &now_ms, &found];
+    let written = match found {
+        Some(_) => client.execute(include_str!("../../sql/postgres/change_note.sql"), &columns).await?,
+        None => client.execute(include_str!("../../sql/postgres/put_absent_note.sql"), &columns[..5]).await?,
+    };
+    Ok(written > 0)
 }
 
 /// The note of this kind and key, expired or not.

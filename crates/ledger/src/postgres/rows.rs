@@ -132,7 +132,7 @@ impl<'a> BatchRows<'a> {
         let quarantine: Vec<_> = self.quarantine.iter().map(quarantine_beside).collect();
         let terms: Vec<_> = self.terms().map(term_beside).collect();
         let counts: Vec<_> = self.counts().collect();
-        let stored: Vec<String> = counts.iter().map(|(_, key, _)| key.measure.stored()).collect();
+        let stored: Vec<String> = counts.iter().map(|(_, key, _)| key.measure.to_string()).collect();
         let counts: Vec<_> = counts.iter().zip(&stored).map(count_beside).collect();
         let parts: [(&(dyn ToSql + Sync), bool); 6] = [
             (&fresh, !fresh.is_empty()),

@@ -106,6 +106,7 @@ fn apply_optimistically<'a>(
         Job::Apply { target, event, recorded, .. } => (target, event, recorded.as_deref()),
         Job::Put { .. }
         | Job::Ticket { .. }
+        | Job::NoteIf { .. }
         | Job::Expire { .. }
         | Job::Book { .. }
         | Job::Sweep { .. }

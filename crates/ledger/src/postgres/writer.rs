@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::{
     budgets, dictionary, expire,
     identity::PostgresLedgerIdentity,
-    prune,
+    notes, prune,
     recent_effects::PostgresRecentEffects,
     rows::clock_reading,
     session::{ANSWER_MS_MAX, Connector, PostgresSession},
@@ -148,9 +148,9 @@ impl PostgresWriter {
     /// After a lost connection: returns the jobs that can be repeated without harm, and tells the callers of
     /// the others that the outcome is unknown.
     fn give_up(&self, jobs: Vec<Job>, error: &LedgerError) -> Vec<Job> {
-        let (again, unknown): (Vec<Job>, Vec<Job>) = jobs
-            .into_iter()
-            .partition(|job| !matches!(job, Job::Apply { .. } | Job::Ticket { .. } | Job::Expire { .. }));
+        let (again, unknown): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|job| {
+            !matches!(job, Job::Apply { .. } | Job::Ticket { .. } | Job::NoteIf { .. } | Job::Expire { .. })
+        });
         self.refuse(unknown, &error.to_journal_error());
         again
     }
@@ -212,6 +212,9 @@ impl PostgresReadyConnection {
             let pruned = prune::prune(&self.session.client, &self.statements, time, progress, *round).await?;
             return Ok(vec![Some(JobOutcome::Pruned(pruned))]);
         }
+        if let [Job::NoteIf { change, .. }] = jobs {
+            return Ok(vec![Some(JobOutcome::NoteIf(notes::put_if(&self.session.client, change).await?))]);
+        }
         if matches!(jobs.first(), Some(Job::Ticket { .. })) {
             let applied = tickets::apply_events(&self.session.client, &self.statements, time, jobs).await?;
             return Ok(applied.into_iter().map(|applied| applied.map(JobOutcome::Ticket)).collect());
@@ -244,7 +247,7 @@ impl PostgresReadyConnection {
 }
 
 /// Splits a batch so that no statement has two records of the same call, budget entries and events of tickets are in parts of their
-/// own, and each expiry, sweep or pruning is alone.
+/// own, and each expiry, sweep, pruning or note on a condition is alone.
 fn split(batch: Vec<Job>) -> Vec<Vec<Job>> {
     let mut parts: Vec<Vec<Job>> = Vec::new();
     let mut seen = BTreeSet::new();

@@ -3,7 +3,7 @@
 use servanda_effects::effect::{LedgerNow, LostWindow};
 
 use super::recent_effects::SqliteRecentEffects;
-use crate::{call_index::CallIndexBatch, retention::UpkeepProgress};
+use crate::{gathered_index::GatheredIndex, retention::UpkeepProgress};
 
 /// The context of a batch.
 #[derive(Debug)]
@@ -11,7 +11,7 @@ pub(super) struct BatchContext<'a> {
     pub(super) recent: &'a mut SqliteRecentEffects,
     pub(super) progress: &'a mut UpkeepProgress,
     /// What the records of the batch are found by and counted as.
-    pub(super) index: &'a mut CallIndexBatch,
+    pub(super) index: &'a mut GatheredIndex,
     pub(super) now: LedgerNow,
     pub(super) lost_window: Option<LostWindow>,
 }

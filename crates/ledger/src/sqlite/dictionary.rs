@@ -8,6 +8,7 @@ use servanda_contract::CallRecord;
 
 use crate::{
     LedgerError,
+    call_search::LookedRecord,
     codec::{StoredCall, unsigned},
     encoding::dictionary::{Dictionary, DictionaryEntries},
 };
@@ -44,5 +45,19 @@ impl SqliteDictionaryLookup {
             }
         }
         stored.decode(&entries)
+    }
+
+    /// Looks at a record for a search: decodes it, unless it does not have the text that is looked for.
+    pub(super) fn look(
+        &self,
+        connection: &Connection,
+        stored: &StoredCall,
+        text: Option<&str>,
+    ) -> Result<LookedRecord, LedgerError> {
+        let passed = text.and_then(|text| stored.place_without(text, &self.entries.borrow()));
+        match passed {
+            Some(place) => Ok(LookedRecord::Passed(place)),
+            None => self.decode(connection, stored).map(|record| LookedRecord::Decoded(Box::new(record))),
+        }
     }
 }

@@ -13,8 +13,8 @@ use servanda_effects::effect::{
 use super::{batch_context::BatchContext, put, tickets};
 use crate::{
     LedgerError,
-    call_index::CallIndexBatch,
     codec::{EffectRow, StoredCall, StoredEffect, decode_held_resources, key_digest, signed, unsigned},
+    gathered_index::GatheredIndex,
     job::CallRecordWrite,
     listing::{ListingDialect, list_statement},
     record_placement::{KeptRecordChange, RecordPlacement, displaced_record, place_record},
@@ -111,7 +111,7 @@ pub(super) fn expire(transaction: &Connection, limit: u32, now: LedgerNow) -> Re
     for effect in many(transaction, sql, params![signed(now.ledger_ms), limit])? {
         let Some(tombstone) = step(Some(&effect), &EffectEvent::Expire, &around).change else { continue };
         if tombstone.key.client_key.can_come_again() {
-            replace(transaction, &mut CallIndexBatch::default(), (&effect, &tombstone), None)?;
+            replace(transaction, &mut GatheredIndex::default(), (&effect, &tombstone), None)?;
         } else {
             let mut erase = transaction.prepare_cached(include_str!("../../sql/sqlite/erase_effect.sql"))?;
             erase.execute(params![effect.id.as_str(), signed(effect.epoch), effect.state.name()])?;
@@ -127,8 +127,12 @@ pub(super) fn expire(transaction: &Connection, limit: u32, now: LedgerNow) -> Re
 pub(super) fn list(connection: &Connection, query: &EffectQuery) -> Result<Vec<Effect>, LedgerError> {
     let mut statement = connection.prepare_cached(&list_sql(query))?;
     // Negative means no limit: how many rows have to be read is not known in advance.
-    let rows_max = if query.filter.is_empty() { i64::from(query.limit) } else { -1 };
-    let mut rows = statement.query(params![query.after.as_ref().map(EffectId::as_str), rows_max])?;
+    let rows_max = if query.filter.is_of_columns() { i64::from(query.limit) } else { -1 };
+    let after = query.after.as_ref().map(EffectId::as_str);
+    let mut rows = match &query.filter.tenant {
+        Some(tenant) => statement.query(params![after, rows_max, tenant])?,
+        None => statement.query(params![after, rows_max])?,
+    };
     let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
     let mut found = Vec::new();
     while found.len() < limit
@@ -142,12 +146,20 @@ pub(super) fn list(connection: &Connection, query: &EffectQuery) -> Result<Vec<E
     Ok(found)
 }
 
+/// Left alone, SQLite uses the primary key and walks through all effects.
+pub(crate) const IN_FILE: ListingDialect<'_> = ListingDialect {
+    below: "effect_id < ?1",
+    limit: "?2",
+    tenant: None,
+    by_unknown_index: "indexed by effects_unknown_latest",
+    by_tenant_index: "indexed by effects_of_tenant",
+};
+
 /// The statement of a list.
 pub(crate) fn list_sql(query: &EffectQuery) -> String {
     let below = if query.after.is_some() { "effect_id < ?1" } else { "?1 is null" };
-    // Left alone, SQLite uses the primary key and walks through all effects.
-    let by_unknown_index = "indexed by effects_unknown_latest";
-    list_statement(&query.states, ListingDialect { below, limit: "?2", by_unknown_index })
+    let tenant = query.filter.tenant.as_ref().map(|_| "?3");
+    list_statement(&query.states, ListingDialect { below, tenant, ..IN_FILE })
 }
 
 /// Effects that a process has to recover, some for every upstream.
@@ -234,7 +246,7 @@ fn heard_ms(transaction: &Connection, owner: &OwnerId) -> Result<Option<u64>, Le
 /// Inserts a new effect with its record. Returns whether it was inserted; if not, its key was used before.
 fn insert(
     transaction: &Connection,
-    index: &mut CallIndexBatch,
+    index: &mut GatheredIndex,
     effect: &Effect,
     recorded: Option<&CallRecordWrite>,
 ) -> Result<bool, LedgerError> {
@@ -270,7 +282,7 @@ fn insert(
 /// read.
 fn replace(
     transaction: &Connection,
-    index: &mut CallIndexBatch,
+    index: &mut GatheredIndex,
     (before, effect): (&Effect, &Effect),
     recorded: Option<&CallRecordWrite>,
 ) -> Result<bool, LedgerError> {

@@ -1,6 +1,7 @@
-//! What recorded calls of the file are found by and counted as: written inside the writer's transaction, searched on connections that read.
+//! What recorded calls of the file are found by and counted as: gathered and merged inside the writer's
+//! transaction, searched on connections that read.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row, Statement, params};
 use servanda_contract::CallRecord;
 use servanda_effects::call_history::{CallCount, CallMeasure, CountsQuery, HistoryPage, HistoryQuery};
 
@@ -9,11 +10,15 @@ use crate::{
     LedgerError,
     call_index::{CallIndexBatch, span_start_ms},
     call_search::{
-        COUNTS_READ_MAX, CallSearch, IDS_LOOKED_MAX, SPANS_READ_MAX, SpanRequest, TermWindow, UNDER_WAY_LOOKED_MAX,
-        WINDOW_SPANS, page_of_ids, under_way_of,
+        COUNTS_READ_MAX, CallSearch, IDS_LOOKED_MAX, LookedRecord, SPANS_READ_MAX, SpanRequest, TermWindow,
+        UNDER_WAY_LOOKED_MAX, WINDOW_SPANS, page_of_ids, under_way_of,
     },
     codec::{signed, unsigned},
+    gathered_index::{GatheredIndex, merge_into},
 };
+
+/// Rows that are merged at once. A process puts fewer aside, and few processes write to one file.
+const MERGED_ROWS_MAX: u32 = 4_096;
 
 /// Reads records on one connection.
 struct RecordReader<'a> {
@@ -21,8 +26,47 @@ struct RecordReader<'a> {
     lookup: SqliteDictionaryLookup,
 }
 
-/// Writes what a batch adds.
-pub(super) fn put(transaction: &Connection, batch: &CallIndexBatch) -> Result<(), LedgerError> {
+/// Puts aside what a batch adds, to be merged later.
+pub(super) fn gather(transaction: &Connection, gathered: &GatheredIndex) -> Result<(), LedgerError> {
+    if gathered.records() > 0 {
+        let mut put = transaction.prepare_cached(include_str!("../../sql/sqlite/put_gathered.sql"))?;
+        put.execute(params![gathered.bytes()])?;
+    }
+    Ok(())
+}
+
+/// Merges what was put aside, and what the present batch adds, into the index.
+pub(super) fn merge(transaction: &Connection, present: &GatheredIndex) -> Result<(), LedgerError> {
+    let mut batch = CallIndexBatch::default();
+    let mut merged_until: Option<i64> = None;
+    let mut list = transaction.prepare_cached(include_str!("../../sql/sqlite/list_gathered.sql"))?;
+    let mut rows = list.query(params![MERGED_ROWS_MAX])?;
+    while let Some(row) = rows.next()? {
+        let (commit_number, body): (i64, Vec<u8>) = (row.get(0)?, row.get(1)?);
+        // Records that pages do not find are better than a ledger that nothing can be written to.
+        if let Err(error) = merge_into(&mut batch, &body) {
+            tracing::error!(commit_number, %error, "a part of the index of calls is lost");
+        }
+        merged_until = Some(commit_number);
+    }
+    drop(rows);
+    if let Some(merged_until) = merged_until {
+        let mut erase = transaction.prepare_cached(include_str!("../../sql/sqlite/erase_gathered.sql"))?;
+        erase.execute(params![merged_until])?;
+    }
+    if let Err(error) = merge_into(&mut batch, present.bytes()) {
+        tracing::error!(%error, "a part of the index of calls is lost");
+    }
+    put(transaction, &batch)
+}
+
+/// Whether something was put aside that is not merged.
+pub(super) fn has_gathered(connection: &Connection) -> Result<bool, LedgerError> {
+    let mut statement = connection.prepare_cached(include_str!("../../sql/sqlite/has_gathered.sql"))?;
+    Ok(statement.query_row([], |row| row.get(0))?)
+}
+
+fn put(transaction: &Connection, batch: &CallIndexBatch) -> Result<(), LedgerError> {
     let mut put_term = transaction.prepare_cached(include_str!("../../sql/sqlite/put_term.sql"))?;
     for (term, span) in &batch.terms {
         put_term.execute(params![term, span])?;
@@ -30,7 +74,7 @@ pub(super) fn put(transaction: &Connection, batch: &CallIndexBatch) -> Result<()
     let mut add_count = transaction.prepare_cached(include_str!("../../sql/sqlite/add_count.sql"))?;
     for (key, amount) in &batch.counts {
         let (width_ms, start_ms) = (signed(key.width.ms()), signed(key.start_ms));
-        let columns = params![key.tenant.as_bytes(), width_ms, start_ms, key.measure.stored(), signed(*amount)];
+        let columns = params![key.tenant.as_bytes(), width_ms, start_ms, key.measure.to_string(), signed(*amount)];
         add_count.execute(columns)?;
     }
     Ok(())
@@ -43,12 +87,14 @@ pub(super) fn list(connection: &Connection, query: &HistoryQuery) -> Result<Hist
         return Ok(page_of_ids(query, reader.of_ids(beginning, IDS_LOOKED_MAX)?));
     }
     let mut search = CallSearch::new(query);
+    // Most spans have one record, so that preparing the statement for each would cost more than reading it.
+    let mut of_span = connection.prepare_cached(include_str!("../../sql/sqlite/ended_calls.sql"))?;
     while search.goes_on() {
         let windows = windows(connection, &search)?;
         let Some(request) = search.request(&windows) else { break };
         let spans = spans(connection, &request)?;
         for span in &spans {
-            let records = reader.of_span(*span, &search)?;
+            let records = reader.of_span(&mut of_span, *span, &search)?;
             if search.take(records).is_break() {
                 break;
             }
@@ -116,14 +162,19 @@ impl<'a> RecordReader<'a> {
     }
 
     /// The records of a span, newest first, as many as may still be looked at.
-    fn of_span(&self, span: i64, search: &CallSearch<'_>) -> Result<Vec<CallRecord>, LedgerError> {
+    fn of_span(
+        &self,
+        statement: &mut Statement<'_>,
+        span: i64,
+        search: &CallSearch<'_>,
+    ) -> Result<Vec<LookedRecord>, LedgerError> {
         let (from_ms, end_ms) = (span_start_ms(span), span_start_ms(span + 1));
         let below = search.below();
         let (below_ms, below_id) =
             if below.received_ms < end_ms { (below.received_ms, below.call_id.as_str()) } else { (end_ms, "") };
         let limit = i64::try_from(search.records_left()).unwrap_or(i64::MAX);
-        let sql = include_str!("../../sql/sqlite/ended_calls.sql");
-        self.records(sql, params![signed(from_ms), signed(below_ms), below_id, limit])
+        let rows = statement.query_map(params![signed(from_ms), signed(below_ms), below_id, limit], stored)?;
+        rows.map(|row| self.lookup.look(self.connection, &row?, search.text())).collect()
     }
 
     fn records(&self, sql: &str, params: impl rusqlite::Params) -> Result<Vec<CallRecord>, LedgerError> {

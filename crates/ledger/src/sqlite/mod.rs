@@ -59,7 +59,7 @@ pub(crate) use read_pool::SqliteReadPool;
 use writer::{SqliteIdentityFiles, SqliteWriter};
 
 #[cfg(test)]
-pub(crate) use effects::list_sql;
+pub(crate) use effects::{IN_FILE, list_sql};
 #[cfg(test)]
 pub(crate) use migrate::to_version;
 
@@ -107,6 +107,20 @@ impl SqliteLedger {
     /// A reader of the same file.
     pub(crate) fn reader(&self) -> Result<SqliteReader, LedgerError> {
         SqliteReader::open(&self.path)
+    }
+
+    /// Asks the index of calls, after the writer has merged what it has put aside, so that every record is found that was durable before.
+    async fn ask_index<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Connection) -> Result<T, LedgerError> + Send + 'static,
+    ) -> Result<T, JournalError> {
+        if self.pool.ask(history::has_gathered).await?
+            && let Err(error) = self.writer.queue().put(LedgerWrite::MergedIndex, true).await
+        {
+            // A full disk must not hide the calls that can be found.
+            tracing::warn!(%error, "the newest calls are not listed yet");
+        }
+        self.pool.ask(question).await
     }
 }
 
@@ -191,7 +205,7 @@ impl Journal for SqliteLedger {
 
 impl CallHistory for SqliteLedger {
     fn list_calls(&self, query: HistoryQuery) -> PortFuture<'_, Result<HistoryPage, JournalError>> {
-        Box::pin(self.pool.ask(move |connection| history::list(connection, &query)))
+        Box::pin(self.ask_index(move |connection| history::list(connection, &query)))
     }
 
     fn calls_under_way(&self, query: HistoryQuery) -> PortFuture<'_, Result<Vec<CallRecord>, JournalError>> {
@@ -203,7 +217,7 @@ impl CallHistory for SqliteLedger {
     }
 
     fn call_counts(&self, query: CountsQuery) -> PortFuture<'_, Result<Vec<CallCount>, JournalError>> {
-        Box::pin(self.pool.ask(move |connection| history::counts(connection, &query)))
+        Box::pin(self.ask_index(move |connection| history::counts(connection, &query)))
     }
 }
 
@@ -219,6 +233,15 @@ impl Notebook for SqliteLedger {
             let kept = self.pool.ask(move |connection| read::note(connection, kind, &key)).await?;
             kept.ok_or_else(|| JournalError::new(format!("a {} note that was just written is gone", kind.as_str())))
         })
+    }
+
+    fn write_if(
+        &self,
+        note: Note,
+        found: Option<String>,
+        now: Timestamp,
+    ) -> PortFuture<'_, Result<bool, JournalError>> {
+        Box::pin(self.writer.queue().write_if(note, found, now))
     }
 
     fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>> {

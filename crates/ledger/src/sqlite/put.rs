@@ -5,15 +5,15 @@ use servanda_effects::{Note, effect::LedgerNow};
 
 use crate::{
     LedgerError,
-    call_index::CallIndexBatch,
     codec::{quarantined, signed},
-    job::{CallRecordWrite, LedgerWrite},
+    gathered_index::GatheredIndex,
+    job::{CallRecordWrite, LedgerWrite, NoteChange},
 };
 
 /// Writes one thing.
 pub(super) fn put(
     transaction: &Connection,
-    index: &mut CallIndexBatch,
+    index: &mut GatheredIndex,
     write: &LedgerWrite,
     now: LedgerNow,
 ) -> Result<(), LedgerError> {
@@ -31,6 +31,8 @@ pub(super) fn put(
         }
         LedgerWrite::Note(note) => (include_str!("../../sql/sqlite/put_note.sql"), note),
         LedgerWrite::FirstNote(note) => return put_first_note(transaction, note),
+        // Done at the end of the batch, with what its other jobs add.
+        LedgerWrite::MergedIndex => return Ok(()),
     };
     put_note(transaction, statement, note)
 }
@@ -46,10 +48,25 @@ fn put_note(transaction: &Connection, statement: &str, note: &Note) -> Result<()
     Ok(())
 }
 
+/// Writes a note if the one that is there is the one that was found. Returns whether it was written.
+pub(super) fn put_note_if(transaction: &Connection, change: &NoteChange) -> Result<bool, LedgerError> {
+    let NoteChange { note, found, now } = change;
+    let (kind, expires_ms) = (note.kind.as_str(), note.expires_at.map(|at| signed(at.unix_ms())));
+    let now_ms = signed(now.unix_ms());
+    let written = if let Some(found) = found {
+        let mut put = transaction.prepare_cached(include_str!("../../sql/sqlite/change_note.sql"))?;
+        put.execute(params![kind, note.key, note.value, expires_ms, now_ms, found])?
+    } else {
+        let mut put = transaction.prepare_cached(include_str!("../../sql/sqlite/put_absent_note.sql"))?;
+        put.execute(params![kind, note.key, note.value, expires_ms, now_ms])?
+    };
+    Ok(written > 0)
+}
+
 /// Writes the record of a call, and its answer if that was quarantined. A record that was written is added to what the batch is found by.
 pub(super) fn put_call(
     transaction: &Connection,
-    index: &mut CallIndexBatch,
+    index: &mut GatheredIndex,
     recorded: &CallRecordWrite,
 ) -> Result<(), LedgerError> {
     let row = recorded.row()?;

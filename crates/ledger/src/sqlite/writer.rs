@@ -21,11 +21,11 @@ use super::{
 };
 use crate::{
     LedgerError,
-    call_index::CallIndexBatch,
     capacity::StorageCapacity,
     clock_watch::ClockWatch,
     codec::signed,
     encoding::dictionary::Dictionary,
+    gathered_index::GatheredIndex,
     identity::{PositionFile, UnsettledLoss, lost_window},
     inbox::Inbox,
     job::{Job, JobOutcome},
@@ -36,6 +36,9 @@ use crate::{
 
 /// How often to wait for a file that another process has locked, ten seconds each time.
 const BUSY_ATTEMPTS_MAX: u32 = 3;
+
+/// Records whose share of the index may be put aside before it is merged.
+const GATHERED_RECORDS_MAX: usize = 256;
 
 /// The handle of the writer's thread.
 #[derive(Debug)]
@@ -70,7 +73,8 @@ impl SqliteWriter {
             watch: ClockWatch::default(),
             recent: SqliteRecentEffects::default(),
             dictionary,
-            index: CallIndexBatch::default(),
+            index: GatheredIndex::default(),
+            gathered_records: 0,
             progress: UpkeepProgress::default(),
             lost: Vec::new(),
             known,
@@ -157,7 +161,9 @@ struct OpenDatabase {
     /// The dictionary of records. Its new entries are written with every batch until one is committed.
     dictionary: Dictionary,
     /// What the records of the present batch are found by and counted as.
-    index: CallIndexBatch,
+    index: GatheredIndex,
+    /// Records whose share of the index this process has put aside and not merged.
+    gathered_records: usize,
     /// Windows that the ledger has lost.
     lost: Vec<UnsettledLoss>,
     known: SqliteIdentityFiles,
@@ -206,7 +212,13 @@ impl OpenDatabase {
         let mut around = BatchContext { recent, progress, index, now, lost_window: lost_window(&self.lost, now_ms) };
         let perform = |job| perform(&transaction, &mut around, job);
         let outcomes = batch.iter().map(perform).collect::<Result<Vec<_>, _>>()?;
-        history::put(&transaction, &self.index)?;
+        let gathered_records = self.gathered_records + self.index.records();
+        let merges = gathered_records >= GATHERED_RECORDS_MAX || batch.iter().any(Job::merges_index);
+        if merges {
+            history::merge(&transaction, &self.index)?;
+        } else {
+            history::gather(&transaction, &self.index)?;
+        }
         if let Some(kept) = self.time.to_keep(reading) {
             self.watch.observe(kept.seen_ms);
             let mut keep = transaction.prepare_cached(include_str!("../../sql/sqlite/keep_clock.sql"))?;
@@ -216,6 +228,7 @@ impl OpenDatabase {
         faults::at("ledger.before_commit")?;
         transaction.commit()?;
         self.dictionary.stored();
+        self.gathered_records = if merges { 0 } else { gathered_records };
         // Before any caller is answered, so that an acknowledged commit is noticed as missing if it gets lost.
         if let Some(position_file) = &self.known.position_file {
             position_file.advance(position, now_ms);
@@ -256,6 +269,7 @@ fn perform(transaction: &Connection, around: &mut BatchContext<'_>, job: &Job) -
             let change = effects::EventWithRecord { target, event, recorded, notices, consumes };
             effects::apply(transaction, around, change).map(|applied| JobOutcome::Applied(Box::new(applied)))
         }
+        Job::NoteIf { change, .. } => put::put_note_if(transaction, change).map(JobOutcome::NoteIf),
         Job::Ticket { target, event, .. } => tickets::apply(transaction, target, event, now).map(JobOutcome::Ticket),
         Job::Expire { limit, .. } => effects::expire(transaction, *limit, now).map(JobOutcome::Expired),
         Job::Book { entry, .. } => budgets::apply_entry(transaction, entry, now_ms).map(JobOutcome::Booked),

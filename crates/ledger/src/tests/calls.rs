@@ -5,7 +5,7 @@ use std::{future::Future, pin::Pin};
 use servanda_contract::{Timestamp, record::Outcome};
 use servanda_effects::{Journal as _, Note, NoteKind, Notebook};
 
-use super::{call_lists, kept::Kept, samples::record};
+use super::{call_lists, kept::Kept, notes, samples::record};
 use crate::{CallFilter, CallQuery, Ledger, Retention};
 
 type Case = fn(Kept) -> Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -23,6 +23,10 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("quarantined answers are kept apart and bounded", |kept| Box::pin(quarantine(kept))),
     ("strange names are kept", |kept| Box::pin(strange(kept))),
     ("notes are kept", |kept| Box::pin(async move { keeps_notes(kept.ledger()).await })),
+    ("notes are written on a condition", |kept| {
+        Box::pin(async move { notes::written_on_a_condition(kept.ledger()).await })
+    }),
+    ("many gateways change a note and nothing is lost", |kept| Box::pin(notes::raced_for(kept))),
     ("notes outlive the process and are forgotten when they expire", |kept| Box::pin(forgetting(kept))),
 ];
 

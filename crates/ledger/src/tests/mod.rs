@@ -11,9 +11,11 @@ mod effects;
 mod faulty;
 mod file;
 mod filters;
+mod gathered;
 mod kept;
 mod leftovers;
 mod liveness;
+mod notes;
 mod notices;
 mod open;
 mod plain;
@@ -109,6 +111,7 @@ async fn tickets_in_a_file() {
 #[tokio::test]
 async fn notes_in_memory() {
     calls::keeps_notes(&servanda_effects::InMemoryNotebook::default()).await;
+    notes::in_memory().await;
 }
 
 /// Later versions read what is on disk, so it must not change silently.

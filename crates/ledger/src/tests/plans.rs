@@ -70,20 +70,28 @@ fn statements(store: &str) -> Vec<Statement> {
 
 /// The statements that list effects, for every combination of states.
 fn lists(dialect: ListingDialect<'_>) -> Vec<Statement> {
+    let of_a_tenant = ListingDialect { tenant: Some(if dialect.limit == "?2" { "?3" } else { "$3" }), ..dialect };
+    [("list of", dialect), ("list of a tenant's", of_a_tenant)]
+        .into_iter()
+        .flat_map(|(what, of)| each_list(what, of))
+        .collect()
+}
+
+fn each_list(what: &str, dialect: ListingDialect<'_>) -> Vec<Statement> {
     let choices = 0..1usize << EffectState::ALL.len();
     let chosen = choices.map(|choice| {
         let states = EffectState::ALL.into_iter().enumerate().filter(|(place, _)| choice & (1 << place) != 0);
         states.map(|(_, state)| state).collect::<Vec<_>>()
     });
     chosen
-        .map(|states| Statement { place: format!("list of {states:?}"), sql: list_statement(&states, dialect) })
+        .map(|states| Statement { place: format!("{what} {states:?}"), sql: list_statement(&states, dialect) })
         .collect()
 }
 
 /// Whether a statement may read everything. Lists with a state that has ended walk through the handles, newest
 /// first.
 fn is_by_hand(statement: &Statement) -> bool {
-    let ended = statement.place.starts_with("list of")
+    let ended = statement.place.starts_with("list of [")
         && statement.sql.contains("order by effect_id desc")
         && !statement.sql.contains("where state = 'outcome_unknown'");
     ended || BY_HAND.iter().any(|(text, why)| !why.is_empty() && statement.sql.contains(text))
@@ -95,10 +103,8 @@ fn no_statement_of_the_file_reads_a_whole_table() {
     let path = folder.path().join("ledger.db");
     drop(crate::Ledger::open(&path).unwrap());
     let connection = rusqlite::Connection::open(&path).unwrap();
-    let by_unknown_index = "indexed by effects_unknown_latest";
-    let in_file = ListingDialect { below: "effect_id < ?1", limit: "?2", by_unknown_index };
-    let all: Vec<Statement> = statements("sqlite").into_iter().chain(lists(in_file)).collect();
-    assert!(all.len() > 290, "{} statements were found", all.len());
+    let all: Vec<Statement> = statements("sqlite").into_iter().chain(lists(crate::sqlite::IN_FILE)).collect();
+    assert!(all.len() > 420, "{} statements were found", all.len());
     let mut scanning = Vec::new();
     for statement in &all {
         let explained = connection.prepare(&format!("explain query plan {}", statement.sql));
@@ -121,8 +127,7 @@ async fn no_statement_of_the_database_reads_a_whole_table() {
     let url = cluster.schema().await;
     drop(crate::Ledger::connect(&url).await.unwrap());
     let client = crate::postgres::client(&url).await.unwrap();
-    let in_server = ListingDialect { below: "effect_id < $1", limit: "$2", by_unknown_index: "" };
-    let mut all: Vec<Statement> = statements("postgres").into_iter().chain(lists(in_server)).collect();
+    let mut all: Vec<Statement> = statements("postgres").into_iter().chain(lists(crate::postgres::IN_SERVER)).collect();
     all.extend(crate::postgres::written().into_iter().map(|sql| Statement { place: "writing".to_owned(), sql }));
     assert!(all.len() > 320, "{} statements were found", all.len());
     for filled in [false, true] {

@@ -44,6 +44,15 @@ impl Notebook for CommandNotebook {
         Box::pin(async move { self.notebook_for(note.kind).await?.write_first(note).await })
     }
 
+    fn write_if(
+        &self,
+        note: Note,
+        found: Option<String>,
+        now: Timestamp,
+    ) -> PortFuture<'_, Result<bool, JournalError>> {
+        Box::pin(async move { self.notebook_for(note.kind).await?.write_if(note, found, now).await })
+    }
+
     fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>> {
         let key = key.to_owned();
         Box::pin(async move {

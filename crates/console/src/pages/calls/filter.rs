@@ -3,7 +3,11 @@
 use servanda_contract::{GateName, TaxonomyClass, Timestamp, legibility, record::Outcome};
 use servanda_effects::call_history::{HistoryPosition, HistoryQuery};
 
-use crate::{context::ConsoleViewer, form, routing::CALLS};
+use crate::{
+    context::ConsoleViewer,
+    form,
+    routing::{CALLS, is_name},
+};
 
 /// The longest value of a filter.
 const VALUE_CHARS_MAX: usize = 200;
@@ -133,7 +137,7 @@ impl CallsFilter {
         let before = form::parameter(query, "before").filter(|text| text.len() <= VALUE_CHARS_MAX);
         Self {
             values: FilterField::EVERY.into_iter().filter_map(value).collect(),
-            before: before.and_then(|text| text.parse().ok()),
+            before: before.and_then(|text| text.parse().ok()).filter(is_position),
             is_paused: form::parameter(query, "live").as_deref() == Some(PAUSED),
         }
     }
@@ -263,6 +267,11 @@ fn moment_of(text: &str) -> Option<u64> {
     Timestamp::parse(&format!("{text}{seconds}Z")).map(Timestamp::unix_ms)
 }
 
+/// Whether it is the place of a call, or one between two.
+fn is_position(position: &HistoryPosition) -> bool {
+    position.call_id.is_empty() || is_name(&position.call_id)
+}
+
 #[cfg(test)]
 mod tests {
     use super::{CallsFilter, FilterField, moment_of};
@@ -291,6 +300,8 @@ mod tests {
             "within=9y",
             "since=yesterday",
             "before=x",
+            "before=17.%00",
+            "before=17.a+b",
             "tool=",
             "tool=a&tool=b",
         ] {

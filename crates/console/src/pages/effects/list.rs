@@ -12,7 +12,7 @@ use crate::{
     fault::PageFault,
     form,
     reply::ConsoleReply,
-    routing::{EFFECTS, effect_path, is_name},
+    routing::{EFFECTS, effect_path, read_id},
     view::{FilterLink, Moment, PageFrame},
 };
 
@@ -52,9 +52,8 @@ struct EffectsPage {
 pub(crate) async fn page(context: &ConsoleContext, request: &PageRequest) -> Result<ConsoleReply, PageFault> {
     let viewer = context.viewer(&request.headers).await?;
     let filter = EffectsFilter::read(request.uri.query());
-    let before = form::parameter(request.uri.query(), "before").filter(|id| is_name(id));
+    let before = form::parameter(request.uri.query(), "before").and_then(|id| read_id::<EffectId>(&id));
     let is_first = before.is_none();
-    let before = before.map(EffectId::from);
     let person = &viewer.signed_in.person;
     let seen = context.engine.oversight().effects(person, filter.states(), before, PAGE_EFFECTS).await?;
     let empty = match (&seen.next, is_first) {

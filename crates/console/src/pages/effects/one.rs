@@ -14,7 +14,7 @@ use crate::{
     fault::PageFault,
     form_token,
     reply::ConsoleReply,
-    routing::effect_path,
+    routing::{effect_path, read_id},
     view::{Moment, PageFrame, PageNotice},
 };
 
@@ -83,7 +83,8 @@ pub(super) async fn shown(
     notice: Option<PageNotice>,
 ) -> Result<ConsoleReply, PageFault> {
     let person = &viewer.signed_in.person;
-    let report = context.engine.oversight().effect(person, EffectId::from(id.to_owned())).await?;
+    let id = read_id::<EffectId>(id).ok_or(PageFault::NotFound)?;
+    let report = context.engine.oversight().effect(person, id).await?;
     let report = report.ok_or(PageFault::NotFound)?;
     let (effect, now) = (&report.effect, context.now());
     let tool = legibility::one_line(&effect.order.exposed_tool);

@@ -7,8 +7,13 @@ use servanda_engine::oversight::{PersonSettlement, STATEMENT_CHARS_MAX, Settleme
 
 use super::one;
 use crate::{
-    context::ConsoleContext, fault::PageFault, form::Form, pages::decide::check_token, reply::ConsoleReply,
-    routing::effect_path, view::PageNotice,
+    context::ConsoleContext,
+    fault::PageFault,
+    form::Form,
+    pages::decide::check_token,
+    reply::ConsoleReply,
+    routing::{effect_path, read_id},
+    view::PageNotice,
 };
 
 /// Acts on the form of an effect's page.
@@ -22,7 +27,7 @@ pub(crate) async fn settle(
     check_token(&viewer, &form, request)?;
     let epoch = form.field("epoch").and_then(|text| text.parse().ok());
     let settlement = PersonSettlement {
-        effect: EffectId::from(id.to_owned()),
+        effect: read_id::<EffectId>(id).ok_or(PageFault::NotFound)?,
         epoch: epoch.ok_or(PageFault::BadForm("The form does not say what you were shown. Nothing was done."))?,
         completed: happened(&form)?,
         evidence: form.field("evidence").unwrap_or_default().to_owned(),

@@ -3,6 +3,7 @@
 //! (`session_events`). Deliberately not here: how a session's requests are answered.
 
 mod byte_budget;
+mod counts;
 mod queue;
 mod registry;
 mod replay_buffer;

@@ -66,7 +66,7 @@ impl<G: Gateway> HttpSessionRegistry<G> {
         id: &str,
         authority: &Arc<AuthenticatedCaller>,
     ) -> Result<HttpSessionLease, ProtocolFault> {
-        match self.sessions.lease(id, &authority.caller()) {
+        match self.sessions.lease(id, authority) {
             HttpSessionLookup::Active(lease) => Ok(lease),
             HttpSessionLookup::Nothing => self.revive(id, authority).await,
             HttpSessionLookup::Ended => Err(no_such_session()),

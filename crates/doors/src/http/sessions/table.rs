@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     super::options::HttpOptions,
     byte_budget::SessionByteBudget,
+    counts::HttpSessionCounts,
     replay_buffer::{ReplayBuffer, ReplayLimits},
 };
 use crate::{
@@ -53,6 +54,8 @@ pub(in crate::http) struct HttpSessionTable {
 #[derive(Debug, Default)]
 struct HttpSessionEntries {
     sessions: HashMap<String, Arc<HttpSession>>,
+    /// How many of them each tenant and each user has.
+    counts: HttpSessionCounts,
     /// Ended sessions whose notes are not deleted yet: they must not be restored from them.
     ending: HashSet<String>,
 }
@@ -173,6 +176,7 @@ impl HttpSessionTable {
             return Ok((self.new_lease(there), false));
         }
         self.make_room(&mut table, now_ms, &session.requester)?;
+        table.counts.add(&session.requester.caller);
         let added = Arc::new(HttpSession {
             id: id.to_owned(),
             replay_buffer: ReplayBuffer::new(
@@ -195,16 +199,16 @@ impl HttpSessionTable {
     }
 
     /// Takes a session into use, if one with that id exists and belongs to that caller.
-    pub(super) fn lease(&self, id: &str, caller: &Caller) -> HttpSessionLookup {
-        self.lease_at(self.now_ms(), id, caller)
+    pub(super) fn lease(&self, id: &str, authority: &AuthenticatedCaller) -> HttpSessionLookup {
+        self.lease_at(self.now_ms(), id, |owner| authority.is_same_party(owner))
     }
 
-    fn lease_at(&self, now_ms: u64, id: &str, caller: &Caller) -> HttpSessionLookup {
+    fn lease_at(&self, now_ms: u64, id: &str, is_owned_by: impl FnOnce(&Caller) -> bool) -> HttpSessionLookup {
         let mut table = self.table();
         let Some(session) = table.sessions.get(id).map(Arc::clone) else {
             return if table.ending.contains(id) { HttpSessionLookup::Ended } else { HttpSessionLookup::Nothing };
         };
-        if !session.belongs_to(caller) {
+        if !is_owned_by(&session.session.requester.caller) {
             return HttpSessionLookup::Nothing;
         }
         if self.is_expired(&session, now_ms) {
@@ -260,13 +264,13 @@ impl HttpSessionTable {
     ) -> Result<(), HttpSessionAddError> {
         let is_own = |session: &HttpSession| session.session.requester.caller.is_same_user(&newcomer.caller);
         let may_go = |session: &HttpSession| session.idle_ms(now_ms) >= self.limits.room_idle_ms_min;
-        let own = table.sessions.values().filter(|session| is_own(session)).count();
+        let own = table.counts.of_user(&newcomer.caller);
         if slots::principal_share(self.limits.count_max, &newcomer.authority).is_some_and(|share| own >= share) {
             let made = table.end_longest_idle(|session| is_own(session) && may_go(session));
             return made.then_some(()).ok_or(HttpSessionAddError::OwnInUse);
         }
         let is_of_tenant = |session: &HttpSession| session.session.requester.caller.tenant == newcomer.caller.tenant;
-        let of_tenant = table.sessions.values().filter(|session| is_of_tenant(session)).count();
+        let of_tenant = table.counts.of_tenant(&newcomer.caller);
         let tenants_share = slots::tenant_share(self.limits.count_max, &newcomer.authority);
         if tenants_share.is_some_and(|share| of_tenant >= share) {
             let made = table.end_longest_idle(|session| is_of_tenant(session) && may_go(session));
@@ -311,6 +315,7 @@ impl HttpSessionEntries {
 
     fn end(&mut self, id: &str) {
         if let Some(session) = self.sessions.remove(id) {
+            self.counts.remove(&session.session.requester.caller);
             self.ending.insert(session.id.clone());
             session.ended.cancel();
             session.session.end();
@@ -341,10 +346,6 @@ impl HttpSession {
             in_flight: Some(Arc::clone(&self.session.in_flight)),
             disconnect_policy: ClientDisconnectPolicy::KeepRunning,
         }
-    }
-
-    pub(super) fn belongs_to(&self, caller: &Caller) -> bool {
-        self.session.requester.caller.is_same_party(caller)
     }
 
     /// How long ago it was last used, if it is idle.

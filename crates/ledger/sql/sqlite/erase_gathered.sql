@@ -1,0 +1,1 @@
+delete from gathered_index where commit_number <= ?1

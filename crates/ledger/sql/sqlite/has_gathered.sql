@@ -1,0 +1,1 @@
+select exists (select 1 from gathered_index where commit_number > 0)

@@ -1,0 +1,1 @@
+insert into gathered_index (body) values (?1)
