@@ -3,11 +3,11 @@
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: build-cost orderfile orderfile-check faults contracts recording redteam redteam-short fuzz fuzz-short test lint unit doc oidc interop interop-full conformance conformance-table conformance-client conformance-client-table hygiene bench bench-smoke bench-page syscalls syscalls-short chaos chaos-short \
+.PHONY: approvals build-cost orderfile orderfile-check faults contracts recording redteam redteam-short fuzz fuzz-short test lint unit doc oidc interop interop-full conformance conformance-table conformance-client conformance-client-table hygiene bench bench-smoke bench-page syscalls syscalls-short chaos chaos-short \
 	chaos-checker chaos-trial chaos-unfenced chaos-million model ledger-size ledger-size-short console console-pictures console-size identity-tables gate-cost gate-cost-check \
 	demo deny clean
 
-test: lint unit faults gate-cost-check doc oidc contracts interop conformance hygiene redteam-short fuzz-short chaos-checker chaos-short ledger-size-short bench-smoke syscalls-short console deny
+test: lint unit faults gate-cost-check doc oidc approvals contracts interop conformance hygiene redteam-short fuzz-short chaos-checker chaos-short ledger-size-short bench-smoke syscalls-short console deny
 	@echo "all of make test passed"
 	@trials/skipped
 
@@ -40,6 +40,11 @@ interop: .tools/ready
 oidc: .tools/ready
 	cargo build -p servanda
 	trials/oidc/run --servanda target/debug/servanda
+
+# Calls that wait for people, with the official clients of both eras in TypeScript and Python: as a task, by the ticket's page, and plain.
+approvals: .tools/ready
+	cargo build -p servanda
+	trials/approvals/run --servanda target/debug/servanda
 
 # What `init` writes for ten real servers: lines a tool, and whole contracts by the published schema.
 contracts: .tools/ready

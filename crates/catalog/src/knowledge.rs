@@ -366,10 +366,12 @@ fn changed_tools<'t>(before: &'t [Arc<ListedTool>], after: &'t [Arc<ListedTool>]
     gone.chain(new).map(|tool| tool.name.as_str()).collect()
 }
 
-/// How a tool may be run here: the gateway makes a task of long work if the upstream does not.
+/// How a tool may be run here: the gateway makes a task of long work, and of a call that waits for people, if the upstream does not.
 fn run_as(entry: &CatalogEntry, theirs: Option<ToolExecution>) -> Option<ToolExecution> {
     let forbidden = |execution: &ToolExecution| execution.task_support == TaskSupport::Forbidden;
-    if entry.contract.contract().is_long() && theirs.as_ref().is_none_or(forbidden) {
+    let contract = &entry.contract;
+    let becomes_task = contract.contract().is_long() || contract.usually_needs_approval();
+    if becomes_task && theirs.as_ref().is_none_or(forbidden) {
         return Some(ToolExecution { task_support: TaskSupport::Optional });
     }
     theirs

@@ -382,6 +382,11 @@ impl Engine {
         Box::pin(approval_notices::keep_time(Arc::clone(&self.core), stop))
     }
 
+    /// Goes on with calls that wait for people as tasks, until told to stop. Without this, no call becomes such a task.
+    pub fn repeat_held_calls(&self, stop: CancellationToken) -> PortFuture<'_, ()> {
+        Box::pin(call::repeat_held(&self.calls, stop))
+    }
+
     /// The approvals: tickets, and people's decisions about them.
     pub fn approvals(&self) -> &Arc<Approvals> {
         &self.core.approvals

@@ -16,11 +16,12 @@ use crate::Permit;
 /// A settled effect is remembered for at least this long.
 const DEDUP_WINDOW_MS_MIN: u64 = 3_600_000;
 
-/// Makes the dispatch order of a permitted call.
+/// Makes the dispatch order of a permitted call. The answer of a call that `outlasts` its request is kept, because its client asks for it.
 pub(crate) fn dispatch_order(
     permit: &Permit,
     key: &EffectKey,
     timeout_ms: u64,
+    outlasts: bool,
 ) -> Result<DispatchOrder, serde_json::Error> {
     let compiled = permit.contract();
     let contract = compiled.contract();
@@ -38,7 +39,7 @@ pub(crate) fn dispatch_order(
         timeout_ms,
         key_window_ms: window_sec.map(|sec| sec.saturating_mul(1_000)),
         dedup_window_ms: dedup_window_ms(contract),
-        keeps_answer: key.client_key.can_come_again() || contract.is_long(),
+        keeps_answer: outlasts || key.client_key.can_come_again() || contract.is_long(),
         resources: permit.changes(),
         reads: permit.reads(),
         overlaps: !permit.takes_turns(),

@@ -215,10 +215,12 @@ impl AssembledGateway {
         self.followers.spawn(async move { engine.recover_effects(stop).await });
     }
 
-    /// Ends tickets whose time is over.
-    fn keep_time_of_tickets(&self) {
+    /// Ends tickets whose time is over, and goes on with calls that wait for people as tasks.
+    fn follow_tickets(&self) {
         let (engine, stop) = (Arc::clone(&self.engine), self.stop.clone());
         self.followers.spawn(async move { engine.keep_time_of_tickets(stop).await });
+        let (engine, stop) = (Arc::clone(&self.engine), self.stop.clone());
+        self.followers.spawn(async move { engine.repeat_held_calls(stop).await });
     }
 
     /// Sends callbacks about ended work.
@@ -247,7 +249,7 @@ impl AssembledGateway {
         self.stay_alive();
         self.look_after_effects();
         self.deliver_callbacks();
-        self.keep_time_of_tickets();
+        self.follow_tickets();
         let (ledger, retention, stop) = (self.ledger.clone(), self.retention.clone(), self.stop.clone());
         self.followers.spawn(upkeep::remove_what_is_over(ledger, retention, stop));
     }

@@ -1,7 +1,8 @@
 //! What an agent is told about a call that needs a person's approval. "Denied by a person" and "nobody answered" are different words, because
 //! an agent must not take silence for a no.
 
-use servanda_approval::{Ticket, TicketReply, WarrantFault};
+use serde_json::{json, value::RawValue};
+use servanda_approval::{Ticket, TicketId, TicketReply, TicketState, WarrantFault};
 use servanda_contract::{
     CallId, GateName, Refusal, TaxonomyClass, Timestamp, legibility, refusal::EffectKnowledge, taxonomy::NextAction,
 };
@@ -15,7 +16,7 @@ const LOOK_AGAIN_MS: u64 = 15_000;
 /// People have not decided yet.
 pub(crate) fn pending(call_id: &CallId, tool: &str, ticket: &Ticket, console_url: Option<&str>) -> Box<Refusal> {
     let until = Timestamp::from_unix_ms(ticket.decide_by.clock_ms);
-    let place = console_url.map_or_else(String::new, |url| format!(" at {url}/approvals/{}", ticket.id));
+    let place = console_url.map_or_else(String::new, |url| format!(" at {}", page(ticket, url)));
     let mut refusal = refusal(
         call_id,
         format!("`{tool}` waits for approval by {} until {until}; nothing was sent", ticket.demand.describe()),
@@ -27,6 +28,39 @@ pub(crate) fn pending(call_id: &CallId, tool: &str, ticket: &Ticket, console_url
     refusal.handle = Some(ticket.id.to_string());
     let operators = format!("`servanda approvals show {}` shows what is to be approved", ticket.id);
     Box::new(refusal.for_operators(operators))
+}
+
+/// The question that sends a client's person to the page of a ticket. The answer decides nothing.
+pub(crate) fn page_question(tool: &str, ticket: &Ticket, console_url: &str) -> Option<Box<RawValue>> {
+    let params = json!({
+        "mode": "url",
+        "message": format!(
+            "`{tool}` waits for approval by {}. People decide on this page after signing in; an answer given here decides nothing.",
+            ticket.demand.describe()
+        ),
+        "url": page(ticket, console_url),
+    });
+    RawValue::from_string(params.to_string()).ok()
+}
+
+/// The first status of a task whose call waits for people.
+pub(crate) fn held_as_task(tool: &str, ticket: &TicketId) -> String {
+    format!("`{tool}` waits for approval: ticket {ticket}; nothing was sent")
+}
+
+/// The status of a task while its call waits.
+pub(crate) fn waiting_status(tool: &str, ticket: &Ticket, console_url: Option<&str>) -> String {
+    let id = &ticket.id;
+    if ticket.state != TicketState::Pending {
+        return format!(
+            "the time of people to decide about `{tool}` is over (ticket {id}); the gateway goes on with the call as long as the \
+             credential of its client is good"
+        );
+    }
+    let until = Timestamp::from_unix_ms(ticket.decide_by.clock_ms);
+    let place = console_url.map_or_else(String::new, |url| format!("; a person decides at {}", page(ticket, url)));
+    let by = ticket.demand.describe();
+    format!("`{tool}` waits for approval by {by} until {until}: ticket {id}{place}; nothing was sent")
 }
 
 /// The ticket ended, or the run was stopped.
@@ -44,6 +78,7 @@ pub(crate) fn ended(call_id: &CallId, tool: &str, ticket: &Ticket, reply: &Ticke
             "you may ask again: the same call opens a new ticket".to_owned(),
         )),
         TicketReply::RunStopped { .. } => *run_stopped(call_id, reply),
+        TicketReply::NotNow => used_by_another(call_id, tool, ticket),
         _ => *unreachable(call_id),
     };
     if refusal.handle.is_none() {
@@ -110,6 +145,35 @@ pub(crate) fn not_consumed(call_id: &CallId, reply: &TicketReply) -> Box<Refusal
     )))
 }
 
+/// Another call with the same arguments used the approval of a task.
+fn used_by_another(call_id: &CallId, tool: &str, ticket: &Ticket) -> Refusal {
+    let other = ticket.consumed.as_ref().map_or_else(String::new, |used| format!(" ({})", used.call_id));
+    may_ask_again(refusal(
+        call_id,
+        format!("another call of `{tool}` with the same arguments{other} used the approval, so this one was not made"),
+        "if that call was yours, it is done; make the call again only if it is to be done twice".to_owned(),
+    ))
+}
+
+/// The client cancelled the task of the call.
+pub(crate) fn withdrawn(call_id: &CallId, tool: &str) -> Refusal {
+    let message = format!("`{tool}` was cancelled before people approved it; nothing was sent");
+    may_ask_again(refusal(call_id, message, "make the call again if it is still wanted".to_owned()))
+}
+
+/// The answer of a task is too long to be kept.
+pub(crate) fn answer_too_long(call_id: &CallId) -> Box<Refusal> {
+    let message = "the call was answered, and the answer is too long to be kept with its task".to_owned();
+    let hint = "make the call again without a task: its operation is done, and the stored answer is returned";
+    Box::new(may_ask_again(refusal(call_id, message, hint.to_owned())))
+}
+
+/// The gateway could not make the call of a task again.
+pub(crate) fn not_repeated(call_id: &CallId, tool: &str, why: &str) -> Box<Refusal> {
+    let message = format!("people decided about `{tool}`, but the call could not go on: {why}");
+    Box::new(may_ask_again(refusal(call_id, message, "make the same call again".to_owned())))
+}
+
 /// The store of tickets does not answer.
 pub(crate) fn store_away(call_id: &CallId, error: &JournalError) -> Box<Refusal> {
     let (gate, class) = (GateName::Confirmation, TaxonomyClass::DependencyUnavailable);
@@ -135,6 +199,11 @@ pub(crate) fn unreachable(call_id: &CallId) -> Box<Refusal> {
 fn refusal(call_id: &CallId, message: String, hint: String) -> Refusal {
     let (gate, class) = (GateName::Confirmation, TaxonomyClass::ConfirmationMissing);
     Refusal::new(call_id.clone(), gate, class, message, hint).with_effect(EffectKnowledge::None)
+}
+
+/// The address of a ticket's page. It carries no right.
+fn page(ticket: &Ticket, console_url: &str) -> String {
+    format!("{console_url}/approvals/{}", ticket.id)
 }
 
 fn may_ask_again(mut refusal: Refusal) -> Refusal {

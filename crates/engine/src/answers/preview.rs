@@ -1,4 +1,5 @@
-//! The answer of a dry run: a tool result whose structured content is the preview, marked so that it is never taken for a result.
+//! The answer of a dry run: a tool result that has the preview as text and, where the tool's output schema does not forbid it, as structured
+//! content. It is marked so that it is never taken for a result.
 
 use servanda_contract::{
     CallPreview, Refusal, TaxonomyClass,
@@ -6,7 +7,7 @@ use servanda_contract::{
 };
 use servanda_mcp::{envelope::to_json, fields::meta};
 
-use super::tool_result::text_block;
+use super::tool_result::text_blocks;
 use crate::client::ToolResult;
 
 /// What would become of the call, in one sentence. It has no word of an upstream.
@@ -33,15 +34,17 @@ pub(crate) fn summary(
     format!("dry run: {what}; nothing was done")
 }
 
-/// The tool result of a preview.
-pub(crate) fn answer(preview: &CallPreview, class: TaxonomyClass) -> ToolResult {
+/// The tool result of a preview. Clients hold structured content against the output schema that the tool lists, and reject a result without
+/// it unless it is an error; so the preview of a tool with such a schema is one, and has no structured content.
+pub(crate) fn answer(preview: &CallPreview, class: TaxonomyClass, has_output_schema: bool) -> ToolResult {
     let call = serde_json::json!({ "id": preview.call_id, "class": class });
+    let whole = to_json(preview);
+    let structured = if has_output_schema { String::new() } else { format!(r#""structuredContent":{whole},"#) };
     let json = format!(
-        r#"{{"content":{},"structuredContent":{},"isError":false,"_meta":{{"{}":true,"{}":{call}}}}}"#,
-        text_block(preview.summary.clone()),
-        to_json(preview),
+        r#"{{"content":{},{structured}"isError":{has_output_schema},"_meta":{{"{}":true,"{}":{call}}}}}"#,
+        text_blocks(vec![preview.summary.clone(), whole]),
         meta::DRY_RUN,
         meta::CALL,
     );
-    ToolResult::plain(json, false)
+    ToolResult::plain(json, has_output_schema)
 }

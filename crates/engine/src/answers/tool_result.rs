@@ -93,13 +93,20 @@ fn with_meta(mut json: String, member: &str, value: &str) -> String {
 }
 
 /// The `content` of an answer that is one text.
-pub(super) fn text_block(text: String) -> String {
+fn text_block(text: String) -> String {
+    text_blocks(vec![text])
+}
+
+/// The `content` of an answer that is several texts.
+pub(super) fn text_blocks(texts: Vec<String>) -> String {
     #[derive(Serialize)]
     struct TextContentBlock {
         r#type: &'static str,
         text: String,
     }
-    to_json(&[TextContentBlock { r#type: "text", text }])
+    let blocks: Vec<TextContentBlock> =
+        texts.into_iter().map(|text| TextContentBlock { r#type: "text", text }).collect();
+    to_json(&blocks)
 }
 
 /// The facts about a recorded call that every observation carries.

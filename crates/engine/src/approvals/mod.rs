@@ -9,9 +9,12 @@ mod keys;
 mod notifier;
 mod people;
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
 
-use servanda_approval::{Ticket, TicketEvent, TicketRequest};
+use servanda_approval::{Ticket, TicketEvent, TicketId, TicketRequest};
 use servanda_contract::time::Clock;
 use servanda_effects::{
     JournalError, TicketStore,
@@ -44,13 +47,23 @@ pub struct Approvals {
     notifier: OnceLock<Arc<dyn ApprovalNotifier>>,
     /// Counts the changes of tickets that this process knows of, so that calls and pages that wait look again.
     changes: watch::Sender<u64>,
+    /// How many calls of this process wait for each ticket with their callers.
+    waiting: Mutex<BTreeMap<TicketId, usize>>,
+}
+
+/// A call waits for a ticket until this is dropped.
+#[derive(Debug)]
+pub(crate) struct TicketWait<'a> {
+    ticket: TicketId,
+    approvals: &'a Approvals,
 }
 
 impl Approvals {
     /// Approvals that are kept there.
     pub fn new(parts: ApprovalParts, clock: Arc<dyn Clock>) -> Self {
         let ApprovalParts { tickets, keys } = parts;
-        Self { tickets, keys, clock, notifier: OnceLock::new(), changes: watch::Sender::new(0) }
+        let (changes, waiting) = (watch::Sender::new(0), Mutex::default());
+        Self { tickets, keys, clock, notifier: OnceLock::new(), changes, waiting }
     }
 
     /// The tickets.
@@ -71,6 +84,21 @@ impl Approvals {
     /// Changes when this process learns that a ticket changed. Another gateway's changes are not seen here.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
+    }
+
+    /// Counts a call that waits for a ticket.
+    pub(crate) fn note_waiting(&self, ticket: &TicketId) -> TicketWait<'_> {
+        *self.waiting().entry(ticket.clone()).or_default() += 1;
+        TicketWait { ticket: ticket.clone(), approvals: self }
+    }
+
+    /// Whether a call of this process waits for the ticket with its caller.
+    pub(crate) fn is_waited_for(&self, ticket: &TicketId) -> bool {
+        self.waiting().contains_key(ticket)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<TicketId, usize>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens a ticket for a call, or joins the open one of the same payload.
@@ -95,5 +123,17 @@ impl Approvals {
         let applied = self.tickets.apply_ticket(target, event).await;
         self.changes.send_modify(|changes| *changes += 1);
         applied
+    }
+}
+
+impl Drop for TicketWait<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.approvals.waiting();
+        if let Some(count) = waiting.get_mut(&self.ticket) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                waiting.remove(&self.ticket);
+            }
+        }
     }
 }

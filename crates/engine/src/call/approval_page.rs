@@ -5,7 +5,6 @@
 //! for a while, and is then answered like every other call. The address carries no right: people sign in there. Deliberately not here: forms,
 //! because a client may fill one in by itself.
 
-use serde_json::{json, value::RawValue};
 use servanda_approval::Ticket;
 use servanda_contract::record::Outcome;
 use servanda_mcp::fields::method;
@@ -15,7 +14,7 @@ use super::{
     evidence::{CallExit, CallOperation},
     state::CallPipeline,
 };
-use crate::{client::CallAnswer, records};
+use crate::{answers::approvals as words, client::CallAnswer, records};
 
 impl CallPipeline<'_> {
     /// The exit of a call whose client shows its person the ticket's page; none if the client cannot, or was asked already.
@@ -35,16 +34,7 @@ impl CallPipeline<'_> {
         {
             return None;
         }
-        let params = json!({
-            "mode": "url",
-            "message": format!(
-                "`{}` waits for approval by {}. People decide on this page after signing in; an answer given here decides nothing.",
-                self.record.tool,
-                ticket.demand.describe()
-            ),
-            "url": format!("{console_url}/approvals/{}", ticket.id),
-        });
-        let params = RawValue::from_string(params.to_string()).ok()?;
+        let params = words::page_question(&self.record.tool, ticket, console_url)?;
         if !context.requester.capabilities.answers(method::ELICITATION_CREATE, Some(&params)) {
             return None;
         }

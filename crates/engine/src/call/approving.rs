@@ -1,5 +1,6 @@
 //! A call that needs a person's approval: it opens a ticket or joins the open one, waits for a while if its caller can wait, and takes the
-//! approval up. Nothing is sent, claimed or reserved before that. A client that can show a page is sent to it first (`approval_page`).
+//! approval up. Nothing is sent, claimed or reserved before that. A client that takes tasks gets one instead (`holding`), and one that can
+//! show a page is sent to it first (`approval_page`).
 //!
 //! The ticket belongs to the payload, not to this call: a repetition of the same bytes by the same caller takes the approval up. Gate 10
 //! decides whether a call needs an approval, and makes a permit only of a warrant that approves this very call.
@@ -60,7 +61,14 @@ impl CallPipeline<'_> {
         let mut held = held;
         let mut request = None;
         loop {
-            let (reply, ticket) = self.ask_for_approval(&held, operation, context, &mut request).await?;
+            let known = match &context.takes_up {
+                Some(ticket) => self.look_at_ticket_of_task(&held, ticket).await?,
+                None => None,
+            };
+            let (reply, ticket) = match known {
+                Some(known) => known,
+                None => self.ask_for_approval(&held, operation, context, &mut request).await?,
+            };
             self.record.ticket_id = Some(ticket.id.to_string());
             let refused = match reply {
                 TicketReply::Approved => match self.with_warrant(held, &ticket).await {
@@ -82,13 +90,19 @@ impl CallPipeline<'_> {
                         }
                     }
                 },
-                TicketReply::Pending => {
+                TicketReply::Pending if context.takes_up.is_none() => {
+                    if let Some(exit) = self.hold_as_task(&held, &ticket, operation, context).await {
+                        return Err(exit);
+                    }
                     if let Some(exit) = self.send_to_page(&ticket, operation, context).await {
                         return Err(exit);
                     }
                     if self.wait_for_decision(&ticket, until, context).await {
                         continue;
                     }
+                    words::pending(&self.record.call_id, &self.record.tool, &ticket, self.console_url())
+                }
+                TicketReply::Pending => {
                     words::pending(&self.record.call_id, &self.record.tool, &ticket, self.console_url())
                 }
                 reply => words::ended(&self.record.call_id, &self.record.tool, &ticket, &reply),
@@ -242,6 +256,7 @@ impl CallPipeline<'_> {
     /// Waits until the ticket changes. Returns whether it did; the caller may not wait any longer, or may have left.
     async fn wait_for_decision(&self, ticket: &Ticket, until: Instant, context: &CallContext) -> bool {
         let mut changes = self.core.approvals.changes();
+        let _waits = self.core.approvals.note_waiting(&ticket.id);
         let mut told_at = None;
         while Instant::now() < until {
             if told_at.is_none_or(|told_at: Instant| told_at.elapsed() >= PROGRESS_EVERY) {

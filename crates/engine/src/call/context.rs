@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
+use servanda_approval::TicketId;
 use servanda_contract::CallId;
 use servanda_effects::effect::ClientKey;
 use servanda_upstream::Continuation;
@@ -30,6 +31,8 @@ pub(super) struct CallContext {
     pub(super) state: Option<ResumedState>,
     /// Whether the client was sent to the page of this call's ticket before.
     pub(super) was_sent_to_page: bool,
+    /// The ticket of the task for which the gateway repeats this call. The call takes up this one, and waits for nobody.
+    pub(super) takes_up: Option<TicketId>,
     /// What a new `requestState` for this modern client is bound to.
     pub(super) binding: Option<RequestBinding>,
     /// Where a modern client waits that the server can ask something.
@@ -64,6 +67,7 @@ impl CallContext {
             continues: None,
             state: None,
             was_sent_to_page: false,
+            takes_up: None,
             binding: None,
             parked_request: None,
             work: None,

@@ -153,6 +153,8 @@ pub(super) enum CallExit {
     UnusableState(RpcError),
     /// Its client shows the page of its ticket: the members of an `input_required` result.
     SentToPage(String),
+    /// It waits for people as a task: the members of the era's task result.
+    HeldAsTask { id: String, json: String },
     /// The cache has its answer.
     Cached(Bytes),
     /// Its effect exists already, or belongs to another call.

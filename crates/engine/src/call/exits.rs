@@ -19,6 +19,7 @@ impl CallPipeline<'_> {
                 CallAnswer::Result(self.refuse(contract.contract(), *refusal, outcome, None, *dispatch).await)
             }
             CallExit::SentToPage(json) => self.answer_with_page(json).await,
+            CallExit::HeldAsTask { id, json } => self.answer_with_held_task(id, json).await,
             CallExit::UnusableState(error) => self.refuse_state(error).await,
             CallExit::Cached(answer) => self.answer_from_cache(contract, &answer).await,
             CallExit::ExistingEffect(reply, effect) => {

@@ -16,6 +16,7 @@ mod exits;
 mod expectations;
 mod fencing;
 mod fetching;
+mod holding;
 mod judging;
 mod keys;
 mod long_work;
@@ -31,6 +32,7 @@ mod queueing;
 mod refusing;
 mod repairs;
 mod repeatable_call;
+mod repeating;
 mod replay;
 mod resolution;
 mod resource_queue;
@@ -45,6 +47,7 @@ use servanda_mcp::RpcError;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::repeating::repeat_held;
 use self::{
     admission::{AdmittedCall, CallAdmission, admit},
     keys::ClientKeyFactory,
@@ -180,10 +183,12 @@ impl AdmittedCall {
         if snapshot.is_foreign_tool(&proposal.tool, &proposal.caller) {
             return None;
         }
-        let contract = snapshot.catalog.entry(&proposal.tool)?.contract.contract();
+        let compiled = &snapshot.catalog.entry(&proposal.tool)?.contract;
+        let contract = compiled.contract();
         let terms = long_running::LongWorkTerms {
             requester: &context.requester,
             asks_for_task: context.task.is_some(),
+            usually_needs_approval: compiled.usually_needs_approval(),
             caller_wait_ms: proposal.caller_wait_ms,
             started: context.started,
             trace_id: &proposal.trace_id,

@@ -19,6 +19,10 @@ pub(crate) async fn announce_end(core: &Arc<Core>, effect: &Effect) {
 }
 
 fn is_long(core: &Core, effect: &Effect) -> bool {
+    // An answer is kept for a key that comes again, or for a task.
+    if !effect.key.client_key.can_come_again() {
+        return true;
+    }
     let snapshot = core.snapshot();
     snapshot.catalog.entry(&effect.order.exposed_tool).is_some_and(|entry| entry.contract.contract().is_long())
 }

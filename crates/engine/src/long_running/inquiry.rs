@@ -38,8 +38,9 @@ pub(crate) async fn inquire(
         InquirySubject::TaskUpdate => Ok("{}".to_owned()),
         InquirySubject::TaskResult => {
             let InquiryWait { requester, deadline, cancel } = asker;
-            let seen = view::await_end(long_running, requester, seen.effect.id.as_str(), deadline, cancel).await;
-            let result = seen.and_then(|seen| task::result(&seen, &snapshot));
+            let LongWorkView { effect, task_id, .. } = seen;
+            let seen = view::await_end(long_running, requester, effect.id.as_str(), deadline, cancel).await;
+            let result = seen.and_then(|seen| task::result(&LongWorkView { task_id, ..seen }, &snapshot));
             result.ok_or_else(|| {
                 invalid_params("the task is still running").with_hint("ask again later, or look at it with `tasks/get`")
             })
@@ -71,6 +72,7 @@ async fn cancel(long_running: &LongWorkContext, seen: LongWorkView, era: Era) ->
         return Ok("{}".to_owned());
     }
     let snapshot = core.snapshot();
-    let seen = view::view_by_id(core, &id).await.unwrap_or(seen);
+    let now = view::view_by_id(core, &id).await;
+    let seen = now.map(|now| LongWorkView { task_id: seen.task_id.clone(), ..now }).unwrap_or(seen);
     Ok(task::state(&snapshot, &seen, era))
 }

@@ -4,10 +4,12 @@
 //!
 //! The state of long work is its effect: the result is the effect's stored answer, and `deferred::recovery` takes over when the process
 //! is gone. Stored beside the effect are only the last progress, a requested cancellation, and where an upstream continues the work
-//! ([`note`]). Deliberately not here: decisions about calls, and settling an effect.
+//! ([`note`]). A call that waits for people as a task becomes long work when they have approved it ([`held`]). Deliberately not here:
+//! decisions about calls, and settling an effect.
 
 mod end_announcement;
 mod follow;
+pub(crate) mod held;
 mod inquiry;
 mod note;
 mod operation;
@@ -26,6 +28,7 @@ use std::{
 use servanda_effects::effect::EffectId;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
+use self::held::HeldTasks;
 pub use self::note::WorkProgress;
 pub(crate) use self::{
     end_announcement::announce_end,
@@ -51,6 +54,8 @@ pub(crate) struct LongWorkContext {
     pub(crate) core: Arc<Core>,
     pub(crate) works: Arc<LongWorkTable>,
     pub(crate) lists: TaskLists,
+    /// The calls that wait for people as tasks.
+    pub(crate) held: HeldTasks,
     /// How long a caller waits for long work; none if it waits for the end.
     pub(crate) wait_ms_max: Option<u64>,
 }
@@ -72,7 +77,7 @@ impl Default for LongWorkTable {
 
 impl LongWorkContext {
     pub(crate) fn new(core: Arc<Core>, wait_ms_max: Option<u64>) -> Self {
-        Self { core, works: Arc::default(), lists: TaskLists::default(), wait_ms_max }
+        Self { core, works: Arc::default(), lists: TaskLists::default(), held: HeldTasks::default(), wait_ms_max }
     }
 }
 

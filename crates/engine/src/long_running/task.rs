@@ -80,7 +80,7 @@ pub(super) fn result(seen: &LongWorkView, snapshot: &WorldSnapshot) -> Option<St
             tool_result::from_refusal(*refusal, observation).json
         }
     };
-    Some(add_related_task(&json, seen.effect.id.as_str()))
+    Some(add_related_task(&json, seen.task_id()))
 }
 
 /// Announces the state of the work to its listeners, to each in the form of its era.
@@ -109,7 +109,7 @@ fn members(seen: &LongWorkView, era: Era, status: &str, message: Option<String>)
         Era::Legacy => ("ttl", "pollInterval"),
     };
     let mut task = Map::new();
-    task.insert(field::TASK_ID.to_owned(), json!(effect.id));
+    task.insert(field::TASK_ID.to_owned(), json!(seen.task_id()));
     task.insert("status".to_owned(), json!(status));
     task.extend(message.map(|message| ("statusMessage".to_owned(), json!(message))));
     task.insert("createdAt".to_owned(), json!(Timestamp::from_unix_ms(effect.created_ms).to_string()));
@@ -147,11 +147,11 @@ fn rendered(seen: &LongWorkView, snapshot: &WorldSnapshot, result: &bytes::Bytes
     tool_result::from_answer(&observed, observation, exposure, result.len()).json
 }
 
-fn with_type(json: &str) -> String {
+pub(super) fn with_type(json: &str) -> String {
     with_members(json, &format!(r#""{}":"{}""#, field::RESULT_TYPE, result_type::COMPLETE))
 }
 
-fn is_error(result: &[u8]) -> bool {
+pub(super) fn is_error(result: &[u8]) -> bool {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct IsErrorFlag {

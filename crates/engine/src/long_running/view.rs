@@ -36,6 +36,8 @@ const RETRY_AFTER_MS: (u64, u64) = (500, 5_000);
 #[derive(Debug)]
 pub(crate) struct LongWorkView {
     pub(crate) effect: Effect,
+    /// The id by which its client knows it as a task; none if that is the handle.
+    pub(crate) task_id: Option<String>,
     pub(crate) progress: Option<WorkProgress>,
     /// Whether a cancellation was requested.
     pub(crate) cancel_asked: bool,
@@ -73,7 +75,7 @@ pub(super) async fn view_by_id(core: &Core, id: &EffectId) -> Option<LongWorkVie
     let since_ms = effect.first_dispatched_ms.unwrap_or(effect.created_ms);
     let progress = note::progress(core, id).await.filter(|said| said.at_ms >= since_ms);
     let cancel_asked = note::cancellation(core, id).await.is_some_and(|asked| asked.at_ms >= since_ms);
-    Some(LongWorkView { effect, progress, cancel_asked })
+    Some(LongWorkView { effect, task_id: None, progress, cancel_asked })
 }
 
 /// The same, once the work has ended or the requester stops waiting.
@@ -101,6 +103,11 @@ pub(crate) async fn await_end(
 }
 
 impl LongWorkView {
+    /// The id by which its client knows it as a task.
+    pub(super) fn task_id(&self) -> &str {
+        self.task_id.as_deref().unwrap_or(self.effect.id.as_str())
+    }
+
     /// Whether the work has ended, with a known or an unknown outcome.
     pub(crate) fn is_ended(&self) -> bool {
         !matches!(self.effect.state, EffectState::Claimed | EffectState::Dispatching)

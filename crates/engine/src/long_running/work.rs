@@ -56,6 +56,8 @@ pub(crate) struct LongWorkTerms<'a> {
     pub(crate) requester: &'a Requester,
     /// Whether a legacy requester asked for a task.
     pub(crate) asks_for_task: bool,
+    /// Whether people usually have to approve calls of the tool: then a legacy client was told that it may ask for a task, and gets one.
+    pub(crate) usually_needs_approval: bool,
     /// How long the caller says that it waits.
     pub(crate) caller_wait_ms: Option<u64>,
     pub(crate) started: Instant,
@@ -110,13 +112,22 @@ impl LongWork {
         contract: &ToolContract,
         terms: LongWorkTerms<'_>,
     ) -> Option<Arc<Self>> {
-        let LongWorkTerms { requester, asks_for_task, caller_wait_ms, started, trace_id, cancel } = terms;
+        let LongWorkTerms {
+            requester,
+            asks_for_task,
+            usually_needs_approval,
+            caller_wait_ms,
+            started,
+            trace_id,
+            cancel,
+        } = terms;
+        let becomes_task = asks_for_task && usually_needs_approval;
         let takes_tasks = match requester.era {
             Era::Legacy => asks_for_task,
             Era::Modern => requester.capabilities.has_extension(TASKS_EXTENSION),
         };
         let wait_ms_max = match long_running.wait_ms_max {
-            _ if !contract.is_long() => return None,
+            _ if !contract.is_long() && !becomes_task => return None,
             // Without tasks and without a limit on waiting, it is a call like any other.
             None if !takes_tasks => return None,
             wait_ms_max => wait_ms_max.unwrap_or(WAIT_MS_MAX),
@@ -138,13 +149,24 @@ impl LongWork {
         }))
     }
 
+    /// The work of a call that the gateway repeats for a task. Its caller waits for the task, and cannot be asked anything.
+    pub(crate) fn of_held_task(works: &LongWorkTable, cancel: CancellationToken) -> Arc<Self> {
+        let place = works.reserve_place();
+        Arc::new(Self { stage: watch::Sender::new(LongWorkStage::Left), ..Self::alone(cancel, place) })
+    }
+
     /// Work whose caller does not wait.
     pub(crate) fn unattended(
         id: &EffectId,
         cancel: CancellationToken,
         place: Option<OwnedSemaphorePermit>,
     ) -> Arc<Self> {
-        Arc::new(Self {
+        let begun = LongWorkStage::Begun(RecordedWork { id: id.clone(), relays: false });
+        Arc::new(Self { stage: watch::Sender::new(begun), ..Self::alone(cancel, place) })
+    }
+
+    fn alone(cancel: CancellationToken, place: Option<OwnedSemaphorePermit>) -> Self {
+        Self {
             cancel,
             caller_waits_until: Instant::now(),
             task_at: Instant::now(),
@@ -153,10 +175,10 @@ impl LongWork {
             has_task_made: false,
             can_be_asked: false,
             trace_id: String::new(),
-            stage: watch::Sender::new(LongWorkStage::Begun(RecordedWork { id: id.clone(), relays: false })),
+            stage: watch::Sender::new(LongWorkStage::Judged),
             progress: Mutex::default(),
             _place: place,
-        })
+        }
     }
 
     /// Whether the requester can be given a task.
@@ -174,7 +196,13 @@ impl LongWork {
     /// Records that the effect is fenced: from now on callers can ask about the work.
     pub(crate) fn begin(self: &Arc<Self>, works: &Arc<LongWorkTable>, begun: RecordedWork) -> LongWorkEntry {
         let entered = works.enter(&begun.id, self);
-        self.stage.send_replace(LongWorkStage::Begun(begun));
+        self.stage.send_if_modified(|stage| {
+            let has_caller = *stage != LongWorkStage::Left;
+            if has_caller {
+                *stage = LongWorkStage::Begun(begun);
+            }
+            has_caller
+        });
         entered
     }
 
@@ -205,11 +233,29 @@ impl LongWork {
         loop {
             tokio::select! {
                 biased;
-                done = &mut running => return done.unwrap_or_else(|error| CallAnswer::Failed(task_lost(&error))),
+                done = &mut running => {
+                    let done = done.unwrap_or_else(|error| CallAnswer::Failed(task_lost(&error)));
+                    return self.as_promised(long_running, done).await;
+                }
                 () = gives_up.cancelled(), if !self.cancel.is_cancelled() => self.cancel.cancel(),
                 told = &mut told, if !gives_up.is_cancelled() => return told,
             }
         }
+    }
+
+    /// The answer of a call that has ended. A legacy client that asked for a task of a tool which is quick, once approved, gets the task: it
+    /// reads no other answer. A call that did not begin is answered as it is.
+    async fn as_promised(&self, long_running: &LongWorkContext, done: CallAnswer) -> CallAnswer {
+        let begun = match &*self.stage.borrow() {
+            LongWorkStage::Begun(begun) if self.takes_tasks && self.requester_era == Era::Legacy => begun.clone(),
+            _ => return done,
+        };
+        if !matches!(done, CallAnswer::Result(_)) {
+            return done;
+        }
+        let Some(seen) = view::view_by_id(&long_running.core, &begun.id).await else { return done };
+        long_running.lists.add_work(&long_running.core, &seen).await;
+        CallAnswer::Task(task::created(&seen, Era::Legacy))
     }
 
     /// The answer to a caller that need not wait any longer: a task or a handle. It never completes if there is nothing to ask about yet,

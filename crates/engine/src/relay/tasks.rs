@@ -22,7 +22,7 @@ use crate::{
     },
     client::{Inquiry, InquirySubject, Requester},
     deferred::upstream_tasks::{TaskNote, TaskSettlement, find, present, with_status},
-    long_running::{self, InquiryWait},
+    long_running::{self, InquiryWait, held},
     questions::ClientFailure,
     task_shape::{TaskStatus, add_related_task, task_error, task_question, to_modern, with_members, with_related_task},
     world::{UpstreamMember, WorldSnapshot},
@@ -65,9 +65,13 @@ pub(crate) async fn inquire(relay: &Arc<InquiryRelay>, inquiry: Inquiry) -> Resu
     let note = match find(&relay.deferred, &context.requester, &ours).await {
         Ok(note) => note,
         Err(no_task) => {
-            let seen = long_running::find(&relay.core, &context.requester, &ours).await.ok_or(no_task)?;
-            let asker = InquiryWait { requester: &context.requester, deadline: context.deadline, cancel: &cancel };
-            return long_running::inquire(&relay.deferred.long_running, asker, seen, subject).await;
+            let (long_running, requester) = (&relay.deferred.long_running, &context.requester);
+            let asker = InquiryWait { requester, deadline: context.deadline, cancel: &cancel };
+            if let Some(seen) = long_running::find(&relay.core, requester, &ours).await {
+                return long_running::inquire(long_running, asker, seen, subject).await;
+            }
+            let seen = held::find(&relay.core, requester, &ours).await.ok_or(no_task)?;
+            return held::inquire(long_running, asker, seen, subject).await;
         }
     };
     let snapshot = relay.core.snapshot();
@@ -287,6 +291,9 @@ async fn list(relay: &Arc<InquiryRelay>, context: &InquiryContext) -> Result<Str
             if let Some(seen) = long_running::find(&relay.core, &context.requester, &ours).await {
                 order.push(ours.clone());
                 tasks.insert(ours, long_running::state(&relay.core.snapshot(), &seen, context.requester.era));
+            } else if let Some(seen) = held::find(&relay.core, &context.requester, &ours).await {
+                order.push(ours.clone());
+                tasks.insert(ours, held::state_for(&relay.core, &context.requester, &seen));
             }
             continue;
         };

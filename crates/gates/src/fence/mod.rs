@@ -136,7 +136,7 @@ fn start(
         return Err(refuse_lossy_store(cleared, &why));
     }
     let key = permit.effect_key(intent.key.clone());
-    let order = match dispatch_order::dispatch_order(permit, &key, intent.timeout_ms) {
+    let order = match dispatch_order::dispatch_order(permit, &key, intent.timeout_ms, intent.outlasts) {
         Ok(order) => order,
         Err(error) => return Err(not_on_record(cleared, &error.to_string())),
     };

@@ -11,7 +11,7 @@ const HOUR_MS: u64 = 3_600_000;
 
 fn ordered(changes: &[(&str, Value)], key: ClientKey) -> DispatchOrder {
     let permit = passed(&admitted(changes), &booking(&json!({})));
-    dispatch_order(&permit, &permit.effect_key(key), 5_000).unwrap()
+    dispatch_order(&permit, &permit.effect_key(key), 5_000, false).unwrap()
 }
 
 fn given(key: &str) -> ClientKey {

@@ -13,17 +13,22 @@ use servanda_contract::{
 
 use crate::{failure::CommandFailure, screen::Screen};
 
-/// The members of a dry run's answer.
+/// The answer of a dry run: a sentence, and the preview.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct AnsweredPreview {
-    structured_content: CallPreview,
+    content: [PreviewText; 2],
+}
+
+#[derive(Deserialize)]
+struct PreviewText {
+    text: String,
 }
 
 /// Shows the answer of a dry run. Fails if the call would not be sent now.
 pub(super) fn show(json: &str, screen: Screen) -> Result<(), CommandFailure> {
     let unreadable = |error: serde_json::Error| CommandFailure::failed(format!("the preview cannot be read: {error}"));
-    let AnsweredPreview { structured_content: preview } = serde_json::from_str(json).map_err(unreadable)?;
+    let AnsweredPreview { content: [_, whole] } = serde_json::from_str(json).map_err(unreadable)?;
+    let preview: CallPreview = serde_json::from_str(&whole.text).map_err(unreadable)?;
     if screen.json {
         screen.json(&serde_json::from_str::<Value>(json).map_err(unreadable)?)?;
     } else {

@@ -26,6 +26,11 @@ fn company() -> (World, Vec<(String, Value)>) {
     (world, calls)
 }
 
+/// The preview, which every dry run's answer has as its second text.
+fn preview_of(result: &Value) -> Value {
+    serde_json::from_str(result["content"][1]["text"].as_str().unwrap()).unwrap()
+}
+
 #[test]
 fn no_dry_run_of_any_tool_in_any_era_has_an_effect() {
     let (world, calls) = company();
@@ -36,16 +41,21 @@ fn no_dry_run_of_any_tool_in_any_era_has_an_effect() {
     let before = world.effects();
     let mut verdicts = Vec::new();
     for agent in [gateway.modern(), gateway.legacy()] {
+        let listed = agent.ask("tools/list", json!({})).result()["tools"].as_array().unwrap().clone();
+        assert!(listed.iter().any(|tool| tool.get("outputSchema").is_some()));
         for (tool, arguments) in &calls {
             let meta = json!({ "servanda/dry-run": true, "servanda/detail": "brief" });
             let reply = agent.ask("tools/call", json!({ "name": tool, "arguments": arguments, "_meta": meta }));
             let result = reply.result();
+            // Clients check structured content against the output schema of the list.
+            let has_schema = listed.iter().any(|one| one["name"] == json!(tool) && one.get("outputSchema").is_some());
             assert_eq!(
                 (&result["isError"], &result["_meta"]["servanda/dry-run"]),
-                (&json!(false), &json!(true)),
+                (&json!(has_schema), &json!(true)),
                 "{tool}"
             );
-            let preview = &result["structuredContent"];
+            let preview = preview_of(result);
+            assert_eq!(result.get("structuredContent").cloned(), (!has_schema).then(|| preview.clone()), "{tool}");
             assert_eq!((&preview["kind"], &preview["tool"]), (&json!("preview"), &json!(tool)), "{}", reply.raw);
             verdicts.push(preview["verdict"].as_str().unwrap().to_owned());
         }
@@ -96,7 +106,7 @@ fn the_command_shows_a_preview_and_its_exit_code_says_whether_the_call_would_pas
     let refused = world.run(&["call", "company__pay_invoice", "{}", "--dry-run"]).ended(5);
     assert!(refused.stdout.contains("would be refused at structure"), "{}", refused.stdout);
     let json = world.run(&["call", "--json", "company__pay_invoice", PAYMENT, "--dry-run"]).ended(5).json();
-    assert_eq!(json["structuredContent"]["verdict"], "would_wait_for_approval");
+    assert_eq!(preview_of(&json)["verdict"], "would_wait_for_approval");
     world.run(&["call", "company__pay_invoic", PAYMENT, "--dry-run"]).ended(3);
     let waiting = world.run(&["approvals", "--json"]).ended(0).json();
     assert_eq!((waiting, world.effects()), (json!([]), 0));

@@ -136,6 +136,9 @@ const fn open_words(record: &CallRecord) -> Option<&'static str> {
         Outcome::InputRequired if record.refusal.is_none() => {
             Some("The upstream asked for input first. A later call that continues this one says how it went on.")
         }
+        Outcome::TaskCreated if record.dispatched_at.is_none() => Some(
+            "It waited for people as a task, and nothing was sent for this call. A later call that continues this one says how it went on.",
+        ),
         Outcome::TaskCreated => Some("The upstream works on it as a task. How the task ended is not known yet."),
         Outcome::Quarantined => Some(
             "The answer broke the contract and was kept back. The operator reads it with `servanda explain --quarantined`.",

@@ -154,6 +154,7 @@ impl CallPipeline<'_> {
             (None, PreviewVerdict::WouldWaitForApproval) => TaxonomyClass::ConfirmationMissing,
             (None, _) => TaxonomyClass::Success,
         };
+        let has_output_schema = contract.is_some_and(|contract| contract.output().is_some());
         let contract = contract.map(|contract| {
             let identity = &contract.contract().identity;
             PreviewedContract { name: identity.name.clone(), version: identity.version.clone() }
@@ -178,7 +179,7 @@ impl CallPipeline<'_> {
         let preview = findings.fill(frame);
         self.record.ticket_id = preview.approval.as_ref().and_then(|approval| approval.ticket.clone());
         self.end_preview(class, first).await;
-        CallAnswer::Result(words::answer(&preview, class))
+        CallAnswer::Result(words::answer(&preview, class, has_output_schema))
     }
 
     /// Puts the dry run on record.

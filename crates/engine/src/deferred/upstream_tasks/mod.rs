@@ -137,7 +137,8 @@ pub(crate) async fn visible_to(
     let mut known = Vec::new();
     for task_id in task_ids {
         let is_known = note::find(deferred, requester, &task_id).await.is_ok()
-            || long_running::find(&deferred.core, requester, &task_id).await.is_some();
+            || long_running::find(&deferred.core, requester, &task_id).await.is_some()
+            || long_running::held::find(&deferred.core, requester, &task_id).await.is_some();
         if is_known {
             known.push(task_id);
         }

@@ -4,6 +4,7 @@ mod decisions;
 mod notices;
 mod page;
 mod previews;
+mod tasks;
 mod threats;
 mod waiting;
 

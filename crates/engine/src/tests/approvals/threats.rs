@@ -109,7 +109,7 @@ async fn t3_nobody_approves_their_own_request() {
 }
 
 type ContractChange = fn(&mut ToolContract);
-type TicketChange = fn(&mut Ticket);
+pub(super) type TicketChange = fn(&mut Ticket);
 
 /// T4: what changes between the approval and its use makes people decide again.
 #[tokio::test]
@@ -153,12 +153,26 @@ async fn t22_another_caller_gets_a_ticket_of_their_own() {
 
 /// A store that says that a ticket is approved although no person decided so.
 #[derive(Debug)]
-struct TamperedTickets {
+pub(super) struct TamperedTickets {
     inner: Arc<dyn TicketStore>,
     change: Mutex<Option<fn(&mut Ticket)>>,
 }
 
 impl TamperedTickets {
+    /// Puts such a store beneath an office.
+    pub(super) fn beneath(office: &mut Office) -> Arc<Self> {
+        let parts = approval_parts();
+        let tampered = Arc::new(Self { inner: parts.tickets.clone(), change: Mutex::new(None) });
+        office.harness.approvals = ApprovalParts { tickets: tampered.clone(), keys: parts.keys };
+        let snapshot = world(&office.server, settings(), vec![contract(|_| {}), draft("up", "echo", false)]);
+        office.harness = office.harness.restarted(snapshot, office.clock.clone());
+        tampered
+    }
+
+    pub(super) fn change_by(&self, change: TicketChange) {
+        *self.change.lock().unwrap() = Some(change);
+    }
+
     fn tampered(&self, mut ticket: Ticket) -> Ticket {
         if let Some(change) = *self.change.lock().unwrap() {
             change(&mut ticket);
@@ -200,7 +214,7 @@ impl TicketStore for TamperedTickets {
     }
 }
 
-fn mark_approved(ticket: &mut Ticket) {
+pub(super) fn mark_approved(ticket: &mut Ticket) {
     ticket.state = TicketState::Approved;
     ticket.decided_ms = Some(ticket.created_ms);
     ticket.use_by = Some(servanda_approval::Deadline::after(ticket.created_ms, ticket.created_ms, 600_000));
@@ -245,13 +259,9 @@ async fn a_ticket_that_was_changed_in_the_store_approves_nothing() {
     ];
     for (name, change) in changes {
         let mut office = Office::new(|_| {});
-        let parts = approval_parts();
-        let tampered = Arc::new(TamperedTickets { inner: parts.tickets.clone(), change: Mutex::new(None) });
-        office.harness.approvals = ApprovalParts { tickets: tampered.clone(), keys: parts.keys };
-        let snapshot = world(&office.server, settings(), vec![contract(|_| {}), draft("up", "echo", false)]);
-        office.harness = office.harness.restarted(snapshot, office.clock.clone());
+        let tampered = TamperedTickets::beneath(&mut office);
         office.refused().await;
-        *tampered.change.lock().unwrap() = Some(change);
+        tampered.change_by(change);
         let refusal = office.refused().await;
         assert_eq!(refusal.error_code, TaxonomyClass::ConfirmationMissing, "{name}: {refusal:?}");
         assert_eq!(office.sent(), 0, "{name}");

@@ -34,6 +34,7 @@ const INPUT_NEXT: &str =
     "  why       the upstream asked for input first; a later call that continues this one says how it went on";
 const PAGE_NEXT: &str =
     "  why       it waits for approval, and its client was given the address where people decide; nothing was sent";
+const HELD_TASK_NEXT: &str = "  why       it waited for approval as a task, and nothing was sent; a later call that continues this one says how it went on";
 const TASK_NEXT: &str = "  why       the upstream works on it as a task; how the task ended is not known yet";
 
 pub(crate) async fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Result<(), CommandFailure> {
@@ -194,6 +195,9 @@ fn conversation(record: &CallRecord) -> Vec<String> {
         (Some(first), Some(LATE_ANSWER_CLIENT)) => {
             lines.push(format!("  settles   {first}: this is its answer, which came after its deadline"));
         }
+        (Some(first), _) if record.ticket_id.is_some() => {
+            lines.push(format!("  continues {first}: that call waited for people, or for input"));
+        }
         (Some(first), _) => lines.push(format!("  continues {first}: the upstream had asked for input there")),
         (None, _) => {}
     }
@@ -205,7 +209,7 @@ fn conversation(record: &CallRecord) -> Vec<String> {
         (Outcome::InputRequired, None, _) => lines.push(INPUT_NEXT.to_owned()),
         (Outcome::TaskCreated, _, Some(task)) => {
             lines.push(format!("  task      {task}"));
-            lines.push(TASK_NEXT.to_owned());
+            lines.push(if record.dispatched_at.is_some() { TASK_NEXT } else { HELD_TASK_NEXT }.to_owned());
         }
         (_, _, Some(task)) => lines.push(format!("  task      {task}")),
         _ => {}
