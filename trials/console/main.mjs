@@ -5,6 +5,7 @@ import { deepStrictEqual as same, ok } from 'node:assert';
 import { Person } from './browser.mjs';
 import { createServer } from 'node:http';
 import { startGateway } from './gateway.mjs';
+import { identityProvider } from './oidc.mjs';
 import { operatorPages, operatorsAndViewers } from './operating.mjs';
 import { passkeys } from './passkeys.mjs';
 
@@ -433,5 +434,6 @@ async function withPasskeys() {
 await singleUser();
 await withPasskeys();
 await manyPeople();
+await identityProvider({ check, text, shoot, binary });
 console.log(`${results.passed} passed, ${results.failed} failed`);
 process.exit(results.failed === 0 ? 0 : 1);

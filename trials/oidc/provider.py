@@ -1,7 +1,8 @@
 """An OpenID provider for one user who agrees to everything: metadata (OpenID Connect Discovery and RFC 8414), dynamic
-registration of public clients, the authorization code with PKCE, `resource` (RFC 8707), access tokens (RFC 9068), key set.
+registration of public clients, the authorization code with PKCE, `resource` (RFC 8707), access tokens (RFC 9068, RS256), key set; and for the
+console of a gateway, a client that was registered before and ID tokens (ES256).
 
-    python provider.py --port PORT --subject ada [--grants "company:read company:write"]
+    python provider.py --port PORT --subject ada [--grants "company:read company:write"] [--console-redirect URL]
 
 Scopes that are not granted are left out of the token. What it was asked is told at /asked, for the trial.
 """
@@ -16,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import jwt
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 TOKEN_SECONDS = 300
 BODY_BYTES_MAX = 64 * 1024
@@ -24,10 +25,13 @@ ENTRIES_MAX = 1000
 
 
 class Provider:
-    def __init__(self, issuer, subject, grants):
+    def __init__(self, issuer, subject, grants, console_redirect=None):
         self.issuer, self.subject, self.grants = issuer, subject, set(grants.split())
         self.kid, self.key = "trial-1", rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        self.id_kid, self.id_key = "trial-2", ec.generate_private_key(ec.SECP256R1())
         self.clients, self.codes, self.asked = {}, {}, []
+        if console_redirect:
+            self.clients["console"] = {"client_id": "console", "redirect_uris": [console_redirect]}
 
     def metadata(self):
         return {
@@ -42,12 +46,16 @@ class Provider:
             "token_endpoint_auth_methods_supported": ["none"],
             "authorization_response_iss_parameter_supported": True,
             "subject_types_supported": ["public"],
-            "id_token_signing_alg_values_supported": ["RS256"],
+            "id_token_signing_alg_values_supported": ["ES256"],
         }
 
     def key_set(self):
         key = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(self.key.public_key()))
-        return {"keys": [{**key, "kid": self.kid, "use": "sig", "alg": "RS256"}]}
+        id_key = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(self.id_key.public_key()))
+        return {"keys": [
+            {**key, "kid": self.kid, "use": "sig", "alg": "RS256"},
+            {**id_key, "kid": self.id_kid, "use": "sig", "alg": "ES256"},
+        ]}
 
     def register(self, body):
         wanted = json.loads(body)
@@ -80,7 +88,7 @@ class Provider:
         scope = " ".join(scope for scope in asked.get("scope", "").split() if scope in self.grants)
         claims = {
             "iss": self.issuer,
-            "aud": asked["resource"],
+            "aud": asked["resource"] if "openid" not in asked.get("scope", "").split() else f"{self.issuer}/userinfo",
             "sub": self.subject,
             "client_id": asked["client_id"],
             "iat": int(time.time()),
@@ -90,7 +98,26 @@ class Provider:
             "groups": ["staff"],
         }
         token = jwt.encode(claims, self.key, algorithm="RS256", headers={"kid": self.kid, "typ": "at+jwt"})
-        return {"access_token": token, "token_type": "Bearer", "expires_in": TOKEN_SECONDS, "scope": scope}
+        answer = {"access_token": token, "token_type": "Bearer", "expires_in": TOKEN_SECONDS, "scope": scope}
+        if "openid" in asked.get("scope", "").split():
+            answer["id_token"] = self.id_token(asked, token)
+        return answer
+
+    def id_token(self, asked, access_token):
+        at_hash = hashlib.sha256(access_token.encode()).digest()[:16]
+        claims = {
+            "iss": self.issuer,
+            "aud": asked["client_id"],
+            "sub": self.subject,
+            "iat": int(time.time()),
+            "exp": int(time.time()) + TOKEN_SECONDS,
+            "nonce": asked["nonce"],
+            "at_hash": base64.urlsafe_b64encode(at_hash).rstrip(b"=").decode(),
+            "groups": ["staff"],
+        }
+        if "max_age" in asked:
+            claims["auth_time"] = int(time.time())
+        return jwt.encode(claims, self.id_key, algorithm="ES256", headers={"kid": self.id_kid})
 
 
 def handler(provider):
@@ -153,7 +180,8 @@ if __name__ == "__main__":
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--subject", default="ada")
     parser.add_argument("--grants", default="")
+    parser.add_argument("--console-redirect")
     options = parser.parse_args()
     issuer = f"http://127.0.0.1:{options.port}"
-    server = ThreadingHTTPServer(("127.0.0.1", options.port), handler(Provider(issuer, options.subject, options.grants)))
+    server = ThreadingHTTPServer(("127.0.0.1", options.port), handler(Provider(issuer, options.subject, options.grants, options.console_redirect)))
     server.serve_forever()

@@ -27,9 +27,10 @@ use crate::{
     fetch::Fetcher,
     issuers::{IssuerKeys, IssuerKeysError},
     keys,
+    provider_client::{ClientSecretSource, NoClientSecrets, ProviderClient},
     revocation::{self, RevocationCheckError},
     root_keys::{RootKeyStore, SealingKeySource},
-    settings::{AuthnSettings, RequiredAuthnSettings},
+    settings::{AuthnSettings, IssuerSettings, ProviderSettings, RequiredAuthnSettings},
 };
 
 /// Tokens whose verification is cached.
@@ -51,6 +52,7 @@ pub struct CredentialAuthenticator {
     root_store: RootKeyStore,
     roots: Mutex<Option<(Timestamp, Arc<RootKeys>)>>,
     keys: AuthnCache<String, Arc<StoredKey>>,
+    pub(crate) client_secrets: Arc<dyn ClientSecretSource>,
 }
 
 /// The mode that the current settings result in.
@@ -70,6 +72,8 @@ pub(crate) struct RequiredAuthn {
     /// The path of our resource on its host.
     pub(crate) path: String,
     issuers: Vec<Arc<IssuerKeys>>,
+    /// Signs people in to the console; opens no door for agents.
+    pub(crate) provider: Option<Arc<ProviderClient>>,
     tokens: AuthnCache<[u8; 32], VerifiedToken>,
 }
 
@@ -119,9 +123,16 @@ impl CredentialAuthenticator {
             root_store: book,
             roots: Mutex::default(),
             keys: AuthnCache::new(KEYS_MAX),
+            client_secrets: Arc::new(NoClientSecrets),
         };
         authenticator.replace(terms);
         Ok(authenticator)
+    }
+
+    /// The same, with the place where the secret of the identity provider's client is looked up.
+    #[must_use]
+    pub fn with_client_secrets(self, client_secrets: Arc<dyn ClientSecretSource>) -> Self {
+        Self { client_secrets, ..self }
     }
 
     /// Whether every caller is the one local principal.
@@ -140,24 +151,35 @@ impl CredentialAuthenticator {
     }
 
     fn required_authn(&self, terms: RequiredAuthnSettings, before: &AuthnMode) -> RequiredAuthn {
-        let known: &[Arc<IssuerKeys>] = match before {
-            AuthnMode::Local => &[],
-            AuthnMode::Required(mode) => &mode.issuers,
+        let (known, provider_before): (&[Arc<IssuerKeys>], _) = match before {
+            AuthnMode::Local => (&[], None),
+            AuthnMode::Required(mode) => (&mode.issuers, mode.provider.as_ref()),
         };
-        let issuers = terms.issuers.iter().map(|issuer| {
-            let same = known.iter().find(|known| known.settings.issuer.issuer == issuer.issuer.issuer);
-            let fresh = || IssuerKeys::new(issuer.clone(), self.fetcher.clone(), Arc::clone(&self.clock));
-            Arc::new(same.map_or_else(fresh, |same| same.with_settings(issuer.clone())))
-        });
+        let issuers = terms.issuers.iter().map(|issuer| self.issuer_keys(issuer, known));
+        let provider = terms.provider.as_ref().map(|provider| self.provider_of(provider, provider_before));
         let url = reqwest::Url::parse(&terms.resource).ok();
         RequiredAuthn {
             issuers: issuers.collect(),
+            provider,
             metadata: ResourceMetadata::address_of(&terms.resource).unwrap_or_default(),
             hostname: url.as_ref().and_then(reqwest::Url::host_str).map(Arc::from),
             path: url.as_ref().map(|url| url.path().to_owned()).unwrap_or_default(),
             settings: terms,
             tokens: AuthnCache::new(TOKENS_MAX),
         }
+    }
+
+    /// The keys of an issuer, with what is known of them.
+    fn issuer_keys(&self, issuer: &IssuerSettings, known: &[Arc<IssuerKeys>]) -> Arc<IssuerKeys> {
+        let same = known.iter().find(|known| known.settings.issuer.issuer == issuer.issuer.issuer);
+        let fresh = || IssuerKeys::new(issuer.clone(), self.fetcher.clone(), Arc::clone(&self.clock));
+        Arc::new(same.map_or_else(fresh, |same| same.with_settings(issuer.clone())))
+    }
+
+    fn provider_of(&self, settings: &ProviderSettings, before: Option<&Arc<ProviderClient>>) -> Arc<ProviderClient> {
+        let known: Vec<Arc<IssuerKeys>> = before.map(|before| Arc::clone(before.keys())).into_iter().collect();
+        let keys = self.issuer_keys(&settings.issuer, &known);
+        Arc::new(ProviderClient::new(settings.clone(), keys, Arc::clone(&self.clock)))
     }
 
     pub(crate) fn mode(&self) -> Arc<AuthnMode> {

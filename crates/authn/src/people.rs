@@ -1,4 +1,4 @@
-//! People who sign in to the console with an API key. Their keys name the scope `servanda:console`; the doors for agents refuse such keys, and
+//! People who sign in to the console with an API key, and whether what opened a session still counts. Their keys name the scope `servanda:console`; the doors for agents refuse such keys, and
 //! the console refuses all others, so that neither side's credential is good for the other.
 
 use servanda_authority::{
@@ -41,8 +41,12 @@ impl PersonAuthenticator for CredentialAuthenticator {
                 (_, SignInMethod::Passkey { passkey, key }) => {
                     self.counts(passkey, key.as_ref()).await.map_err(|error| SignInUnavailable(error.to_string()))
                 }
+                (AuthnMode::Required(mode), SignInMethod::Provider { sign_in, settings }) => {
+                    let valid = self.is_sign_in_valid(mode, sign_in, settings).await;
+                    valid.map_err(|error| SignInUnavailable(error.to_string()))
+                }
                 // The operator changed how people sign in.
-                (AuthnMode::Local, SignInMethod::ApiKey { .. })
+                (AuthnMode::Local, SignInMethod::ApiKey { .. } | SignInMethod::Provider { .. })
                 | (AuthnMode::Required(_), SignInMethod::OneTimeLink) => Ok(false),
             }
         })
@@ -65,6 +69,7 @@ impl CredentialAuthenticator {
             principal: caller.principal().to_owned(),
             groups: caller.groups().clone(),
             method: SignInMethod::ApiKey { credential: caller.credential().to_string() },
+            proved_at: self.clock.now(),
             expires_at: caller.rights().expires_at,
         })
     }

@@ -143,6 +143,7 @@ impl CredentialAuthenticator {
                 principal: caller.principal().to_owned(),
                 groups: caller.groups().clone(),
                 method,
+                proved_at: now,
                 expires_at: Timestamp::from_unix_ms(now.unix_ms().saturating_add(SESSION_MS_MAX)),
             }));
         };
@@ -155,6 +156,7 @@ impl CredentialAuthenticator {
             principal: key.principal,
             groups: key.groups,
             method,
+            proved_at: now,
             expires_at: key.expires_at,
         }))
     }

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, net::IpAddr};
 
 use reqwest::Url;
 use servanda_authority::{key_cache::KeyCachePolicy, rights::Scope, token::Issuer};
+use servanda_oauth::{client::ClientAuthMethod, scope::OauthScopes};
 
 /// How long an issuer's keys are used: fetched again after ten minutes, used for six hours if the issuer is unreachable
 /// meanwhile, and fetched for an unknown key id at most every five seconds.
@@ -34,6 +35,8 @@ pub struct RequiredAuthnSettings {
     pub keys: bool,
     /// The issuers whose access tokens are accepted.
     pub issuers: Vec<IssuerSettings>,
+    /// The identity provider that signs people in to the console.
+    pub provider: Option<ProviderSettings>,
     /// Every scope that any tool needs.
     pub scopes_supported: BTreeSet<Scope>,
     /// The scopes that a caller without a credential is told to request first.
@@ -49,6 +52,25 @@ pub struct IssuerSettings {
     pub jwks_uri: Option<String>,
     /// How long its keys are used.
     pub cache: KeyCachePolicy,
+}
+
+/// The identity provider that signs people in to the console.
+#[derive(Debug, Clone)]
+pub struct ProviderSettings {
+    /// Who its people are, and how its ID tokens are verified. The audience is our client's id.
+    pub issuer: IssuerSettings,
+    /// Its name for people.
+    pub name: String,
+    /// The reference of our client's secret, if it has one.
+    pub client_secret: Option<String>,
+    /// How our client authenticates; its document decides if absent.
+    pub client_auth: Option<ClientAuthMethod>,
+    /// The scopes that are requested, beside `openid`.
+    pub scopes: OauthScopes,
+    /// How long a session lasts at most.
+    pub session_ms_max: u64,
+    /// Whether people are known by `sub` here and at the doors for agents, without the operator having said so.
+    pub compares_subjects: bool,
 }
 
 /// Parses an address from which keys may be fetched: over TLS, or on this machine, and without a password in it. The

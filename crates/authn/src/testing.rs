@@ -198,6 +198,7 @@ pub(crate) fn terms(issuers: Vec<IssuerSettings>) -> AuthnSettings {
         resource: RESOURCE.to_owned(),
         keys: true,
         issuers,
+        provider: None,
         scopes_supported: ["a:read", "a:write"].map(|scope| scope.to_owned().try_into().unwrap()).into(),
         scopes_first: ["a:read"].map(|scope| scope.to_owned().try_into().unwrap()).into(),
     }))

@@ -292,7 +292,7 @@ impl CredentialId {
         let (kind, id) = text.split_once(':')?;
         let chars = match kind {
             "key" => 20,
-            "agent" | "token" | "passkey" => 32,
+            "agent" | "token" | "passkey" | "oidc" => 32,
             _ => return None,
         };
         let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);

@@ -5,6 +5,7 @@
 //! for the call.
 
 mod claims;
+mod id_token;
 
 use std::collections::BTreeSet;
 
@@ -23,6 +24,8 @@ use crate::{
     rights::{InvalidScopeText, Rights},
     signature::Algorithm,
 };
+
+pub use self::id_token::{ExpectedIdToken, IdTokenError, UnverifiedIdToken, VerifiedIdToken};
 
 /// Bytes of a token.
 pub const TOKEN_BYTES_MAX: usize = 16 << 10;
@@ -97,7 +100,7 @@ pub enum TokenError {
     #[error("the token asks for extensions that are not known here")]
     Critical,
     /// Another kind of token.
-    #[error("the token is not an access token")]
+    #[error("the token is of another kind")]
     Type,
     /// Another issuer's token.
     #[error("the token was issued by another issuer")]
@@ -137,6 +140,11 @@ pub enum TokenError {
 impl<'a> UnverifiedToken<'a> {
     /// Parses a token.
     pub fn read(text: &'a str) -> Result<Self, TokenError> {
+        Self::read_of_kind(text, is_access_token)
+    }
+
+    /// Parses a token whose `typ` is of that kind.
+    fn read_of_kind(text: &'a str, is_of_kind: fn(Option<&Value>) -> bool) -> Result<Self, TokenError> {
         if text.len() > TOKEN_BYTES_MAX {
             return Err(TokenError::TooLong);
         }
@@ -150,7 +158,7 @@ impl<'a> UnverifiedToken<'a> {
         if header.contains_key("crit") {
             return Err(TokenError::Critical);
         }
-        if !is_access_token(header.get("typ")) {
+        if !is_of_kind(header.get("typ")) {
             return Err(TokenError::Type);
         }
         // Other header members (`jwk`, `jku`, `x5u`, `x5c`) would let a forger supply the key, so they are ignored.
@@ -175,14 +183,7 @@ impl<'a> UnverifiedToken<'a> {
 
     /// Verifies the token.
     pub fn verify(&self, issuer: &Issuer, keys: &KeySet, now: Timestamp) -> Result<AuthenticatedCaller, TokenError> {
-        if self.issuer != issuer.issuer {
-            return Err(TokenError::Issuer);
-        }
-        if !issuer.algorithms.contains(&self.algorithm) {
-            return Err(TokenError::AlgorithmOfIssuer);
-        }
-        let key = keys.find(self.kid(), self.algorithm).map_err(TokenError::Key)?;
-        key.verify(self.algorithm, self.signed.as_bytes(), &self.signature).map_err(|_| TokenError::Signature)?;
+        self.verify_signature(issuer, keys)?;
         // From here on the claims are verified.
         let claims = claims::read(&self.claims, issuer, now)?;
         Ok(VerifiedCredential {
@@ -197,16 +198,29 @@ impl<'a> UnverifiedToken<'a> {
         .into())
     }
 
+    /// Verifies that the issuer signed it, with an algorithm that it may use.
+    fn verify_signature(&self, issuer: &Issuer, keys: &KeySet) -> Result<(), TokenError> {
+        if self.issuer != issuer.issuer {
+            return Err(TokenError::Issuer);
+        }
+        if !issuer.algorithms.contains(&self.algorithm) {
+            return Err(TokenError::AlgorithmOfIssuer);
+        }
+        let key = keys.find(self.kid(), self.algorithm).map_err(TokenError::Key)?;
+        key.verify(self.algorithm, self.signed.as_bytes(), &self.signature).map_err(|_| TokenError::Signature)
+    }
+
     /// The signature is not part of the id: with some algorithms two signatures are valid for the same token, and a
     /// revoked token must not come back with the other.
     fn credential(&self, id: Option<&str>) -> CredentialId {
-        id.map_or_else(|| credential_of("signed", &self.issuer, self.signed), |id| credential_of_id(&self.issuer, id))
+        let signed = || CredentialId::new("token", &id_of("signed", &self.issuer, self.signed));
+        id.map_or_else(signed, |id| credential_of_id(&self.issuer, id))
     }
 }
 
 /// The id by which a token with a `jti` is recorded and revoked.
 pub fn credential_of_id(issuer: &str, jti: &str) -> CredentialId {
-    credential_of("jti", issuer, jti)
+    CredentialId::new("token", &id_of("jti", issuer, jti))
 }
 
 impl TokenError {
@@ -222,12 +236,12 @@ impl TokenError {
     }
 }
 
-fn credential_of(kind: &str, issuer: &str, id: &str) -> CredentialId {
+fn id_of(kind: &str, issuer: &str, id: &str) -> String {
     let mut hash = Sha256::new().chain_update(DOMAIN);
     for part in [kind, issuer, id] {
         hash = hash.chain_update((part.len() as u64).to_be_bytes()).chain_update(part.as_bytes());
     }
-    CredentialId::new("token", &Digest::from(<[u8; 32]>::from(hash.finalize())).hex_prefix(32))
+    Digest::from(<[u8; 32]>::from(hash.finalize())).hex_prefix(32)
 }
 
 fn object(part: &str) -> Result<Map<String, Value>, TokenError> {

@@ -5,7 +5,9 @@ use std::{collections::BTreeSet, net::SocketAddr};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use servanda_authn::{AuthnSettings, IssuerSettings, KEY_CACHE_POLICY, RequiredAuthnSettings, fetchable_url};
+use servanda_authn::{
+    AuthnSettings, IssuerSettings, KEY_CACHE_POLICY, ProviderSettings, RequiredAuthnSettings, fetchable_url,
+};
 use servanda_authority::{
     Rights,
     caller::{InvalidCallerName, checked_name, checked_tenant},
@@ -17,7 +19,7 @@ use servanda_authority::{
 use servanda_catalog::Catalog;
 use servanda_contract::{document::DocumentError, tool::SideEffectClass};
 
-use crate::{Config, error::ConfigError, listen::ListenError, loaded::LoadedConfig};
+use crate::{Config, ConfigFieldFault, error::ConfigError, listen::ListenError, loaded::LoadedConfig};
 
 /// The most issuers of one configuration.
 const ISSUERS_MAX: usize = 32;
@@ -173,9 +175,15 @@ impl LoadedConfig {
             resource,
             keys: auth.keys,
             issuers: issuers.map_err(|fault| self.auth_fault(fault))?,
+            provider: self.provider_settings()?,
             scopes_supported: contracts().flat_map(|contract| contract.scopes().iter().cloned()).collect(),
             scopes_first,
         })))
+    }
+
+    /// The identity provider that signs people in to the console, if there is one.
+    pub fn provider_settings(&self) -> Result<Option<ProviderSettings>, ConfigError> {
+        self.config.provider_settings().map_err(|fault| self.auth_fault(fault))
     }
 
     fn auth_fault(&self, (field, reason): ConfigFieldFault) -> ConfigError {
@@ -183,11 +191,8 @@ impl LoadedConfig {
     }
 }
 
-/// The field with an impossible value, and why.
-type ConfigFieldFault = (String, String);
-
 impl IssuerConfig {
-    fn terms(&self, resource: &str) -> Result<IssuerSettings, ConfigFieldFault> {
+    pub(crate) fn terms(&self, resource: &str) -> Result<IssuerSettings, ConfigFieldFault> {
         let field = |name: &str| format!("auth.issuers[{}].{name}", self.issuer);
         let wrong = |name: &str, reason: &dyn std::fmt::Display| (field(name), reason.to_string());
         fetchable_url(&self.issuer).map_err(|reason| wrong("issuer", &reason))?;
@@ -242,7 +247,7 @@ impl IssuerConfig {
     }
 
     /// Whether a user of one issuer may be taken for a user of the other.
-    fn may_be_mixed_up_with(&self, other: &Self) -> bool {
+    pub(crate) fn may_be_mixed_up_with(&self, other: &Self) -> bool {
         let (one, two) = (&self.principal_prefix, &other.principal_prefix);
         self.tenant.meets(&other.tenant) && (one.starts_with(two.as_str()) || two.starts_with(one.as_str()))
     }

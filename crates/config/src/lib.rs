@@ -9,6 +9,7 @@ mod approvals;
 mod auth;
 mod budgets;
 mod callbacks;
+mod console;
 mod credential;
 mod error;
 pub mod expansion;
@@ -46,6 +47,7 @@ pub use approvals::{ApprovalsConfig, EscalationConfig, PatternConfig};
 pub use auth::{AuthConfig, AuthMode, IssuerConfig, TenantClaim, TenantConfig};
 pub use budgets::BudgetConfig;
 pub use callbacks::{CallbackConfig, CallbackTrigger, SigningSecretReference};
+pub use console::{ConsoleConfig, OidcConfig, PeopleConfig, SignInConfig};
 pub use credential::{CredentialConfig, NamedSecret, SecretPlace, StatementConfig};
 pub use error::{CallbackFault, ConfigError};
 pub use expected::{ExpectationConfig, TaskConfig};
@@ -57,6 +59,9 @@ pub use oauth::{ClientAuth, ExchangeConfig, KeyAlgorithm, OauthConfig, OauthFlow
 pub use pins::{AdditivePins, MissingPins, PinsConfig};
 pub use policy::{BuiltIn, PolicyConfig, PolicyMode};
 pub use retention::{KeptFor, LedgerLimitsConfig, RetentionConfig};
+
+/// The field with an impossible value, and why.
+pub(crate) type ConfigFieldFault = (String, String);
 
 /// The version of the file's format.
 pub(crate) const CONFIG_VERSION: u32 = 1;
@@ -123,6 +128,9 @@ pub struct Config {
     /// When calls need a person's approval, and from whom.
     #[serde(default, skip_serializing_if = "ApprovalsConfig::is_default")]
     pub approvals: ApprovalsConfig,
+    /// The console, beyond what `approvals` says.
+    #[serde(default, skip_serializing_if = "ConsoleConfig::is_default")]
+    pub console: ConsoleConfig,
     /// Whether to send calls that cannot be repeated although the ledger's database has an asynchronous standby. After a failover the
     /// ledger may then have forgotten that they were sent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -234,6 +242,7 @@ impl Config {
             budgets: BudgetConfig::defaults_for_new_users(),
             policy: PolicyConfig::default(),
             approvals: ApprovalsConfig::default(),
+            console: ConsoleConfig::default(),
             accepts_lost_commits: false,
             auth: AuthConfig::default(),
             callbacks: Vec::new(),
@@ -280,7 +289,7 @@ fn check(file: &str, config: &Config) -> Result<(), DocumentError> {
         return wrong("names", "`bare` names are for a single upstream".to_owned());
     }
     let fault = expected::fault(config).or_else(|| auth::fault(config)).or_else(|| policy::fault(config));
-    let fault = fault.or_else(|| approvals::fault(config));
+    let fault = fault.or_else(|| approvals::fault(config)).or_else(|| console::fault(config));
     let fault = fault.or_else(|| limits::fault(&config.limits));
     if let Some((field, reason)) = fault.or_else(|| credential::fault(config.upstreams.iter())) {
         return wrong(&field, reason);

@@ -1,22 +1,27 @@
 //! A gateway in memory with tickets of all kinds, for tests in a real browser and for a look at the pages: it prints where it listens, the
-//! one-time link or the keys, and one line of JSON that a test reads. `--many` serves many people with keys instead of one.
+//! one-time link or the keys, and one line of JSON that a test reads. `--many` serves many people with keys instead of one, and with `--provider`
+//! through an identity provider too.
 
 #![allow(
     unreachable_pub,
     missing_docs,
     dead_code,
     clippy::print_stdout,
+    clippy::indexing_slicing,
     clippy::unwrap_used,
     reason = "the fixture is shared with tests; the example prints"
 )]
 
 #[path = "../tests/console/fixture.rs"]
 mod fixture;
+#[path = "../tests/console/identity_provider.rs"]
+mod identity_provider;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use fixture::{Gateway, Users, Wanted, operating::WantedEffect};
+use fixture::{Gateway, Users, Wanted, many, operating::WantedEffect};
+use identity_provider::IdentityProvider;
 use serde_json::{Value, json};
 use servanda_approval::{TicketState, Warrant};
 use servanda_contract::{
@@ -40,8 +45,16 @@ use tokio_util::sync::CancellationToken;
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
-    let users = if std::env::args().any(|argument| argument == "--many") { Users::Many } else { Users::One };
-    let gateway = Arc::new(Gateway::new(users));
+    let has = |wanted: &str| std::env::args().any(|argument| argument == wanted);
+    let users = if has("--many") { Users::Many } else { Users::One };
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let port = listener.local_addr()?.port();
+    let console_url = has("--provider").then(|| format!("http://127.0.0.1:{port}"));
+    let gateway = Arc::new(Gateway::at(users, console_url.clone()));
+    let provider = IdentityProvider::start(gateway.clock.clone()).await;
+    if console_url.is_some() {
+        gateway.authenticator.replace(many(Some(provider.settings()), Vec::new()));
+    }
     let tickets = open_tickets(&gateway, users).await;
     let effects = operate(&gateway, users).await;
     let calls = record_calls(&gateway, users).await;
@@ -51,15 +64,16 @@ async fn main() -> std::io::Result<()> {
             keys.insert(person, gateway.key(person, groups, &["servanda:console"]).await.1);
         }
     }
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let port = listener.local_addr()?.port();
     let links: Vec<String> = match users {
         Users::One => (0..8).filter_map(|_| gateway.links.issue().ok()).map(|link| link.path()).collect(),
         Users::Many => Vec::new(),
     };
     println!(
         "{}",
-        json!({ "port": port, "links": links, "keys": keys, "tickets": tickets, "effects": effects, "calls": calls })
+        json!({
+            "port": port, "links": links, "keys": keys, "tickets": tickets, "effects": effects, "calls": calls,
+            "provider": provider.issuer,
+        })
     );
     let identity = ServerIdentity { name: "servanda".to_owned(), version: "0.1.0".to_owned(), instructions: None };
     let options = HttpOptions {

@@ -230,7 +230,7 @@ async fn open(ledger: &Arc<Ledger>, clock: Arc<ShiftedClock>) -> (Console, Heade
     let authenticator =
         CredentialAuthenticator::new(ledger.clone(), clock.clone(), Arc::new(fixture::FixedSeal), AuthnSettings::Local);
     let console = Console::new(ConsoleParts {
-        engine: Arc::new(engine(Users::One, stores, clock.clone())),
+        engine: Arc::new(engine(Users::One, None, stores, clock.clone())),
         history: ledger.clone(),
         notebook: ledger.clone(),
         authenticator: Arc::new(authenticator.unwrap()),

@@ -19,7 +19,7 @@ use crate::{
     reply::ConsoleReply,
     routing::ConsoleRoute,
     session::Sessions,
-    sign_in::{OneTimeLinks, PersonAuthenticator},
+    sign_in::{OneTimeLinks, PersonAuthenticator, SignInAttempts},
 };
 
 /// What a console is built from.
@@ -49,15 +49,28 @@ impl Console {
     /// Builds the console.
     pub fn new(parts: ConsoleParts) -> Self {
         let ConsoleParts { engine, history, notebook, authenticator, links, clock, link_hint } = parts;
+        let attempts = SignInAttempts::new(Arc::clone(&notebook), Arc::clone(&clock));
         let sessions = Sessions::new(notebook, Arc::clone(&clock));
         let challenges = PasskeyChallenges::new(Arc::clone(&authenticator));
-        Self(Arc::new(ConsoleContext { engine, history, sessions, authenticator, challenges, links, clock, link_hint }))
+        Self(Arc::new(ConsoleContext {
+            engine,
+            history,
+            sessions,
+            authenticator,
+            challenges,
+            attempts,
+            links,
+            clock,
+            link_hint,
+        }))
     }
 
     async fn reply(&self, request: &PageRequest) -> Result<ConsoleReply, PageFault> {
         let route = ConsoleRoute::read(&request.method, request.uri.path())?;
         match origin_check::judge(&request.method, &request.headers) {
             RequestOrigin::Foreign => return Err(PageFault::Foreign),
+            // The provider's answer comes from another site, and its page makes the same step itself.
+            RequestOrigin::ForeignLink if route == ConsoleRoute::ProviderAnswer => {}
             // The browser kept the cookie back; a step from our own page brings it.
             RequestOrigin::ForeignLink if cookie::read(&request.headers).is_none() => {
                 return Ok(pages::arrival(request));
@@ -79,6 +92,8 @@ impl Console {
             ConsoleRoute::LinkPage(token) => Ok(pages::sign_in::link_page(context, request, &token).await),
             ConsoleRoute::UseLink(token) => pages::sign_in::with_link(context, request, &token).await,
             ConsoleRoute::SignInWithPasskey => pages::sign_in::with_passkey(context, request).await,
+            ConsoleRoute::SignInWithProvider => pages::provider::begin(context, request).await,
+            ConsoleRoute::ProviderAnswer => pages::provider::answer(context, request).await,
             ConsoleRoute::Passkeys => pages::passkeys::page(context, request).await,
             ConsoleRoute::RegisterPasskey => pages::passkeys::register(context, request).await,
             ConsoleRoute::RemovePasskey => pages::passkeys::remove(context, request).await,

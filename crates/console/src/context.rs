@@ -13,7 +13,7 @@ use crate::{
     fault::PageFault,
     passkey::PasskeyChallenges,
     session::{SessionToken, Sessions, SignedIn},
-    sign_in::{OneTimeLinks, PersonAuthenticator},
+    sign_in::{OneTimeLinks, PersonAuthenticator, SignInAttempts},
 };
 
 /// What pages are made with.
@@ -24,6 +24,7 @@ pub(crate) struct ConsoleContext {
     pub(crate) sessions: Sessions,
     pub(crate) authenticator: Arc<dyn PersonAuthenticator>,
     pub(crate) challenges: PasskeyChallenges,
+    pub(crate) attempts: SignInAttempts,
     pub(crate) links: Arc<OneTimeLinks>,
     pub(crate) clock: Arc<dyn Clock>,
     /// How a person gets another one-time link.

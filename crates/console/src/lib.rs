@@ -26,5 +26,6 @@ pub use console::{Console, ConsoleParts};
 pub use session::SESSIONS_PER_PERSON_MAX;
 pub use sign_in::{
     AuthenticatedPerson, OneTimeLink, OneTimeLinks, PasskeyAdmission, PersonAuthenticator, PersonPasskeys,
-    PersonRejection, SignInMethod, SignInUnavailable,
+    PersonProvider, PersonRejection, ProviderAttempt, ProviderDescription, ProviderRefusal, SignInMethod,
+    SignInUnavailable,
 };

@@ -62,6 +62,15 @@ impl ConsoleReply {
         self
     }
 
+    /// The same with a further header of that name.
+    #[must_use]
+    pub(crate) fn with_another(mut self, name: HeaderName, value: Option<HeaderValue>) -> Self {
+        if let Some(value) = value {
+            self.headers.append(name, value);
+        }
+        self
+    }
+
     /// The same, with why a credential was not accepted, for the log.
     #[must_use]
     pub(crate) fn with_wrong_credential(self, why: String) -> Self {

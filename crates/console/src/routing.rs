@@ -27,6 +27,10 @@ pub(crate) enum ConsoleRoute {
     UseLink(String),
     /// Signing in with a passkey.
     SignInWithPasskey,
+    /// Being sent to the identity provider.
+    SignInWithProvider,
+    /// Coming back from there.
+    ProviderAnswer,
     /// Signing out.
     SignOut,
     /// The person's passkeys.
@@ -91,6 +95,10 @@ const SECTIONS: [&str; 6] = [INBOX, CALLS, EFFECTS, TOOLS, POLICIES, BUDGETS];
 pub(crate) const SIGN_IN: &str = "/sign-in";
 /// The address at which a passkey signs in.
 pub(crate) const SIGN_IN_PASSKEY: &str = "/sign-in/passkey";
+/// The address at which a person is sent to the identity provider.
+pub(crate) const SIGN_IN_PROVIDER: &str = "/sign-in/oidc";
+/// The address to which the person comes back from there. Operators register it with the provider.
+pub(crate) const PROVIDER_ANSWER: &str = "/sign-in/oidc/answer";
 /// The address of a person's passkeys.
 pub(crate) const PASSKEYS: &str = "/passkeys";
 /// The address at which a passkey is removed.
@@ -126,6 +134,8 @@ impl ConsoleRoute {
             BUDGETS => return pick(Some(Self::Budgets), None),
             SIGN_IN => return pick(Some(Self::SignInPage), Some(Self::SignIn)),
             SIGN_IN_PASSKEY => return pick(None, Some(Self::SignInWithPasskey)),
+            SIGN_IN_PROVIDER => return pick(None, Some(Self::SignInWithProvider)),
+            PROVIDER_ANSWER => return pick(Some(Self::ProviderAnswer), None),
             PASSKEYS => return pick(Some(Self::Passkeys), Some(Self::RegisterPasskey)),
             REMOVE_PASSKEY => return pick(None, Some(Self::RemovePasskey)),
             "/sign-out" => return pick(None, Some(Self::SignOut)),
@@ -231,6 +241,10 @@ mod tests {
             (Method::POST, "/sign-in", Some(ConsoleRoute::SignIn)),
             (Method::POST, "/sign-in/passkey", Some(ConsoleRoute::SignInWithPasskey)),
             (Method::GET, "/sign-in/passkey", None),
+            (Method::POST, "/sign-in/oidc", Some(ConsoleRoute::SignInWithProvider)),
+            (Method::GET, "/sign-in/oidc", None),
+            (Method::GET, "/sign-in/oidc/answer", Some(ConsoleRoute::ProviderAnswer)),
+            (Method::POST, "/sign-in/oidc/answer", None),
             (Method::POST, "/passkeys", Some(ConsoleRoute::RegisterPasskey)),
             (Method::GET, "/passkeys/remove", None),
             (Method::GET, "/sign-in/x", Some(ConsoleRoute::LinkPage("x".to_owned()))),
@@ -278,6 +292,7 @@ mod tests {
             (Some("/passkeys"), "/passkeys"),
             (Some("/passkeys/remove"), INBOX),
             (Some("/sign-out"), INBOX),
+            (Some("/sign-in/oidc/answer?code=x"), INBOX),
             (None, INBOX),
         ] {
             assert_eq!(safe_target(target), expected, "{target:?}");

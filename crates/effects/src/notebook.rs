@@ -54,6 +54,8 @@ pub enum NoteKind {
     Passkey,
     /// What happens once with passkeys: a counter of a passkey that was seen, a challenge that was answered.
     PasskeyUse,
+    /// An attempt to sign in through an identity provider, by the hash of its token.
+    SignIn,
 }
 
 /// One fact.
@@ -129,6 +131,7 @@ impl NoteKind {
             Self::ConsoleSession => "console_session",
             Self::Passkey => "passkey",
             Self::PasskeyUse => "passkey_use",
+            Self::SignIn => "sign_in",
         }
     }
 }

@@ -312,7 +312,7 @@ impl FlowPlan {
 
 impl TokenRequestPlan {
     fn purpose(&self) -> TokenPurpose<'_> {
-        TokenPurpose { resource: &self.found.resource, scopes: &self.scopes }
+        TokenPurpose { resource: Some(&self.found.resource), scopes: &self.scopes }
     }
 
     fn ask(&self, grant: &Grant<'_>, now: Timestamp) -> Result<FlowAction, FlowError> {

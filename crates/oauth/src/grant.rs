@@ -138,7 +138,7 @@ pub async fn renew(
     let client = login.client(configured).ok_or(GrantError::OtherClient)?;
     let place = oauth_http.trust().follow(&login.token_endpoint).map_err(FlowError::from)?;
     let endpoint = TokenEndpoint { address: &place, issuer: &login.issuer };
-    let purpose = TokenPurpose { resource: &login.resource, scopes: &login.asked };
+    let purpose = TokenPurpose { resource: Some(&login.resource), scopes: &login.asked };
     let request = token_request(&Grant::Refresh(refresh), &client, endpoint, purpose, clock.now());
     let FlowEvent::Answered { status, body } = oauth_http.request_token(&request.map_err(FlowError::from)?).await?
     else {

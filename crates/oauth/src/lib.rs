@@ -1,5 +1,5 @@
 //! OAuth as a client of upstream MCP servers: where tokens are issued, which client the gateway is there, what a user consents to, and how
-//! tokens are kept until they are used.
+//! tokens are kept until they are used. And `OpenID` Connect, as far as it is the same: as the client of the provider that signs people in.
 //!
 //! Nothing that an upstream or an authorization server says is believed just because it was said: `allowed_url` and `metadata` decide which
 //! of it counts. Deliberately absent: authentication of the gateway's own callers, and any way for their credentials to reach an upstream.
@@ -17,6 +17,7 @@ pub mod login;
 pub mod login_store;
 pub mod machine;
 pub mod metadata;
+pub mod openid;
 pub mod personal;
 pub mod pkce;
 pub mod probe;

@@ -51,6 +51,8 @@ pub struct AuthServerMetadata {
     pub client_proofs: Option<Vec<String>>,
     /// The scopes it lists.
     pub scopes: Option<OauthScopes>,
+    /// The kinds of subjects in its ID tokens, if it says so (`OpenID` Connect Discovery).
+    pub subject_types: Option<Vec<String>>,
 }
 
 /// Why a document does not count.
@@ -100,6 +102,8 @@ struct AuthServerDocument {
     token_endpoint_auth_methods_supported: Option<Vec<String>>,
     #[serde(default)]
     scopes_supported: Option<Vec<String>>,
+    #[serde(default)]
+    subject_types_supported: Option<Vec<String>>,
 }
 
 impl ProtectedResourceMetadata {
@@ -139,6 +143,7 @@ impl AuthServerMetadata {
             takes_documents: written.client_id_metadata_document_supported,
             client_proofs: written.token_endpoint_auth_methods_supported.map(words),
             scopes: written.scopes_supported.and_then(scopes),
+            subject_types: written.subject_types_supported.map(words),
         })
     }
 
@@ -161,6 +166,7 @@ impl AuthServerMetadata {
             takes_documents: false,
             client_proofs: Some(vec!["none".to_owned()]),
             scopes: None,
+            subject_types: None,
         })
     }
 }

@@ -1,5 +1,5 @@
-//! Requests to a token endpoint. Every request names the resource that the token is for (RFC 8707), and carries the client's authentication
-//! in the one agreed place.
+//! Requests to a token endpoint. Every request for an upstream's token names the resource that it is for (RFC 8707), and every request carries
+//! the client's authentication in the one agreed place.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use form_urlencoded::Serializer;
@@ -53,8 +53,8 @@ pub enum Grant<'a> {
 /// What a token is for.
 #[derive(Debug, Clone, Copy)]
 pub struct TokenPurpose<'a> {
-    /// The resource's identifier.
-    pub resource: &'a str,
+    /// The resource's identifier; none for a person's sign-in, which is for no resource.
+    pub resource: Option<&'a str>,
     /// The scopes that are wanted.
     pub scopes: &'a OauthScopes,
 }
@@ -95,7 +95,9 @@ pub fn token_request(
     {
         form.append_pair("scope", &line);
     }
-    form.append_pair("resource", purpose.resource);
+    if let Some(resource) = purpose.resource {
+        form.append_pair("resource", resource);
+    }
     let mut authorization = None;
     match &client.proof {
         ClientAuthentication::None => {
@@ -175,7 +177,7 @@ mod tests {
         let client = OauthClient { id: "i:d".to_owned(), proof };
         let endpoint = TokenEndpoint { address: &place, issuer: "https://as.test" };
         let scopes = OauthScopes::read("a b").unwrap();
-        let purpose = TokenPurpose { resource: "https://mcp.test/mcp", scopes: &scopes };
+        let purpose = TokenPurpose { resource: Some("https://mcp.test/mcp"), scopes: &scopes };
         let made = token_request(grant, &client, endpoint, purpose, Timestamp::from_unix_ms(0)).unwrap();
         assert!(!format!("{made:?}").contains("s3"), "{made:?}");
         let authorization = made.authorization.map(|secret| secret.as_text().unwrap().to_owned());

@@ -29,6 +29,8 @@ pub struct IssuedTokens {
     pub expires_at: Option<Timestamp>,
     /// Its scopes, if they are not the ones that were requested.
     pub scopes: Option<OauthScopes>,
+    /// Who consented, as a token for the client itself (`OpenID` Connect); not verified.
+    pub id_token: Option<Secret>,
 }
 
 /// The type of token that was requested.
@@ -91,6 +93,8 @@ struct TokenResponse {
     scope: Option<String>,
     #[serde(default)]
     issued_token_type: Option<String>,
+    #[serde(default)]
+    id_token: Option<String>,
 }
 
 /// Reads an answer that came at `now`.
@@ -125,6 +129,7 @@ pub fn read(
         refresh: written.refresh_token.map(Secret::from),
         expires_at: written.expires_in.map(|seconds| after(now, seconds)),
         scopes: written.scope.as_deref().and_then(OauthScopes::read),
+        id_token: written.id_token.filter(|token| is_token(token)).map(Secret::from),
     })
 }
 

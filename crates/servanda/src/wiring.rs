@@ -142,7 +142,7 @@ impl AssembledGateway {
             credentials::sealing_keys(loaded),
             AuthnSettings::Local,
         ) {
-            Ok(authenticator) => Arc::new(authenticator),
+            Ok(authenticator) => Arc::new(authenticator.with_client_secrets(credentials::client_secrets(loaded))),
             Err(error) => {
                 ledger.close().await;
                 return Err(CommandFailure::failed(format!("no HTTP client can be made: {error}")));

@@ -28,6 +28,13 @@ pub(super) struct AccessTokenClaims {
     pub(super) id: Option<String>,
 }
 
+/// The user, by the claims that the operator configured.
+pub(super) struct ClaimedUser {
+    pub(super) tenant: String,
+    pub(super) principal: String,
+    pub(super) groups: BTreeSet<String>,
+}
+
 /// Reads the claims; the signature was verified before.
 pub(super) fn read(
     claims: &Map<String, Value>,
@@ -39,6 +46,24 @@ pub(super) fn read(
     }
     let expires_at = times(claims, issuer, now)?;
     let token = Rights { scopes: scopes(claims)?, expires_at, ..Rights::unlimited() };
+    let ClaimedUser { tenant, principal, groups } = user(claims, issuer)?;
+    let id = match claims.get("jti") {
+        None => None,
+        Some(Value::String(id)) if (1..=ID_BYTES_MAX).contains(&id.len()) => Some(id.clone()),
+        Some(_) => return Err(TokenError::Claim("jti")),
+    };
+    Ok(AccessTokenClaims {
+        tenant,
+        principal,
+        groups,
+        actors: actors(claims)?,
+        rights: issuer.rights.narrowed_by(&token),
+        id,
+    })
+}
+
+/// Reads the claims that name the user. Access tokens and ID tokens of one issuer name the same user by them.
+pub(super) fn user(claims: &Map<String, Value>, issuer: &Issuer) -> Result<ClaimedUser, TokenError> {
     let text = |claim: &str| claims.get(claim).and_then(Value::as_str).ok_or(TokenError::ConfiguredClaim);
     let tenant = match &issuer.tenant {
         TenantSource::Fixed(tenant) => tenant.clone(),
@@ -57,20 +82,8 @@ pub(super) fn read(
     checked_name(principal).map_err(|_| TokenError::ConfiguredClaim)?;
     let principal = checked_name(&format!("{}{principal}", issuer.principal_prefix));
     let principal = principal.map_err(|_| TokenError::ConfiguredClaim)?;
-    let id = match claims.get("jti") {
-        None => None,
-        Some(Value::String(id)) if (1..=ID_BYTES_MAX).contains(&id.len()) => Some(id.clone()),
-        Some(_) => return Err(TokenError::Claim("jti")),
-    };
     let groups = groups(claims, issuer.groups_claim.as_deref())?;
-    Ok(AccessTokenClaims {
-        tenant,
-        principal,
-        groups,
-        actors: actors(claims)?,
-        rights: issuer.rights.narrowed_by(&token),
-        id,
-    })
+    Ok(ClaimedUser { tenant, principal, groups })
 }
 
 /// A list of names, or one. A user without groups has no such claim. A claim that cannot be read is an error and not an
@@ -98,19 +111,23 @@ fn is_elsewhere(claims: &Map<String, Value>, claim: &str) -> bool {
 }
 
 fn names_audience(claims: &Map<String, Value>, ours: &str) -> Result<bool, TokenError> {
+    Ok(audiences(claims)?.into_iter().any(|audience| names_resource(audience, ours)))
+}
+
+/// The audiences: one, or a list.
+pub(super) fn audiences(claims: &Map<String, Value>) -> Result<Vec<&str>, TokenError> {
     match claims.get("aud") {
-        Some(Value::String(audience)) => Ok(names_resource(audience, ours)),
+        Some(Value::String(audience)) => Ok(vec![audience]),
         Some(Value::Array(audiences)) if audiences.len() <= AUDIENCES_MAX => {
             let audiences: Option<Vec<&str>> = audiences.iter().map(Value::as_str).collect();
-            let audiences = audiences.ok_or(TokenError::Claim("aud"))?;
-            Ok(audiences.iter().any(|audience| names_resource(audience, ours)))
+            audiences.ok_or(TokenError::Claim("aud"))
         }
         _ => Err(TokenError::Claim("aud")),
     }
 }
 
 /// When it expires here: later than the issuer wrote by the leeway, because our clock may be that far ahead.
-fn times(claims: &Map<String, Value>, issuer: &Issuer, now: Timestamp) -> Result<Timestamp, TokenError> {
+pub(super) fn times(claims: &Map<String, Value>, issuer: &Issuer, now: Timestamp) -> Result<Timestamp, TokenError> {
     let leeway_ms = issuer.leeway_ms.min(LEEWAY_MS_MAX);
     let (early_ms, late_ms) = (now.unix_ms().saturating_add(leeway_ms), now.unix_ms().saturating_sub(leeway_ms));
     let expires_ms = moment_ms(claims, "exp")?.ok_or(TokenError::Claim("exp"))?;
@@ -126,7 +143,7 @@ fn times(claims: &Map<String, Value>, issuer: &Issuer, now: Timestamp) -> Result
 }
 
 /// A `NumericDate`: seconds, which may have a fraction.
-fn moment_ms(claims: &Map<String, Value>, name: &'static str) -> Result<Option<u64>, TokenError> {
+pub(super) fn moment_ms(claims: &Map<String, Value>, name: &'static str) -> Result<Option<u64>, TokenError> {
     let Some(value) = claims.get(name) else { return Ok(None) };
     let whole = value.as_u64().or_else(|| {
         let seconds = value.as_f64().filter(|seconds| seconds.is_finite() && *seconds >= 0.0)?;

@@ -11,6 +11,7 @@ pub(crate) mod overview;
 mod packet_view;
 pub(crate) mod passkeys;
 pub(crate) mod policies;
+pub(crate) mod provider;
 pub(crate) mod review;
 pub(crate) mod sign_in;
 pub(crate) mod ticket;
@@ -36,6 +37,10 @@ struct ArrivalPage {
 /// which this page makes.
 pub(crate) fn arrival(request: &PageRequest) -> ConsoleReply {
     let asked = request.uri.path_and_query().map(http::uri::PathAndQuery::as_str);
-    let target = safe_target(asked).to_owned();
+    arrival_at(safe_target(asked).to_owned())
+}
+
+/// The same for an address of this console.
+fn arrival_at(target: String) -> ConsoleReply {
     ConsoleReply::page(StatusCode::OK, &ArrivalPage { frame: PageFrame::open("One moment"), target })
 }

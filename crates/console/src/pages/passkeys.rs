@@ -228,8 +228,13 @@ fn may_register(
     };
     let party = party(context, request)?;
     let key = viewer.signed_in.record.method.key_of_new_passkey().map_err(|_| {
-        let text = format!("Sign in with a link from the gateway's terminal first. {}", context.link_hint);
-        closed("A passkey is registered in a session of a one-time link", text)
+        if context.authenticator.is_single_user() {
+            let text = format!("Sign in with a link from the gateway's terminal first. {}", context.link_hint);
+            return closed("A passkey is registered in a session of a one-time link", text);
+        }
+        let text = "A passkey ends with the key under which it was registered, and your identity provider's sign-in has none. Ask an operator \
+                    for a key for people and sign in with it once to register a passkey; it signs decisions in every session of yours.";
+        closed("A passkey is registered in a session that a key opened", text.to_owned())
     })?;
     require_fresh(viewer)?;
     if let Some(elsewhere) = own.first()

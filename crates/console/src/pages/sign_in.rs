@@ -36,6 +36,8 @@ struct SignInPage {
     next: String,
     /// Whether the person is signed in already and proves it again.
     is_again: bool,
+    /// The identity provider's name, if there is one.
+    provider: Option<String>,
     /// The form of passkeys, where browsers offer them.
     passkey: Option<PasskeySignIn>,
 }
@@ -155,7 +157,7 @@ pub(crate) async fn sign_out(context: &ConsoleContext, request: &PageRequest) ->
 }
 
 /// Opens a session and ends the one that the browser had.
-async fn begin(
+pub(super) async fn begin(
     context: &ConsoleContext,
     request: &PageRequest,
     person: AuthenticatedPerson,
@@ -181,7 +183,7 @@ async fn unusable_link(context: &ConsoleContext, request: &PageRequest) -> Conso
 }
 
 /// The page of ways to sign in, with what a way came to.
-struct SignInWays<'a> {
+pub(super) struct SignInWays<'a> {
     status: StatusCode,
     notice: Option<PageNotice>,
     next: &'a str,
@@ -189,12 +191,12 @@ struct SignInWays<'a> {
 }
 
 impl<'a> SignInWays<'a> {
-    fn rejected(title: &str, text: String, next: &'a str) -> Self {
+    pub(super) fn rejected(title: &str, text: String, next: &'a str) -> Self {
         let notice = Some(PageNotice { title: title.to_owned(), text, link: None });
         Self { status: StatusCode::FORBIDDEN, notice, next, is_again: false }
     }
 
-    async fn shown(self, context: &ConsoleContext, request: &PageRequest) -> ConsoleReply {
+    pub(super) async fn shown(self, context: &ConsoleContext, request: &PageRequest) -> ConsoleReply {
         let page = SignInPage {
             frame: PageFrame::open("Sign in"),
             notice: self.notice,
@@ -202,6 +204,7 @@ impl<'a> SignInWays<'a> {
             link_hint: context.link_hint.clone(),
             next: self.next.to_owned(),
             is_again: self.is_again,
+            provider: context.authenticator.provider().map(|provider| provider.name),
             passkey: passkey_form(context, request).await,
         };
         ConsoleReply::page(self.status, &page)

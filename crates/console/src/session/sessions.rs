@@ -50,7 +50,7 @@ impl Sessions {
     /// Opens a session. Its token is always new: a browser keeps none that it had before.
     pub(crate) async fn open(&self, person: AuthenticatedPerson) -> Result<SessionToken, JournalError> {
         let now = self.clock.now();
-        let AuthenticatedPerson { tenant, principal, groups, method, expires_at } = person;
+        let AuthenticatedPerson { tenant, principal, groups, method, proved_at, expires_at } = person;
         let token = SessionToken::new(&tenant, &principal).map_err(|error| JournalError::new(error.to_string()))?;
         let record = SessionRecord {
             version: SessionRecord::VERSION,
@@ -59,7 +59,7 @@ impl Sessions {
             groups,
             method,
             created_at: now,
-            fresh_at: now,
+            fresh_at: proved_at.min(now),
             ends_at: later(now, SESSION_MS_MAX).min(expires_at),
         };
         self.note_use(&token, &record, now).await?;

@@ -5,10 +5,10 @@ use std::fmt;
 use servanda_authority::Secret;
 use servanda_effects::PortFuture;
 
-use super::{AuthenticatedPerson, PersonPasskeys, SignInMethod, SignInUnavailable};
+use super::{AuthenticatedPerson, PersonPasskeys, PersonProvider, SignInMethod, SignInUnavailable};
 
 /// Checks people's credentials.
-pub trait PersonAuthenticator: PersonPasskeys + Send + Sync + fmt::Debug {
+pub trait PersonAuthenticator: PersonPasskeys + PersonProvider + Send + Sync + fmt::Debug {
     /// Whether the gateway asks nobody for a credential, so that one person uses it, who signs in with a one-time link.
     fn is_single_user(&self) -> bool;
 

@@ -68,6 +68,7 @@ impl OneTimeLinks {
             principal: caller.principal().to_owned(),
             groups: caller.groups().clone(),
             method: SignInMethod::OneTimeLink,
+            proved_at: self.clock.now(),
             expires_at: Timestamp::from_unix_ms(self.clock.now().unix_ms().saturating_add(SESSION_MS_MAX)),
         })
     }

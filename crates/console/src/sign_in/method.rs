@@ -22,21 +22,28 @@ pub enum SignInMethod {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<CredentialId>,
     },
+    /// Through the identity provider.
+    Provider {
+        /// The id by which this sign-in is recorded and revoked.
+        sign_in: CredentialId,
+        /// A digest of the provider's settings. Under other settings the session does not count any more.
+        settings: String,
+    },
 }
 
-/// The session was opened by a passkey alone.
+/// The session has no key to which a new passkey could be bound: a passkey alone opened it, or the identity provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SessionOfPasskeyOnly;
+pub(crate) struct SessionWithoutKey;
 
 impl SignInMethod {
     /// The key that a passkey is bound to that is registered in a session of this method: none where the gateway asks for no credentials. `Err`
-    /// where no passkey is registered: in a session that a passkey opened without any key.
-    pub(crate) fn key_of_new_passkey(&self) -> Result<Option<CredentialId>, SessionOfPasskeyOnly> {
+    /// where no passkey is registered: in a session without any key.
+    pub(crate) fn key_of_new_passkey(&self) -> Result<Option<CredentialId>, SessionWithoutKey> {
         match self {
             Self::OneTimeLink => Ok(None),
-            Self::ApiKey { credential } => CredentialId::read(credential).map(Some).ok_or(SessionOfPasskeyOnly),
+            Self::ApiKey { credential } => CredentialId::read(credential).map(Some).ok_or(SessionWithoutKey),
             Self::Passkey { key: Some(key), .. } => Ok(Some(key.clone())),
-            Self::Passkey { key: None, .. } => Err(SessionOfPasskeyOnly),
+            Self::Passkey { key: None, .. } | Self::Provider { .. } => Err(SessionWithoutKey),
         }
     }
 
@@ -46,6 +53,7 @@ impl SignInMethod {
             Self::OneTimeLink => "one-time-link".to_owned(),
             Self::ApiKey { credential } => credential.clone(),
             Self::Passkey { passkey, .. } => passkey.to_string(),
+            Self::Provider { sign_in, .. } => sign_in.to_string(),
         }
     }
 }

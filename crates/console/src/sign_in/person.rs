@@ -17,6 +17,8 @@ pub struct AuthenticatedPerson {
     pub groups: BTreeSet<String>,
     /// How they signed in.
     pub method: SignInMethod,
+    /// When they last showed who they are. A time long ago if that is not known, so that the sign-in is not fresh.
+    pub proved_at: Timestamp,
     /// When a session of this proof has to end at the latest.
     pub expires_at: Timestamp,
 }

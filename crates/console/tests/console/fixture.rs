@@ -18,7 +18,7 @@ use servanda_approval::{
     TicketEvent, TicketId, TicketKey, TicketPreview, TicketRequest, TicketSubject,
 };
 use servanda_authn::{
-    AuthnSettings, CredentialAuthenticator, RequiredAuthnSettings,
+    AuthnSettings, CredentialAuthenticator, IssuerSettings, ProviderSettings, RequiredAuthnSettings,
     attestation_keys::ATTESTATION_PURPOSE,
     keys,
     root_keys::{ROOTS_PURPOSE, SealingKeySource},
@@ -217,6 +217,11 @@ impl Default for Wanted {
 impl Gateway {
     /// A gateway without tickets.
     pub fn new(users: Users) -> Self {
+        Self::at(users, None)
+    }
+
+    /// The same for people who reach its console at a configured address.
+    pub fn at(users: Users, console_url: Option<String>) -> Self {
         let clock = Arc::new(ShiftedClock::default());
         let notebook = Arc::new(AwayNotebook::default());
         let tickets = Arc::new(InMemoryTickets::new(clock.clone()));
@@ -230,16 +235,10 @@ impl Gateway {
             journal: history.clone(),
             notebook: notebook.clone(),
         };
-        let engine = Arc::new(engine(users, stores, clock.clone()));
+        let engine = Arc::new(engine(users, console_url, stores, clock.clone()));
         let settings = match users {
             Users::One => AuthnSettings::Local,
-            Users::Many => AuthnSettings::Required(Box::new(RequiredAuthnSettings {
-                resource: "http://127.0.0.1/mcp".to_owned(),
-                keys: true,
-                issuers: Vec::new(),
-                scopes_supported: BTreeSet::new(),
-                scopes_first: BTreeSet::new(),
-            })),
+            Users::Many => many(None, Vec::new()),
         };
         let authenticator =
             CredentialAuthenticator::new(notebook.clone(), clock.clone(), Arc::new(FixedSeal), settings).unwrap();
@@ -450,8 +449,23 @@ pub struct FixtureStores {
     pub notebook: Arc<dyn Notebook>,
 }
 
+/// How many people and agents authenticate: with keys, through a provider, and with tokens of issuers.
+pub fn many(provider: Option<ProviderSettings>, issuers: Vec<IssuerSettings>) -> AuthnSettings {
+    AuthnSettings::Required(Box::new(RequiredAuthnSettings {
+        resource: RESOURCE.to_owned(),
+        keys: true,
+        issuers,
+        provider,
+        scopes_supported: BTreeSet::new(),
+        scopes_first: BTreeSet::new(),
+    }))
+}
+
+/// The resource of the gateway, for which agents' tokens are.
+pub const RESOURCE: &str = "http://127.0.0.1/mcp";
+
 /// An engine with a tool whose contract asks for an approval and those of [`operating`], on servers that do not exist.
-pub fn engine(users: Users, stores: FixtureStores, clock: Arc<ShiftedClock>) -> Engine {
+pub fn engine(users: Users, console_url: Option<String>, stores: FixtureStores, clock: Arc<ShiftedClock>) -> Engine {
     let FixtureStores { tickets, effects, budgets, journal, notebook } = stores;
     let nowhere = Transport::Stdio {
         command: "no-such-program-anywhere".to_owned(),
@@ -465,6 +479,7 @@ pub fn engine(users: Users, stores: FixtureStores, clock: Arc<ShiftedClock>) -> 
     let catalog = Arc::new(operating::catalog(&clock));
     let settings = ApprovalSettings {
         is_single_user: users == Users::One,
+        console_url,
         roles: if users == Users::One { RoleAssignments::default() } else { operating::operators(roles()) },
         ..ApprovalSettings::default()
     };

@@ -19,7 +19,13 @@ mod forgery;
 #[cfg(test)]
 mod hostile_packets;
 #[cfg(test)]
+mod identity_provider;
+#[cfg(test)]
 mod markup;
+#[cfg(test)]
+mod oidc;
+#[cfg(test)]
+mod oidc_refused;
 #[cfg(test)]
 mod over_http;
 #[cfg(test)]

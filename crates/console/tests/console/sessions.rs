@@ -207,6 +207,7 @@ async fn a_change_of_how_people_sign_in_ends_sessions_of_the_other_way() {
             resource: "http://127.0.0.1/mcp".to_owned(),
             keys: true,
             issuers: Vec::new(),
+            provider: None,
             scopes_supported: std::collections::BTreeSet::new(),
             scopes_first: std::collections::BTreeSet::new(),
         },

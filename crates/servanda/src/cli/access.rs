@@ -128,7 +128,7 @@ pub(crate) struct DelegateArgs {
 /// `revoke`.
 #[derive(Debug, Args)]
 pub(crate) struct RevokeArgs {
-    /// The credential's id, as `servanda explain` and `servanda keys list` show it: key:…, agent:… or token:…; for a key, `key:` may be
+    /// The credential's id, as `servanda explain` and `servanda keys list` show it: key:…, agent:…, token:… or oidc:…; for a key, `key:` may be
     /// left out.
     #[arg(value_name = "CREDENTIAL_ID", required_unless_present = "jti", conflicts_with = "jti")]
     pub credential: Option<String>,

@@ -263,13 +263,18 @@ fn unpinned(admitted: &[CompiledContract], lock: Option<&LockFile>, loaded: &Loa
     (!waiting.is_empty()).then(|| format!("held back until `servanda pin`, because it is not pinned: {shown}"))
 }
 
-/// Secrets that upstreams need and that are missing: the tools of these upstreams cannot be called until they are set.
+/// Secrets that are missing: the tools of upstreams that need them cannot be called until they are set, and nobody can sign in with the
+/// console's.
 fn lacking(loaded: &LoadedConfig) -> Vec<String> {
     let needed = credentials::needed(loaded).into_iter();
     needed
         .filter_map(|needed| {
             let lack = needed.lack?;
-            Some(format!("`{}` cannot be called: {lack}; `{}`", needed.upstream, lack.hint()))
+            let hint = lack.hint();
+            Some(match needed.upstream {
+                Some(upstream) => format!("`{upstream}` cannot be called: {lack}; `{hint}`"),
+                None => format!("nobody can sign in through the identity provider: {lack}; `{hint}`"),
+            })
         })
         .collect()
 }

@@ -109,6 +109,7 @@ async fn look(loaded: &LoadedConfig, args: &DoctorArgs, findings: &mut DoctorFin
     ledger::look(loaded, findings).await;
     look_at_address(loaded, findings).await;
     look_at_issuers(loaded, findings).await;
+    look_at_provider(loaded, findings).await;
     let upstreams = match wiring::notebook_for_command(loaded).and_then(|notebook| wiring::upstreams(loaded, &notebook))
     {
         Ok(upstreams) => upstreams,
@@ -146,10 +147,10 @@ fn look_at_variables(loaded: &LoadedConfig, findings: &mut DoctorFindings) {
     }
 }
 
-/// Secrets that upstreams need.
+/// Secrets that upstreams need, and the console.
 fn look_at_secrets(loaded: &LoadedConfig, findings: &mut DoctorFindings) {
     for needed in credentials::needed(loaded) {
-        let what = format!("upstream {}", needed.upstream);
+        let what = needed.upstream.map_or_else(|| "console".to_owned(), |upstream| format!("upstream {upstream}"));
         match needed.lack {
             None => findings.good(what, format!("needs the secret `{}`, which is there", needed.secret)),
             Some(lack) => {
@@ -277,6 +278,23 @@ async fn look_at_issuers(loaded: &LoadedConfig, findings: &mut DoctorFindings) {
                     "check `issuer` and `jwks_uri`; without its keys none of its tokens is accepted",
                 );
             }
+        }
+    }
+}
+
+/// Whether people could sign in through the configured identity provider.
+async fn look_at_provider(loaded: &LoadedConfig, findings: &mut DoctorFindings) {
+    // Its settings were checked with the file.
+    let Ok(Some(provider)) = loaded.provider_settings() else { return };
+    let issuer = &provider.issuer.issuer.issuer;
+    match servanda_authn::check_provider(&provider).await {
+        Ok(()) => {
+            findings.good("console", format!("people can be sent to {issuer} to sign in; its keys can be fetched"))
+        }
+        Err(why) => {
+            let why = reachability::explained(Some(issuer), &why).await;
+            let hint = "check `console.sign_in.oidc`; people can sign in with keys meanwhile";
+            findings.bad("console", format!("nobody can sign in through {issuer}: {why}"), hint);
         }
     }
 }

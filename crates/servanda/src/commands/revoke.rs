@@ -51,6 +51,6 @@ fn credential(args: &RevokeArgs) -> Result<CredentialId, CommandFailure> {
                  `servanda explain` show the ids that are revoked by",
             );
         }
-        failure.hint("write it like key:…, agent:… or token:…; `servanda keys list` and `servanda explain` show them")
+        failure.hint("write it like key:…, agent:…, token:… or oidc:…; `servanda keys list` and `servanda explain` show them")
     })
 }

@@ -60,7 +60,7 @@ impl SecretInventory {
         let loaded = configuration::read(config)?;
         let mut used: BTreeMap<SecretReference, Vec<String>> = BTreeMap::new();
         for needed in credentials::needed(&loaded) {
-            used.entry(needed.secret).or_default().push(needed.upstream);
+            used.entry(needed.secret).or_default().push(needed.upstream.unwrap_or_else(|| "console".to_owned()));
         }
         Ok(Self { vault: credentials::vault(&loaded), used })
     }

@@ -9,13 +9,14 @@ mod stored_secret;
 use std::{path::Path, sync::Arc};
 
 use servanda_authn::{
+    ClientSecretSource,
     attestation_keys::{ATTESTATION_PURPOSE, AttestationKeyStore},
     root_keys::{ROOTS_PURPOSE, RootKeyStore, SealingKeySource},
 };
 use servanda_authority::{Secret, scrubber::SECRET_BYTES_MIN, sealing::SealingKey};
-use servanda_config::{CredentialConfig, LoadedConfig, NamedSecret, UpstreamConfig};
+use servanda_config::{CredentialConfig, LoadedConfig, NamedSecret, OidcConfig, UpstreamConfig};
 use servanda_contract::time::Clock as _;
-use servanda_effects::Notebook;
+use servanda_effects::{Notebook, PortFuture};
 use servanda_engine::SystemClock;
 use servanda_upstream::{CredentialSource, Transport, Upstream, UpstreamSpec};
 use servanda_vault::{KEY_VARIABLE, LocalStore, SecretError, SecretReference, Vault};
@@ -26,11 +27,11 @@ pub(crate) use statement::published_keys;
 use self::{statement::StatementCredentialSource, stored_secret::SecretCredentialSource};
 use crate::failure::CommandFailure;
 
-/// A secret that an upstream needs.
+/// A secret that an upstream needs, or the console.
 #[derive(Debug)]
 pub(crate) struct NeededSecret {
-    /// Which upstream.
-    pub upstream: String,
+    /// Which upstream; none if it is the console, for people who sign in through an identity provider.
+    pub upstream: Option<String>,
     /// Which secret.
     pub secret: SecretReference,
     /// Why it is missing, if it is.
@@ -74,17 +75,24 @@ pub(crate) fn upstream(
     Ok(Upstream::with_credentials(spec, notebook, sources))
 }
 
-/// Every secret that a person has to set for an upstream, and whether it can be used.
+/// The place of the secret of the identity provider's client.
+pub(crate) fn client_secrets(loaded: &LoadedConfig) -> Arc<dyn ClientSecretSource> {
+    Arc::new(VaultClientSecrets(vault(loaded)))
+}
+
+/// Every secret that a person has to set, and whether it can be used.
 pub(crate) fn needed(loaded: &LoadedConfig) -> Vec<NeededSecret> {
     let vault = vault(loaded);
+    let provider = loaded.config.console.sign_in.oidc.as_ref().and_then(OidcConfig::secret);
+    let of_console = provider.map(|secret| NeededSecret { upstream: None, lack: lack(&vault, &secret, false), secret });
     let all = loaded.config.upstreams.iter().flat_map(|(id, upstream)| {
         upstream.credential.iter().flat_map(CredentialConfig::secrets).map(move |secret| (id.clone(), secret))
     });
-    all.map(|(upstream, NamedSecret { reference, shown })| {
+    let of_upstreams = all.map(|(upstream, NamedSecret { reference, shown })| {
         let lack = lack(&vault, &reference, shown);
-        NeededSecret { upstream, secret: reference, lack }
-    })
-    .collect()
+        NeededSecret { upstream: Some(upstream), secret: reference, lack }
+    });
+    of_upstreams.chain(of_console).collect()
 }
 
 /// Why a secret cannot be used. A secret that is sent to the upstream must be long enough to be found in its answers.
@@ -117,6 +125,22 @@ impl SealingKeySource for VaultSealingKeys {
 
     fn attestation_key(&self) -> Result<SealingKey, String> {
         self.derived(ATTESTATION_PURPOSE)
+    }
+}
+
+/// Secrets of the identity provider's client, looked up when a person signs in.
+#[derive(Debug)]
+struct VaultClientSecrets(Vault);
+
+impl ClientSecretSource for VaultClientSecrets {
+    fn secret<'a>(&'a self, reference: &'a str) -> PortFuture<'a, Result<Secret, String>> {
+        Box::pin(async move {
+            let (vault, reference) = (self.0.clone(), reference.parse::<SecretReference>());
+            let reference = reference.map_err(|error| error.to_string())?;
+            let found = tokio::task::spawn_blocking(move || vault.get(&reference)).await;
+            let found = found.map_err(|_| "the secret could not be looked up".to_owned())?;
+            found.map_err(|lack| format!("{lack}; {}", lack.hint()))
+        })
     }
 }
 

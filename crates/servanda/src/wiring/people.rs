@@ -6,7 +6,7 @@
 use std::{fmt, io::IsTerminal as _, sync::Arc};
 
 use servanda_approval::TicketNoticeKind;
-use servanda_console::{Console, ConsoleParts, OneTimeLinks};
+use servanda_console::{Console, ConsoleParts, OneTimeLinks, PersonProvider};
 use servanda_contract::legibility;
 use servanda_doors::http::Pages;
 use servanda_effects::PortFuture;
@@ -28,6 +28,7 @@ pub(crate) struct PeoplesDoor {
     /// The pages.
     pub(crate) pages: Arc<dyn Pages>,
     terminal: Arc<TerminalNotifier>,
+    authenticator: Arc<dyn PersonProvider>,
 }
 
 impl PeoplesDoor {
@@ -45,12 +46,19 @@ impl PeoplesDoor {
         });
         let terminal = Arc::new(TerminalNotifier { engine: Arc::clone(&gateway.engine), links, url, screen });
         gateway.engine.approvals().notify_by(terminal.clone());
-        Self { pages: Arc::new(pages), terminal }
+        Self { pages: Arc::new(pages), terminal, authenticator: gateway.authenticator.clone() }
     }
 
     /// Where people decide, for the announcement that the gateway is ready.
     pub(crate) fn announce(&self) {
         let url = self.terminal.url();
+        if let Some(provider) = self.authenticator.provider() {
+            let name = legibility::one_line(&provider.name);
+            return self
+                .terminal
+                .screen
+                .say(format_args!("people decide at {url}; they sign in with {name}, or with a key"));
+        }
         match self.terminal.sign_in() {
             Some(link) => {
                 self.terminal

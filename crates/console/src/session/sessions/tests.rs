@@ -34,6 +34,7 @@ fn person(expires_at_ms: u64) -> AuthenticatedPerson {
         principal: "ada".to_owned(),
         groups: BTreeSet::new(),
         method: SignInMethod::OneTimeLink,
+        proved_at: Timestamp::from_unix_ms(1_000_000),
         expires_at: Timestamp::from_unix_ms(expires_at_ms),
     }
 }
