@@ -114,7 +114,7 @@ impl ApprovalPacket {
             after: subject.after.as_deref().map(legibility::one_line),
             risk_class: ticket.demand.class.word(),
             causes: ticket.demand.causes.iter().map(|cause| cause.describe(ticket.demand.class)).collect(),
-            requester: requester(ticket),
+            requester: requester_in_words(ticket),
             approvers: ticket.demand.describe(),
             responsible: responsible_groups(ticket, now_ms).into_iter().collect(),
             missing: needed(ticket).saturating_sub(ticket.approvals()),
@@ -185,6 +185,20 @@ impl Ticket {
     }
 }
 
+/// Who asks, in words: the user, and the agents that act for the user.
+pub fn requester_in_words(ticket: &Ticket) -> String {
+    let subject = &ticket.subject;
+    let mut text = format!("{}/{}", legibility::reveal(&subject.tenant), legibility::reveal(&subject.principal));
+    for (number, actor) in subject.actors.iter().enumerate() {
+        text.push_str(if number == 0 { ", through " } else { " for " });
+        text.push_str(&legibility::reveal(&actor.name));
+        if !actor.proven {
+            text.push_str(" (the name is only claimed)");
+        }
+    }
+    text
+}
+
 fn flags(ticket: &Ticket, arguments: &RenderedArguments, before: Option<&PacketField>) -> Vec<PacketFlag> {
     let warns =
         |word: &str| arguments.leaves.iter().any(|leaf| leaf.warnings.iter().any(|warning| warning.contains(word)));
@@ -198,19 +212,6 @@ fn flags(ticket: &Ticket, arguments: &RenderedArguments, before: Option<&PacketF
         (before.is_some_and(|before| before.fault.is_some()), PacketFlag::NoBeforeState),
     ];
     all.into_iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).collect()
-}
-
-fn requester(ticket: &Ticket) -> String {
-    let subject = &ticket.subject;
-    let mut text = format!("{}/{}", legibility::reveal(&subject.tenant), legibility::reveal(&subject.principal));
-    for (number, actor) in subject.actors.iter().enumerate() {
-        text.push_str(if number == 0 { ", through " } else { " for " });
-        text.push_str(&legibility::reveal(&actor.name));
-        if !actor.proven {
-            text.push_str(" (the name is only claimed)");
-        }
-    }
-    text
 }
 
 fn decisions(ticket: &Ticket) -> Vec<String> {

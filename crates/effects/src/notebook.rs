@@ -54,6 +54,8 @@ pub enum NoteKind {
     Passkey,
     /// What happens once with passkeys: a counter of a passkey that was seen, a challenge that was answered.
     PasskeyUse,
+    /// The ticket that a grant is kept with, by what its calls are looked up by and by its tenant.
+    Grant,
 }
 
 /// One fact.
@@ -123,6 +125,7 @@ impl NoteKind {
             Self::ConsoleSession => "console_session",
             Self::Passkey => "passkey",
             Self::PasskeyUse => "passkey_use",
+            Self::Grant => "grant",
         }
     }
 }
