@@ -16,6 +16,7 @@ mod exits;
 mod expectations;
 mod fencing;
 mod fetching;
+mod granting;
 mod judging;
 mod keys;
 mod long_work;
