@@ -92,7 +92,7 @@ console-size:
 	trap 'rm -rf target/console-size' EXIT; target/release/examples/console_size target/console-size/ledger.db $(or $(CALLS),1000000) 10000
 
 # The pictures of docs/console.md, made by the same run.
-CONSOLE_PICTURES := overview inbox ticket bidirectional transfer-in-part ticket-passkey review call-refused effect tool-changed narrow-ticket
+CONSOLE_PICTURES := overview inbox ticket bidirectional transfer-in-part ticket-passkey review call-refused effect tool-changed narrow-ticket grant-form grant
 console-pictures:
 	$(MAKE) console SHOTS=target/console-pictures
 	mkdir -p docs/console
