@@ -99,7 +99,7 @@ console-size:
 	trials/console/size --example target/$(CONSOLE_SIZE_BUILD)/examples/console_size --store $(or $(STORE),sqlite) --calls $(or $(CALLS),1000000)
 
 # The pictures of docs/console.md, made by the same run.
-CONSOLE_PICTURES := overview inbox ticket bidirectional transfer-in-part ticket-passkey review call-refused effect tool-changed narrow-ticket
+CONSOLE_PICTURES := overview inbox ticket bidirectional transfer-in-part ticket-passkey review call-refused effect tool-changed narrow-ticket grant-form grant
 console-pictures:
 	$(MAKE) console SHOTS=target/console-pictures
 	mkdir -p docs/console

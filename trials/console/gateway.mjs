@@ -10,6 +10,11 @@ export async function startGateway(binary, ...options) {
     child.once('exit', (code) => reject(new Error(`the fixture ended with ${code}`)));
   });
   const facts = JSON.parse(first);
+  const asked = async (letter) => {
+    const answer = new Promise((resolve) => { lines.once('line', resolve); });
+    child.stdin.write(letter);
+    return JSON.parse(await answer);
+  };
   return {
     ...facts,
     base: `http://127.0.0.1:${facts.port}`,
@@ -20,11 +25,11 @@ export async function startGateway(binary, ...options) {
     recordCall: () => child.stdin.write('c'),
     passSixMinutes: () => child.stdin.write('t'),
     /** The warrants of approved tickets, and the gateway's public keys. */
-    warrants: async () => {
-      const answer = new Promise((resolve) => { lines.once('line', resolve); });
-      child.stdin.write('w');
-      return JSON.parse(await answer);
-    },
+    warrants: () => asked('w'),
+    /** Opens a ticket about a refund, and says its id. */
+    openRefund: () => asked('r'),
+    /** A call that the newest grant covers: its id, or null. */
+    draw: () => asked('d'),
     stop: () => child.stdin.end(),
   };
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { deepStrictEqual as same, ok } from 'node:assert';
 import { Person } from './browser.mjs';
 import { createServer } from 'node:http';
+import { grants } from './grants.mjs';
 import { startGateway } from './gateway.mjs';
 import { identityProvider } from './oidc.mjs';
 import { operatorPages, operatorsAndViewers } from './operating.mjs';
@@ -182,6 +183,8 @@ async function singleUser() {
   });
 
   await operatorPages({ check, text, shoot, gateway, person });
+
+  await grants(person, gateway, { check, text, shoot });
 
   await check('pages of errors say what to do', person, async () => {
     same((await person.goto('/nothing')).status(), 404);

@@ -3,8 +3,8 @@
 use servanda_contract::{CallId, Digest};
 
 use crate::{
-    ApprovalDemand, Approver, Ineligible, SignedDecision, Ticket, TicketId, TicketKey, TicketNotice,
-    ticket::TicketSubject,
+    ApprovalDemand, Approver, GrantEnd, Ineligible, SignedDecision, SignedGrant, Ticket, TicketId, TicketKey,
+    TicketNotice, ticket::TicketSubject,
 };
 
 /// Something that happens to a ticket.
@@ -12,6 +12,8 @@ use crate::{
 pub enum TicketEvent {
     /// A call needs an approval: opens a ticket, or joins the open one of the same payload.
     Request(Box<TicketRequest>),
+    /// A grant covers a call: asks whether a decision of people speaks against it. Opens no ticket, and ends the one that waits.
+    Cover(Box<TicketRequest>),
     /// A person decides.
     Decide {
         /// The decision.
@@ -19,7 +21,21 @@ pub enum TicketEvent {
         /// The person, as the gateway authenticated them.
         approver: Box<Approver>,
     },
-    /// The call is dispatched and uses the approval. Only a store applies it, in the transaction of the dispatch.
+    /// A person allows calls like this one from now on.
+    Grant {
+        /// The grant.
+        grant: Box<SignedGrant>,
+        /// The person, as the gateway authenticated them.
+        approver: Box<Approver>,
+    },
+    /// A person takes the grant back.
+    Revoke {
+        /// Who.
+        by: String,
+        /// Why.
+        reason: String,
+    },
+    /// The call is dispatched and uses the approval, or draws on the grant. Only a store applies it, in the transaction of the dispatch.
     Consume {
         /// What is used.
         usage: ApprovalUse,
@@ -56,14 +72,25 @@ pub struct TicketRequest {
 /// The use of an approval by a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalUse {
+    /// What of the ticket is used.
+    pub kind: ApprovalUseKind,
     /// The ticket.
     pub ticket: TicketId,
     /// H of the call.
     pub payload: Digest,
     /// The call.
     pub call_id: CallId,
-    /// The digest of the warrant.
+    /// The digest of the warrant, or of the grant.
     pub warrant: Digest,
+}
+
+/// What of a ticket a call uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApprovalUseKind {
+    /// The approval of this very call.
+    Approval,
+    /// One use of the grant that a person made from the ticket.
+    Grant,
 }
 
 /// What a store replies to an event.
@@ -92,8 +119,12 @@ pub enum TicketReply {
         /// How many.
         missing: u8,
     },
-    /// The approval is used up by this call.
+    /// A grant covers the call, and nothing speaks against it.
+    Covered,
+    /// The approval is used up by this call, or the grant is drawn on for it.
     Consumed,
+    /// The grant cannot be drawn on any more.
+    GrantEnded(GrantEnd),
     /// The ticket changed as the event said.
     Done,
     /// Nothing was changed.

@@ -131,7 +131,7 @@ impl ApprovalPacket {
             upstream_preview,
             risk_class: ticket.demand.class.word(),
             causes: ticket.demand.causes.iter().map(|cause| cause.describe(ticket.demand.class)).collect(),
-            requester: requester(ticket),
+            requester: requester_in_words(ticket),
             approvers: ticket.demand.describe(),
             responsible: responsible_groups(ticket, now_ms).into_iter().collect(),
             missing: needed(ticket).saturating_sub(ticket.approvals()),
@@ -227,6 +227,20 @@ impl Ticket {
     }
 }
 
+/// Who asks, in words: the user, and the agents that act for the user.
+pub fn requester_in_words(ticket: &Ticket) -> String {
+    let subject = &ticket.subject;
+    let mut text = format!("{}/{}", legibility::one_line(&subject.tenant), legibility::one_line(&subject.principal));
+    for (number, actor) in subject.actors.iter().enumerate() {
+        text.push_str(if number == 0 { ", through " } else { " for " });
+        text.push_str(&legibility::one_line(&actor.name));
+        if !actor.proven {
+            text.push_str(" (the name is only claimed)");
+        }
+    }
+    text
+}
+
 fn flags(
     ticket: &Ticket,
     arguments: &RenderedArguments,
@@ -246,19 +260,6 @@ fn flags(
         (preview.is_some_and(|preview| preview.fault.is_some()), PacketFlag::NoUpstreamPreview),
     ];
     all.into_iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).collect()
-}
-
-fn requester(ticket: &Ticket) -> String {
-    let subject = &ticket.subject;
-    let mut text = format!("{}/{}", legibility::one_line(&subject.tenant), legibility::one_line(&subject.principal));
-    for (number, actor) in subject.actors.iter().enumerate() {
-        text.push_str(if number == 0 { ", through " } else { " for " });
-        text.push_str(&legibility::one_line(&actor.name));
-        if !actor.proven {
-            text.push_str(" (the name is only claimed)");
-        }
-    }
-    text
 }
 
 fn decisions(ticket: &Ticket) -> Vec<String> {

@@ -16,6 +16,8 @@ const CRITICAL_DECIDE_WITHIN_MS: u64 = 3_600_000;
 const USE_WITHIN_MS: u64 = 600_000;
 /// How long a call waits for people: less than the usual timeout of clients.
 const WAIT_MS_MAX: u64 = 30_000;
+/// For how many days a grant may hold.
+const GRANT_DAYS_MAX: u32 = 7;
 
 /// When approvals are needed, and from whom, unless contracts or policies say otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +44,8 @@ pub struct ApprovalSettings {
     pub patterns: BTreeMap<ApprovalPattern, PatternSettings>,
     /// How long a call waits for people before its caller gets the ticket.
     pub wait_ms_max: u64,
+    /// For how many days a grant may hold; 0 means that none is made and none covers a call.
+    pub grant_days_max: u32,
     /// Where people decide, without a slash at the end.
     pub console_url: Option<String>,
     /// What people may do.
@@ -88,6 +92,7 @@ impl Default for ApprovalSettings {
             use_within_ms: USE_WITHIN_MS,
             patterns: BTreeMap::new(),
             wait_ms_max: WAIT_MS_MAX,
+            grant_days_max: GRANT_DAYS_MAX,
             console_url: None,
             roles: RoleAssignments::default(),
         }

@@ -4,9 +4,8 @@
 //! The law: only people approve. Time never does, and neither does a repetition, a restart or an escalation.
 
 use crate::{
-    ApprovalUse, ApprovalVerdict, Approver, SignedDecision, Ticket, TicketEvent, TicketReply, TicketRequest,
-    TicketState, check_eligible,
-    ticket::{Deadline, TicketConsumption},
+    ApprovalUse, ApprovalUseKind, ApprovalVerdict, Approver, Deadline, SignedDecision, Ticket, TicketEvent,
+    TicketReply, TicketRequest, TicketState, check_eligible, grant_step, ticket::TicketConsumption,
 };
 
 /// How long a denial holds for the same payload.
@@ -75,9 +74,21 @@ pub fn step(ticket: Option<&Ticket>, event: &TicketEvent, around: &TicketContext
     let present = due.as_ref().or(ticket);
     let mut transition = match (event, present) {
         (TicketEvent::Request(request), present) => requested(request, present, around),
+        (TicketEvent::Cover(request), present) => covered(request, present, around),
         (_, None) => reply(TicketReply::NotFound),
         (TicketEvent::Decide { decision, approver }, Some(ticket)) => decided(ticket, decision, approver, around),
-        (TicketEvent::Consume { usage, effect_id }, Some(ticket)) => consumed(ticket, usage, effect_id, around),
+        (TicketEvent::Grant { grant, approver }, Some(ticket)) => {
+            result_of(grant_step::granted(ticket, grant, approver, around.now_ms, around.ledger_ms))
+        }
+        (TicketEvent::Revoke { by, reason }, Some(ticket)) => {
+            result_of(grant_step::revoked(ticket, by, reason, around.now_ms))
+        }
+        (TicketEvent::Consume { usage, effect_id }, Some(ticket)) => match usage.kind {
+            ApprovalUseKind::Approval => consumed(ticket, usage, effect_id, around),
+            ApprovalUseKind::Grant => {
+                result_of(grant_step::drawn(ticket, usage, effect_id, around.now_ms, around.ledger_ms))
+            }
+        },
         (TicketEvent::Supersede { reason }, Some(ticket)) if ticket.state.is_open() => {
             changed(superseded(ticket, reason, around), TicketReply::Done)
         }
@@ -106,6 +117,10 @@ fn reply(reply: TicketReply) -> TicketTransition {
 
 fn changed(ticket: Ticket, reply: TicketReply) -> TicketTransition {
     TicketTransition { changes: vec![ticket], reply }
+}
+
+fn result_of((ticket, reply): (Option<Ticket>, TicketReply)) -> TicketTransition {
+    TicketTransition { changes: ticket.into_iter().collect(), reply }
 }
 
 /// The ticket after its time, if its time is over.
@@ -162,11 +177,43 @@ fn requested(request: &TicketRequest, latest: Option<&Ticket>, around: &TicketCo
     }
 }
 
-fn opened(request: &TicketRequest, before: Option<&Ticket>, around: &TicketContext) -> TicketTransition {
+/// A call that a grant covers. What people decided about this very call, or about its run, comes first.
+fn covered(request: &TicketRequest, latest: Option<&Ticket>, around: &TicketContext) -> TicketTransition {
+    if let Some(latest) = latest {
+        let is_same = latest.subject.payload == request.subject.payload;
+        match latest.state {
+            TicketState::Denied => {
+                let until_ms = latest.decided_ms.unwrap_or(latest.changed_ms).saturating_add(DENIAL_HOLD_MS);
+                if around.now_ms < until_ms {
+                    return reply(TicketReply::Denied { until_ms });
+                }
+            }
+            TicketState::Approved if is_same && latest.demand.still_satisfies(&request.demand) => {
+                return reply(TicketReply::Approved);
+            }
+            _ => {}
+        }
+    }
+    if let Some(until_ms) = run_stopped_until_ms(around) {
+        return reply(TicketReply::RunStopped { until_ms });
+    }
+    match latest.filter(|latest| latest.state == TicketState::Pending) {
+        // Nobody has to decide about it any more.
+        Some(waiting) => changed(superseded(waiting, "a grant allows it", around), TicketReply::Covered),
+        None => reply(TicketReply::Covered),
+    }
+}
+
+/// Until when nothing of the run is asked about, because people denied so much of it.
+fn run_stopped_until_ms(around: &TicketContext) -> Option<u64> {
     let RunDenials { in_a_row, in_all, latest_ms } = around.run;
     let until_ms = latest_ms.saturating_add(DENIAL_HOLD_MS);
     let is_stopped = in_a_row >= DENIALS_IN_A_ROW_MAX || in_all >= DENIALS_IN_RUN_MAX;
-    if is_stopped && around.now_ms < until_ms {
+    (is_stopped && around.now_ms < until_ms).then_some(until_ms)
+}
+
+fn opened(request: &TicketRequest, before: Option<&Ticket>, around: &TicketContext) -> TicketTransition {
+    if let Some(until_ms) = run_stopped_until_ms(around) {
         return reply(TicketReply::RunStopped { until_ms });
     }
     let ticket = Ticket {
@@ -187,6 +234,7 @@ fn opened(request: &TicketRequest, before: Option<&Ticket>, around: &TicketConte
         continues: before.map(|before| before.id.clone()),
         reason: None,
         consumed: None,
+        grant: None,
     };
     changed(ticket, TicketReply::Pending)
 }

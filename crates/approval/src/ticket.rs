@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use servanda_contract::{CallId, Caller, CallerActor, Digest, digest::DigestDomain, preview::UpstreamPreview};
 
-use crate::{ApprovalDemand, ApprovalVerdict, SignedDecision, TicketId};
+use crate::{ApprovalDemand, ApprovalVerdict, Deadline, SignedDecision, StandingGrant, TicketId};
 
 /// What a ticket is looked up by: the requester, its agents and the payload. The contract's version is left out, so that a new version
 /// finds the ticket of the old one and supersedes it.
@@ -82,6 +82,9 @@ pub struct Ticket {
     /// The call that used it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consumed: Option<TicketConsumption>,
+    /// The grant that a person made from it: calls like this one are allowed from then on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<Box<StandingGrant>>,
 }
 
 /// What is to be approved: a call, as its requester proposed it.
@@ -173,17 +176,6 @@ pub struct TicketPreview {
     pub sensitive: BTreeMap<String, String>,
 }
 
-/// A point in time on both clocks of a store. It has passed when either says so: the store's own clock counts while no gateway runs, and
-/// ledger time counts on if that clock is set back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Deadline {
-    /// By the store's clock.
-    pub clock_ms: u64,
-    /// In ledger time.
-    pub ledger_ms: u64,
-}
-
 /// The call that used an approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -260,18 +252,6 @@ impl TicketState {
     /// Whether time can still end it.
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Pending | Self::Approved)
-    }
-}
-
-impl Deadline {
-    /// Whether it has passed.
-    pub const fn has_passed(&self, now_ms: u64, ledger_ms: u64) -> bool {
-        now_ms >= self.clock_ms || ledger_ms >= self.ledger_ms
-    }
-
-    /// So much later than now.
-    pub const fn after(now_ms: u64, ledger_ms: u64, wait_ms: u64) -> Self {
-        Self { clock_ms: now_ms.saturating_add(wait_ms), ledger_ms: ledger_ms.saturating_add(wait_ms) }
     }
 }
 

@@ -19,6 +19,8 @@ const DECIDE_WITHIN_SEC_MAX: u64 = 2_592_000;
 const USE_WITHIN_SEC_MAX: u64 = 86_400;
 /// The longest time that a call waits for people: ten minutes.
 const WAIT_MS_MAX: u64 = 600_000;
+/// The most days that a grant holds.
+const GRANT_DAYS_MAX: u64 = 30;
 const QUORUM_MAX: u8 = 9;
 /// The most escalation tiers of a pattern.
 const TIERS_MAX: usize = 8;
@@ -52,6 +54,9 @@ pub struct ApprovalsConfig {
     /// How long a call waits for people before its caller gets the ticket.
     #[schemars(range(max = 600_000))]
     pub wait_ms_max: u64,
+    /// For how many days people may allow calls from now on; 0 means not at all.
+    #[schemars(range(max = 30))]
+    pub grant_days_max: u32,
     /// Who decides under a pattern.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub patterns: BTreeMap<ApprovalPattern, PatternConfig>,
@@ -109,6 +114,7 @@ impl Default for ApprovalsConfig {
             critical_decide_within_sec: own.critical_decide_within_ms / 1000,
             use_within_sec: own.use_within_ms / 1000,
             wait_ms_max: own.wait_ms_max,
+            grant_days_max: own.grant_days_max,
             patterns: BTreeMap::new(),
             roles: BTreeMap::new(),
             notify: Vec::new(),
@@ -154,6 +160,7 @@ impl Config {
             critical_decide_within_ms: approvals.critical_decide_within_sec.saturating_mul(1000),
             use_within_ms: approvals.use_within_sec.saturating_mul(1000),
             wait_ms_max: approvals.wait_ms_max,
+            grant_days_max: approvals.grant_days_max,
             patterns: approvals.pattern_settings(),
             console_url: approvals.console_url.clone().or(console_url).map(|url| url.trim_end_matches('/').to_owned()),
             // The file was checked when it was read.
@@ -184,6 +191,7 @@ pub(super) fn fault(config: &Config) -> Option<(String, String)> {
         ("critical_decide_within_sec", approvals.critical_decide_within_sec, 1, DECIDE_WITHIN_SEC_MAX),
         ("use_within_sec", approvals.use_within_sec, 1, USE_WITHIN_SEC_MAX),
         ("wait_ms_max", approvals.wait_ms_max, 0, WAIT_MS_MAX),
+        ("grant_days_max", u64::from(approvals.grant_days_max), 0, GRANT_DAYS_MAX),
     ];
     if let Some((field, _, least, most)) =
         times.into_iter().find(|(_, value, least, most)| !(least..=most).contains(&value))

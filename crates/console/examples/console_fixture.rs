@@ -87,11 +87,12 @@ async fn main() -> std::io::Result<()> {
     serve_with(listener, router(gateway.engine.clone(), options), stop, serving).await
 }
 
-/// Reads letters: `n` opens another ticket, `c` records another call, `t` lets six minutes pass, `w` prints the warrants of approved tickets with
+/// Reads letters: `n` opens another ticket, `r` one about a refund and prints its id, `d` makes a call that the newest grant covers and prints
+/// it, `c` records another call, `t` lets six minutes pass, `w` prints the warrants of approved tickets with
 /// the public key that checks them; the end of the input ends the example.
 async fn commands(gateway: Arc<Gateway>, users: Users, stop: CancellationToken) {
     let mut input = tokio::io::stdin();
-    let mut number = 0;
+    let (mut number, mut refunds) = (0, 39);
     loop {
         match input.read_u8().await {
             Ok(b'n') => {
@@ -105,6 +106,8 @@ async fn commands(gateway: Arc<Gateway>, users: Users, stop: CancellationToken) 
                 let Wanted { tenant, principal, .. } = of(users);
                 gateway.record(tenant, &principal, |record| "company__new_one".clone_into(&mut record.tool)).await;
             }
+            Ok(b'r') => println!("{}", json!({ "ticket": gateway.open(refund(users, &mut refunds)).await.id })),
+            Ok(b'd') => println!("{}", draw(&gateway, users).await),
             Ok(b't') => gateway.clock.pass_ms(6 * 60_000),
             Ok(_) => {}
             Err(_) => break,
@@ -112,6 +115,25 @@ async fn commands(gateway: Arc<Gateway>, users: Users, stop: CancellationToken) 
     }
     stop.cancel();
     tokio::time::sleep(Duration::from_secs(1)).await;
+}
+
+/// A call whose arguments have a number and a path, each time another.
+fn refund(users: Users, amount: &mut u32) -> Wanted {
+    *amount += 1;
+    Wanted {
+        tool: "bank.refund",
+        arguments: json!({"amount": *amount, "file": "/srv/bills/2026/inv_1007.pdf", "to": "Nordwind GmbH"}),
+        consequence: Some(format!("{amount} EUR go back to Nordwind GmbH.")),
+        class: SideEffectClass::HighRiskExternal,
+        ..of(users)
+    }
+}
+
+/// A call that the newest grant covers, or that the store does not let it draw.
+async fn draw(gateway: &Gateway, users: Users) -> Value {
+    let grants = gateway.engine.approvals().grants(Some(of(users).tenant), None, 1).await.unwrap();
+    let Some(ticket) = grants.first() else { return json!({ "call": null }) };
+    json!({ "call": gateway.draw_on_grant(&ticket.id).await.ok().map(|record| record.call_id.to_string()) })
 }
 
 /// The warrants of approved tickets by ticket, and the gateway's public keys.

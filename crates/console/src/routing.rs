@@ -51,6 +51,12 @@ pub(crate) enum ConsoleRoute {
     Ticket(String),
     /// Deciding about one ticket.
     Decide(String),
+    /// The grants.
+    Grants,
+    /// One grant, or the form that makes one.
+    Grant(String),
+    /// Making or taking back one grant.
+    ChangeGrant(String),
     /// The effects.
     Effects,
     /// One effect.
@@ -81,6 +87,8 @@ pub(crate) const INBOX: &str = "/approvals";
 pub(crate) const INBOX_EVENTS: &str = "/approvals/events";
 /// The address of the page on which some tickets are reviewed.
 pub(crate) const REVIEW: &str = "/approvals/review";
+/// The address of the grants.
+pub(crate) const GRANTS: &str = "/grants";
 /// The address of the effects.
 pub(crate) const EFFECTS: &str = "/effects";
 /// The address of the tools.
@@ -90,7 +98,7 @@ pub(crate) const POLICIES: &str = "/policies";
 /// The address of the budgets.
 pub(crate) const BUDGETS: &str = "/budgets";
 /// The pages to which a person may be sent after signing in, with what is below them.
-const SECTIONS: [&str; 6] = [INBOX, CALLS, EFFECTS, TOOLS, POLICIES, BUDGETS];
+const SECTIONS: [&str; 7] = [INBOX, GRANTS, CALLS, EFFECTS, TOOLS, POLICIES, BUDGETS];
 /// The address of the page of ways to sign in.
 pub(crate) const SIGN_IN: &str = "/sign-in";
 /// The address at which a passkey signs in.
@@ -128,6 +136,7 @@ impl ConsoleRoute {
             INBOX => return pick(Some(Self::Inbox), None),
             INBOX_EVENTS => return pick(Some(Self::InboxEvents), None),
             REVIEW => return pick(Some(Self::Review), Some(Self::DecideTogether)),
+            GRANTS => return pick(Some(Self::Grants), None),
             EFFECTS => return pick(Some(Self::Effects), None),
             TOOLS => return pick(Some(Self::Tools), None),
             POLICIES => return pick(Some(Self::Policies), None),
@@ -146,6 +155,9 @@ impl ConsoleRoute {
         }
         if let Some(token) = path.strip_prefix("/sign-in/").filter(|token| is_name(token)) {
             return pick(Some(Self::LinkPage(token.to_owned())), Some(Self::UseLink(token.to_owned())));
+        }
+        if let Some(id) = path.strip_prefix("/grants/").filter(|id| is_name(id)) {
+            return pick(Some(Self::Grant(id.to_owned())), Some(Self::ChangeGrant(id.to_owned())));
         }
         if let Some(id) = path.strip_prefix("/effects/").filter(|id| is_name(id)) {
             return pick(Some(Self::Effect(id.to_owned())), Some(Self::SettleEffect(id.to_owned())));
@@ -171,6 +183,11 @@ pub(crate) fn ticket_path(id: &str) -> String {
 /// The address of a call.
 pub(crate) fn call_path(id: &str) -> String {
     format!("{CALLS}/{id}")
+}
+
+/// The address of a ticket's grant.
+pub(crate) fn grant_path(id: &str) -> String {
+    format!("{GRANTS}/{id}")
 }
 
 /// The address of an effect.
@@ -250,6 +267,11 @@ mod tests {
             (Method::GET, "/sign-in/x", Some(ConsoleRoute::LinkPage("x".to_owned()))),
             (Method::GET, style, Some(ConsoleRoute::Asset(style.clone()))),
             (Method::GET, "/assets/console.css", None),
+            (Method::GET, "/grants", Some(ConsoleRoute::Grants)),
+            (Method::POST, "/grants", None),
+            (Method::GET, "/grants/apr_1", Some(ConsoleRoute::Grant("apr_1".to_owned()))),
+            (Method::POST, "/grants/apr_1", Some(ConsoleRoute::ChangeGrant("apr_1".to_owned()))),
+            (Method::GET, "/grants/a/b", None),
             (Method::GET, "/effects", Some(ConsoleRoute::Effects)),
             (Method::POST, "/effects", None),
             (Method::GET, "/effects/eff_1", Some(ConsoleRoute::Effect("eff_1".to_owned()))),
@@ -277,6 +299,8 @@ mod tests {
         for (target, expected) in [
             (Some("/approvals/apr_1"), "/approvals/apr_1"),
             (Some("/approvals?state=all&before=apr_1"), "/approvals?state=all&before=apr_1"),
+            (Some("/grants/apr_1"), "/grants/apr_1"),
+            (Some("/grantsx"), INBOX),
             (Some("/effects"), "/effects"),
             (Some("/effects?state=all"), "/effects?state=all"),
             (Some("/tools/company__pay"), "/tools/company__pay"),

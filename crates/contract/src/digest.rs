@@ -54,6 +54,10 @@ pub enum DigestDomain {
     TicketRun,
     /// A signed warrant, as its text.
     Warrant,
+    /// A signed grant.
+    Grant,
+    /// The lookup key of the grants for a caller's calls of a tool: tenant, principal, agents and contract name.
+    GrantKey,
     /// What a passkey signs: a ticket, its payload, the decision and the approver.
     PasskeyDecision,
     /// What a tool showed to people who decide, in canonical form.
@@ -122,6 +126,8 @@ impl DigestDomain {
             Self::TicketKey => "servanda/ticket-key/v1",
             Self::TicketRun => "servanda/ticket-run/v1",
             Self::Warrant => "servanda/warrant/v1",
+            Self::Grant => "servanda/grant/v1",
+            Self::GrantKey => "servanda/grant-key/v1",
             Self::PasskeyDecision => "servanda/passkey-decision/v1",
             Self::Shown => "servanda/shown/v1",
         }

@@ -56,6 +56,8 @@ pub enum NoteKind {
     PasskeyUse,
     /// An attempt to sign in through an identity provider, by the hash of its token.
     SignIn,
+    /// The ticket that a grant is kept with, by what its calls are looked up by and by its tenant.
+    Grant,
 }
 
 /// One fact.
@@ -132,6 +134,7 @@ impl NoteKind {
             Self::Passkey => "passkey",
             Self::PasskeyUse => "passkey_use",
             Self::SignIn => "sign_in",
+            Self::Grant => "grant",
         }
     }
 }

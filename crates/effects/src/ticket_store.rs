@@ -104,8 +104,14 @@ pub fn due_ledger_ms(ticket: &Ticket) -> Option<u64> {
 pub fn check_event(target: &TicketTarget, event: &TicketEvent) -> Result<(), JournalError> {
     match (event, target) {
         (TicketEvent::Consume { .. }, _) => Err(JournalError::bad_content("only a dispatch uses an approval")),
-        (TicketEvent::Request(request), TicketTarget::Key(key)) if request.key == *key => Ok(()),
-        (TicketEvent::Request(_), _) => Err(JournalError::bad_content("a request names the key of its call")),
+        (TicketEvent::Request(request) | TicketEvent::Cover(request), TicketTarget::Key(key))
+            if request.key == *key =>
+        {
+            Ok(())
+        }
+        (TicketEvent::Request(_) | TicketEvent::Cover(_), _) => {
+            Err(JournalError::bad_content("a request names the key of its call"))
+        }
         _ => Ok(()),
     }
 }

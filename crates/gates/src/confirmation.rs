@@ -2,14 +2,17 @@
 //!
 //! The gate decides whether the call needs an approval (`servanda_approval::demand`). A call that needs none gets its permit here. A call
 //! that needs one is held: only a warrant for this very call makes a permit of it, and the fence uses the warrant's ticket up in the
-//! transaction that lets bytes leave. Deliberately not here: opening tickets, and waiting for people.
+//! transaction that lets bytes leave. Or a person has made a grant that covers the call: then the fence draws on it in the same transaction. A
+//! grant is looked at only here, after every gate that refuses, so it turns "held" into "permitted" and nothing else. Deliberately not here:
+//! opening tickets, finding grants, and waiting for people.
 
 use std::{ops::Deref, sync::Arc};
 
 use bytes::Bytes;
 use servanda_approval::{
-    ApprovalDemand, ApprovalFacts, ApprovalInputs, ApprovalUse, TicketId, TicketKey, VerifiedWarrant, Warrant,
-    WarrantExpectation, WarrantFault, demand,
+    ApprovalDemand, ApprovalFacts, ApprovalInputs, ApprovalUse, ApprovalUseKind, GrantExpectation, GrantFault,
+    GrantKey, SignedGrant, TicketId, TicketKey, VerifiedGrant, VerifiedWarrant, Warrant, WarrantExpectation,
+    WarrantFault, demand,
 };
 use servanda_authority::attestation::AttestationPublicKey;
 use servanda_contract::{
@@ -20,6 +23,7 @@ use servanda_contract::{
 };
 use servanda_effects::effect::{ClientKey, EffectKey};
 use servanda_identity::effects::UrlDestination;
+use servanda_policy::{GrantQuestion, grant_admits};
 
 use crate::{
     CompiledContract, Mandate, mandate::CallOrigin, operation::Operation, policy, resources, semantics::CanonicalCall,
@@ -38,7 +42,16 @@ pub struct JudgedCall {
 pub struct Permit {
     judged: JudgedCall,
     /// Boxed, because few calls have one.
-    warrant: Option<Box<VerifiedWarrant>>,
+    approval: Option<Box<VerifiedApproval>>,
+}
+
+/// What people said to a call that needs an approval.
+#[derive(Debug)]
+enum VerifiedApproval {
+    /// They approved this very call.
+    Warrant(VerifiedWarrant),
+    /// A person allowed calls like it.
+    Grant(VerifiedGrant),
 }
 
 /// A call that needs an approval and shows none yet. It cannot be cleared or fenced.
@@ -76,6 +89,17 @@ pub struct ShownWarrant<'a> {
     pub now_ms: u64,
 }
 
+/// The grant that may cover a held call, and what it is checked against.
+#[derive(Debug, Clone, Copy)]
+pub struct ShownGrant<'a> {
+    /// The grant.
+    pub grant: &'a SignedGrant,
+    /// The keys that may have signed it.
+    pub keys: &'a [AttestationPublicKey],
+    /// The time.
+    pub now_ms: u64,
+}
+
 pub(crate) fn gate(in_time: InServiceCall, account: &CallOrigin<'_>) -> Result<Confirmation, Box<Refusal>> {
     let InServiceCall { meant, approvals } = in_time;
     let judged = JudgedCall { meant };
@@ -85,12 +109,12 @@ pub(crate) fn gate(in_time: InServiceCall, account: &CallOrigin<'_>) -> Result<C
         if ApprovalFacts::from_contract(contract).asks_by_itself() {
             return Err(not_asked(&judged));
         }
-        return Ok(Confirmation::Permitted(Permit { judged, warrant: None }));
+        return Ok(Confirmation::Permitted(Permit { judged, approval: None }));
     };
     let class = judged.side_effect_class();
     let asks_by_itself = contract.transactional.confirmation_required || contract.approval.is_some();
     if class == SideEffectClass::ReadOnly && !asks_by_itself && approvals.is_empty() {
-        return Ok(Confirmation::Permitted(Permit { judged, warrant: None }));
+        return Ok(Confirmation::Permitted(Permit { judged, approval: None }));
     }
     let inputs = ApprovalInputs {
         class,
@@ -100,7 +124,7 @@ pub(crate) fn gate(in_time: InServiceCall, account: &CallOrigin<'_>) -> Result<C
         payload: Some(&judged.meant.proposal_digest),
     };
     Ok(match demand(&inputs, mandate.approvals) {
-        None => Confirmation::Permitted(Permit { judged, warrant: None }),
+        None => Confirmation::Permitted(Permit { judged, approval: None }),
         Some(demand) => Confirmation::Held(Box::new(HeldCall { judged, demand: Box::new(demand) })),
     })
 }
@@ -142,26 +166,38 @@ impl HeldCall {
             now_ms: shown.now_ms,
         };
         match shown.warrant.verify(shown.keys, &expected) {
-            Ok(warrant) => Ok(Permit { judged: self.judged, warrant: Some(Box::new(warrant)) }),
+            Ok(warrant) => {
+                Ok(Permit { judged: self.judged, approval: Some(Box::new(VerifiedApproval::Warrant(warrant))) })
+            }
+            Err(fault) => Err((self, fault)),
+        }
+    }
+
+    /// Makes a permit of the call if the grant covers it. Otherwise the call comes back, with the reason.
+    pub fn allow(self: Box<Self>, shown: &ShownGrant<'_>) -> Result<Permit, (Box<Self>, GrantFault)> {
+        match self.judged.check_grant(&self.demand, shown) {
+            Ok(grant) => Ok(Permit { judged: self.judged, approval: Some(Box::new(VerifiedApproval::Grant(grant))) }),
             Err(fault) => Err((self, fault)),
         }
     }
 }
 
 impl Permit {
-    /// The approval that its dispatch uses up; none if it needs none.
+    /// The approval that its dispatch uses up, or the grant that it draws on; none if it needs neither.
     pub(crate) fn approval_use(&self) -> Option<ApprovalUse> {
-        self.warrant.as_ref().map(|warrant| ApprovalUse {
-            ticket: warrant.ticket().clone(),
-            payload: *warrant.payload(),
-            call_id: self.call_id().clone(),
-            warrant: *warrant.digest(),
-        })
+        let (kind, ticket, payload, digest) = match self.approval.as_deref()? {
+            VerifiedApproval::Warrant(warrant) => {
+                (ApprovalUseKind::Approval, warrant.ticket(), warrant.payload(), warrant.digest())
+            }
+            VerifiedApproval::Grant(grant) => (ApprovalUseKind::Grant, grant.ticket(), grant.payload(), grant.digest()),
+        };
+        let call_id = self.call_id().clone();
+        Some(ApprovalUse { kind, ticket: ticket.clone(), payload: *payload, call_id, warrant: *digest })
     }
 
-    /// Whether its dispatch uses up an approval.
+    /// Whether its dispatch uses up an approval or draws on a grant.
     pub fn is_approved_by_people(&self) -> bool {
-        self.warrant.is_some()
+        self.approval.is_some()
     }
 }
 
@@ -177,7 +213,7 @@ impl Confirmation {
     /// The call and the approval that it needs, without the evidence that lets it go on.
     pub(crate) fn for_preview(self) -> (JudgedCall, Option<Box<ApprovalDemand>>) {
         match self {
-            Self::Permitted(Permit { judged, warrant: _ }) => (judged, None),
+            Self::Permitted(Permit { judged, approval: _ }) => (judged, None),
             Self::Held(held) => (held.judged, Some(held.demand)),
         }
     }
@@ -261,6 +297,32 @@ impl JudgedCall {
     /// The questions that the policies forbid the upstream to ask the caller during the call.
     pub fn refused_questions(&self, mandate: &Mandate<'_>) -> Vec<QuestionKind> {
         policy::refused_questions(&self.meant, mandate)
+    }
+
+    /// What the grants that may cover it are looked up by.
+    pub fn grant_key(&self) -> GrantKey {
+        GrantKey::new(&self.proposal().caller, &self.contract().contract().identity.name)
+    }
+
+    /// Checks that a grant covers the call, which needs this approval: whose it is, for which contract, until when, and by its policy the
+    /// arguments.
+    pub fn check_grant(&self, demand: &ApprovalDemand, shown: &ShownGrant<'_>) -> Result<VerifiedGrant, GrantFault> {
+        let (caller, tool) = (&self.proposal().caller, &self.contract().contract().identity.name);
+        let contract_digest = self.contract().digest();
+        let expected = GrantExpectation {
+            tenant: &caller.tenant,
+            principal: &caller.principal,
+            actors: &caller.actors,
+            tool,
+            contract_digest: &contract_digest,
+            demand,
+            payload: &self.proposal_digest(),
+            now_ms: shown.now_ms,
+        };
+        let verified = shown.grant.verify(shown.keys, &expected)?;
+        let arguments = self.arguments().bytes();
+        let question = GrantQuestion { caller, tool, contract: &contract_digest, arguments };
+        if grant_admits(&shown.grant.grant, &question) { Ok(verified) } else { Err(GrantFault::Bounds) }
     }
 
     /// The digest that an approval would sign.

@@ -131,7 +131,7 @@ mod types;
 
 pub use approval_texts::ApprovalTexts;
 pub use compiled::{CompiledContract, RegisteredContracts, UpstreamDryRunTool, admit};
-pub use confirmation::{Confirmation, HeldCall, JudgedCall, Permit, ShownWarrant};
+pub use confirmation::{Confirmation, HeldCall, JudgedCall, Permit, ShownGrant, ShownWarrant};
 pub use fence::{
     Claimed, FenceProgress, FenceRequest, Fenced, Funded, NotFenced, NotFencedReason, PreconditionsMet, Recovery,
     begin, fence, fence_funded, fund, pass_read, recover,

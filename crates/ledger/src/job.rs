@@ -146,7 +146,7 @@ impl Job {
         let moved = match self {
             Self::Apply { event: EffectEvent::Begin(begin), .. } => begin.order.arguments.len(),
             Self::Ticket { event, .. } => match &**event {
-                TicketEvent::Request(request) => request.subject.arguments.len(),
+                TicketEvent::Request(request) | TicketEvent::Cover(request) => request.subject.arguments.len(),
                 _ => 0,
             },
             Self::Apply {

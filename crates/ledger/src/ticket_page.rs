@@ -119,7 +119,9 @@ impl TicketPage {
 /// The run whose decisions an event depends on.
 pub(crate) fn run_of(event: &TicketEvent) -> Option<Digest> {
     match event {
-        TicketEvent::Request(request) => Some(run_digest(&request.subject.tenant, &request.subject.run)),
+        TicketEvent::Request(request) | TicketEvent::Cover(request) => {
+            Some(run_digest(&request.subject.tenant, &request.subject.run))
+        }
         _ => None,
     }
 }

@@ -20,6 +20,7 @@ mod expectation;
 mod explain;
 mod facts;
 mod findings;
+mod grants;
 mod index;
 mod list;
 mod listed_policy;
@@ -50,6 +51,7 @@ pub use decision::{AllowedByPolicy, PolicyDecision, PolicyRefusalCause, RefusedB
 pub use expectation::{ExpectedApproval, ExpectedDecision};
 pub use explain::{ConsideredPolicy, PolicyExplanation, PolicyOutcome};
 pub use findings::{PolicyFinding, PolicyFindingKind, PolicyLoadFailure};
+pub use grants::{GrantQuestion, grant_admits, grant_policy};
 pub use list::ListDecision;
 pub use listed_policy::ListedPolicy;
 pub use load::{BuiltInPermits, PolicyLimits};

@@ -6,6 +6,7 @@ mod budgets;
 mod calls;
 mod contracts;
 mod effects;
+mod grants;
 mod ledger;
 mod login;
 mod policy;
@@ -27,6 +28,7 @@ pub(crate) use budgets::BudgetsArgs;
 pub(crate) use calls::CallsArgs;
 pub(crate) use contracts::{ContractArgs, ContractCommand, ReviewArgs};
 pub(crate) use effects::{EffectConditions, EffectsArgs, EffectsCommand, SettleAs};
+pub(crate) use grants::{GrantsArgs, GrantsCommand};
 pub(crate) use ledger::{LedgerArgs, LedgerCommand, MigrateArgs};
 pub(crate) use login::{LoginArgs, LogoutArgs};
 pub(crate) use policy::{PolicyArgs, PolicyCommand};
@@ -121,6 +123,8 @@ pub(crate) enum Command {
     Quarantine(QuarantineArgs),
     /// List the calls that wait for a person's approval; show one, decide with a person's credential, check a warrant
     Approvals(ApprovalsArgs),
+    /// List what people allow from now on; show one grant, take one back with a person's credential, check its statement
+    Grants(GrantsArgs),
     /// Print the policy schema, test policies, explain a decision, see what other policies would decide
     Policy(PolicyArgs),
     /// Show what tools and statements do, and which tools can be mixed up

@@ -89,6 +89,7 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), CommandFailure> {
             Command::Budgets(args) => until_stopped(commands::budgets::run(&cli.config, args, screen)).await,
             Command::Quarantine(args) => until_stopped(commands::quarantine::run(&cli.config, args, screen)).await,
             Command::Approvals(args) => until_stopped(commands::approvals::run(&cli.config, args, screen)).await,
+            Command::Grants(args) => until_stopped(commands::grants::run(&cli.config, args, screen)).await,
             Command::Callbacks(args) => until_stopped(commands::callbacks::run(&cli.config, args, screen)).await,
             Command::Keys(args) => until_stopped(commands::keys::run(&cli.config, args, screen)).await,
             Command::Passkeys(args) => until_stopped(commands::passkeys::run(&cli.config, args, screen)).await,
@@ -154,6 +155,7 @@ fn is_for_people(command: &Command) -> bool {
         | Command::Delegate(_)
         | Command::Revoke(_)
         | Command::Approvals(_)
+        | Command::Grants(_)
         | Command::Quarantine(_)
         | Command::Effects(_)
         | Command::Review(_)

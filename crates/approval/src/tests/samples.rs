@@ -164,6 +164,7 @@ pub(super) fn approved_by(request: TicketRequest, people: &[&str]) -> Ticket {
 
 pub(super) fn usage(ticket: &Ticket) -> ApprovalUse {
     ApprovalUse {
+        kind: crate::ApprovalUseKind::Approval,
         ticket: ticket.id.clone(),
         payload: ticket.subject.payload,
         call_id: CallId::from("call_1".to_owned()),

@@ -6,6 +6,7 @@ pub(crate) mod decide;
 pub(crate) mod effects;
 pub(crate) mod events;
 pub(crate) mod fault;
+pub(crate) mod grants;
 pub(crate) mod inbox;
 pub(crate) mod overview;
 mod packet_view;

@@ -3,7 +3,8 @@
 use askama::Template;
 use http::StatusCode;
 use servanda_approval::{
-    ApprovalVerdict, Ineligible, Ticket, TicketId, TicketState, check_eligible, passkey_decision_challenge,
+    ApprovalVerdict, Ineligible, Ticket, TicketId, TicketState, check_eligible, grant_obstacle,
+    passkey_decision_challenge,
 };
 use servanda_contract::tool::Presence;
 use servanda_doors::http::PageRequest;
@@ -15,7 +16,7 @@ use crate::{
     form_token,
     passkey::{relying_party, request_options},
     reply::ConsoleReply,
-    routing::{PASSKEYS, read_id, ticket_path},
+    routing::{PASSKEYS, grant_path, read_id, ticket_path},
     view::{Moment, PageFrame, PageNotice},
 };
 
@@ -33,6 +34,8 @@ struct TicketDocument {
     outcome: Option<TicketOutcome>,
     /// What the person may do.
     decision: DecisionForms,
+    /// The page of the grant that was made from it, or that the person may make: address and words.
+    grant: Option<(String, &'static str)>,
     reason_chars_max: usize,
 }
 
@@ -122,6 +125,7 @@ pub(crate) async fn shown(
         frame: PageFrame::of(view.packet.action.clone(), &viewer.signed_in),
         decision: forms(context, viewer, ticket, &view, passkey),
         outcome: outcome(context, ticket),
+        grant: grant(context, viewer, ticket),
         view,
         notice,
         reason_chars_max: REASON_CHARS_MAX,
@@ -238,6 +242,17 @@ fn forms(
             })
         }
     }
+}
+
+/// Where the person sees what was allowed from now on, or allows it.
+fn grant(context: &ConsoleContext, viewer: &ConsoleViewer, ticket: &Ticket) -> Option<(String, &'static str)> {
+    let path = grant_path(ticket.id.as_str());
+    if ticket.grant.is_some() {
+        return Some((path, "What is allowed from now on"));
+    }
+    let can_be_made = viewer.settings().grant_days_max > 0 && grant_obstacle(ticket).is_none();
+    let may_make = ticket.check_grant_maker(&viewer.as_approver(), context.now().unix_ms()).is_ok();
+    (can_be_made && may_make).then_some((path, "Allow calls like this from now on"))
 }
 
 fn outcome(context: &ConsoleContext, ticket: &Ticket) -> Option<TicketOutcome> {

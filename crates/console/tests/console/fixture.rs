@@ -1,5 +1,7 @@
 //! A gateway whose stores are in memory, with a console and tickets of all kinds. Tests and the example for browsers share it.
 
+#[path = "drawing.rs"]
+pub mod drawing;
 #[path = "operating.rs"]
 pub mod operating;
 

@@ -17,6 +17,8 @@ mod fixture;
 #[cfg(test)]
 mod forgery;
 #[cfg(test)]
+mod grants;
+#[cfg(test)]
 mod hostile_packets;
 #[cfg(test)]
 mod identity_provider;

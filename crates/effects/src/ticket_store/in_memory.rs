@@ -41,7 +41,9 @@ impl InMemoryTickets {
         let mut tickets = self.tickets();
         let before = find(&tickets, target).cloned();
         let run = match event {
-            TicketEvent::Request(request) => denials(&tickets, &request.subject.tenant, &request.subject.run, now_ms),
+            TicketEvent::Request(request) | TicketEvent::Cover(request) => {
+                denials(&tickets, &request.subject.tenant, &request.subject.run, now_ms)
+            }
             _ => RunDenials::default(),
         };
         let around = TicketContext { now_ms, ledger_ms: now_ms, run };

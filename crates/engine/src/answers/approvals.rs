@@ -130,12 +130,13 @@ pub(crate) fn not_accepted(call_id: &CallId, fault: WarrantFault) -> Box<Refusal
     )
 }
 
-/// The approval was used by another call, or its time ended, at the moment of dispatch.
+/// The approval was used by another call, or its time ended, at the moment of dispatch; or the grant that covered the call ended.
 pub(crate) fn not_consumed(call_id: &CallId, reply: &TicketReply) -> Box<Refusal> {
     let why = match reply {
         TicketReply::Lapsed => "its time was over",
         TicketReply::OtherPayload => "it is for other arguments",
         TicketReply::NotFound => "there is no such ticket",
+        TicketReply::GrantEnded(end) => end.describe(),
         _ => "it was used already or is no longer valid",
     };
     Box::new(may_ask_again(refusal(

@@ -1,10 +1,12 @@
 //! Approvals in the engine: the tickets that calls open and take up, and the decisions of people.
 //!
 //! `servanda_approval` decides what follows what; the store keeps it. This room asks the store, signs what people decide, issues warrants, and
-//! wakes calls that wait. Deliberately not here: which calls need an approval (gate 10), how people are authenticated, and what time does to
+//! wakes calls that wait. What people allow from now on is here too. Deliberately not here: which calls need an approval (gate 10), how people are authenticated, and what time does to
 //! tickets (`approval_notices`).
 
 mod deciding;
+mod grant_preview;
+mod grants;
 mod keys;
 mod notifier;
 mod people;
@@ -17,13 +19,18 @@ use std::{
 use servanda_approval::{Ticket, TicketEvent, TicketId, TicketRequest};
 use servanda_contract::time::Clock;
 use servanda_effects::{
-    JournalError, TicketStore,
+    JournalError, Notebook, TicketStore,
     ticket_store::{AppliedTicket, TicketTarget},
 };
 use tokio::sync::watch;
 
+pub use servanda_policy::grant_policy;
+
+pub(crate) use self::grants::is_maker_still_eligible;
 pub use self::{
     deciding::{DecideError, DecisionOutcome, PersonDecision},
+    grant_preview::GrantPreview,
+    grants::{GRANT_USES_USUAL, GRANTS_PAGE_MAX, GrantFailure, WantedBound, WantedGrant, may_revoke},
     keys::{AttestationKeys, AttestationKeysError, EphemeralAttestationKeys},
     notifier::{ApprovalNotice, ApprovalNotifier},
     people::{Person, is_still_eligible},
@@ -42,6 +49,8 @@ pub struct ApprovalParts {
 #[derive(Debug)]
 pub struct Approvals {
     tickets: Arc<dyn TicketStore>,
+    /// Says which tickets have grants.
+    notebook: Arc<dyn Notebook>,
     keys: Arc<dyn AttestationKeys>,
     clock: Arc<dyn Clock>,
     notifier: OnceLock<Arc<dyn ApprovalNotifier>>,
@@ -60,10 +69,10 @@ pub(crate) struct TicketWait<'a> {
 
 impl Approvals {
     /// Approvals that are kept there.
-    pub fn new(parts: ApprovalParts, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(parts: ApprovalParts, notebook: Arc<dyn Notebook>, clock: Arc<dyn Clock>) -> Self {
         let ApprovalParts { tickets, keys } = parts;
         let (changes, waiting) = (watch::Sender::new(0), Mutex::default());
-        Self { tickets, keys, clock, notifier: OnceLock::new(), changes, waiting }
+        Self { tickets, notebook, keys, clock, notifier: OnceLock::new(), changes, waiting }
     }
 
     /// The tickets.

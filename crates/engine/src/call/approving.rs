@@ -5,7 +5,7 @@
 //! The ticket belongs to the payload, not to this call: a repetition of the same bytes by the same caller takes the approval up. Gate 10
 //! decides whether a call needs an approval, and makes a permit only of a warrant that approves this very call.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use serde_json::{json, value::RawValue};
 use servanda_approval::{
@@ -56,9 +56,12 @@ impl CallPipeline<'_> {
         context: &CallContext,
     ) -> Result<Permit, CallExit> {
         self.answer_if_done(&held, operation).await?;
+        let mut held = match self.take_up_by_grant(held, operation, context).await? {
+            ControlFlow::Break(permit) => return Ok(permit),
+            ControlFlow::Continue(held) => held,
+        };
         let started_us = self.stopwatch.elapsed_us();
         let until = self.waits_until(context);
-        let mut held = held;
         let mut request = None;
         loop {
             let known = match &context.takes_up {
@@ -160,7 +163,8 @@ impl CallPipeline<'_> {
         Ok((applied.reply, ticket))
     }
 
-    async fn ticket_request(
+    /// What is asked about a call. `is_new`: a ticket is opened for it, so the state before it is read.
+    pub(super) async fn ticket_request(
         &self,
         held: &HeldCall,
         operation: &CallOperation,

@@ -16,6 +16,7 @@ mod exits;
 mod expectations;
 mod fencing;
 mod fetching;
+mod granting;
 mod holding;
 mod judging;
 mod keys;

@@ -12,6 +12,7 @@ mod faulty;
 mod file;
 mod filters;
 mod gathered;
+mod grants;
 mod kept;
 mod leftovers;
 mod liveness;
@@ -94,7 +95,7 @@ async fn budgets_in_a_file() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn tickets_in_memory() {
-    for (name, case) in tickets::CASES.iter().chain(dispatches::CASES) {
+    for (name, case) in tickets::CASES.iter().chain(dispatches::CASES).chain(grants::CASES) {
         println!("{name}");
         case(Kept::in_memory()).await;
     }
@@ -102,7 +103,9 @@ async fn tickets_in_memory() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn tickets_in_a_file() {
-    for (name, case) in tickets::CASES.iter().chain(dispatches::CASES).chain(ticket_time::DURABLE_CASES) {
+    for (name, case) in
+        tickets::CASES.iter().chain(dispatches::CASES).chain(grants::CASES).chain(ticket_time::DURABLE_CASES)
+    {
         println!("{name}");
         case(Kept::in_file()).await;
     }

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use super::{
     budgets, call_history, calls,
     cluster::Cluster,
-    dispatches, effects,
+    dispatches, effects, grants,
     kept::Kept,
     leftovers, liveness, open, retention,
     samples::{answer, begin, begun, key, mine, record, settled},
@@ -27,7 +27,8 @@ async fn the_suite_against_postgresql() {
     let cases =
         effects::CASES.iter().chain(turns::CASES).chain(calls::CASES).chain(open::CASES).chain(retention::CASES);
     let cases = cases.chain(call_history::CASES).chain(liveness::CASES).chain(liveness::DURABLE_CASES);
-    let cases = cases.chain(tickets::CASES).chain(dispatches::CASES).chain(ticket_time::DURABLE_CASES);
+    let cases =
+        cases.chain(tickets::CASES).chain(dispatches::CASES).chain(grants::CASES).chain(ticket_time::DURABLE_CASES);
     for (name, case) in cases.chain(budgets::CASES).chain(leftovers::CASES).chain(leftovers::DURABLE_CASES) {
         println!("{name}");
         case(Kept::in_server(cluster.schema().await).await).await;

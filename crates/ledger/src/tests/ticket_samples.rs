@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use servanda_approval::{
-    ApprovalCause, ApprovalDecision, ApprovalDemand, ApprovalUse, ApprovalVerdict, Approver, PersonRole,
-    SignedDecision, Ticket, TicketEvent, TicketId, TicketKey, TicketReply, TicketRequest, TicketSubject,
+    ApprovalCause, ApprovalDecision, ApprovalDemand, ApprovalUse, ApprovalUseKind, ApprovalVerdict, Approver,
+    PersonRole, SignedDecision, Ticket, TicketEvent, TicketId, TicketKey, TicketReply, TicketRequest, TicketSubject,
 };
 use servanda_contract::{
     CallId, Caller, CallerActor,
@@ -141,6 +141,7 @@ pub(super) async fn denied(tickets: &dyn TicketStore, request: TicketRequest) ->
 /// The use of a ticket by a call.
 pub(super) fn usage(ticket: &Ticket, call_id: &str) -> ApprovalUse {
     ApprovalUse {
+        kind: ApprovalUseKind::Approval,
         ticket: ticket.id.clone(),
         payload: ticket.subject.payload,
         call_id: CallId::from(call_id.to_owned()),

@@ -6,6 +6,7 @@ mod cases;
 mod conversion;
 mod decide;
 mod defaults;
+mod grants;
 mod hostile;
 mod laws;
 mod load;

@@ -16,6 +16,7 @@ pub(crate) mod disconnect;
 pub(crate) mod doctor;
 pub(crate) mod effects;
 pub(crate) mod explain;
+pub(crate) mod grants;
 pub(crate) mod identity;
 pub(crate) mod init;
 pub(crate) mod keys;

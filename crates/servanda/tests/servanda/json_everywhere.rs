@@ -19,7 +19,7 @@ const ELSEWHERE: [&str; 3] = [
 ];
 
 /// How each command is run: its arguments and exit code. They run one after the other in one folder.
-const TRIED: [(&str, &[&str], i32); 54] = [
+const TRIED: [(&str, &[&str], i32); 56] = [
     ("check", &[], 0),
     ("tools", &["--offline"], 0),
     ("pins", &["--offline"], 0),
@@ -61,6 +61,8 @@ const TRIED: [(&str, &[&str], i32); 54] = [
     ("approvals", &[], 0),
     ("approvals list", &["--state", "all"], 0),
     ("approvals key", &[], 0),
+    ("grants", &[], 0),
+    ("grants list", &[], 0),
     ("keys", &[], 0),
     ("keys list", &[], 0),
     ("keys create", &["--tenant", "acme", "--principal", "ada", "--label", "a test", "--scope", "a"], 0),
@@ -152,7 +154,7 @@ fn every_command_answers_with_json() {
 }
 
 /// Run by the tests below, because they need a setup of their own.
-const TRIED_APART: [&str; 19] = [
+const TRIED_APART: [&str; 23] = [
     "init",
     "connect",
     "disconnect",
@@ -165,6 +167,10 @@ const TRIED_APART: [&str; 19] = [
     "logins",
     "logout",
     "secret",
+    "grants show",
+    "grants statement",
+    "grants revoke",
+    "grants verify",
     "approvals show",
     "approvals approve",
     "approvals deny",
@@ -200,7 +206,7 @@ fn commands_about_clients_and_secrets_answer_with_json() {
 #[test]
 fn failures_are_json_too() {
     let world = world();
-    let failing: [&[&str]; 8] = [
+    let failing: [&[&str]; 12] = [
         &["logout", "company"],
         &["callbacks", "test", "nobody"],
         &["explain", "call_none"],
@@ -209,6 +215,10 @@ fn failures_are_json_too() {
         &["approvals", "deny", "tkt_none", "--reason", "a test"],
         &["approvals", "warrant", "tkt_none"],
         &["approvals", "verify", "tools.jsonl", "--key", "none"],
+        &["grants", "show", "tkt_none"],
+        &["grants", "statement", "tkt_none"],
+        &["grants", "revoke", "tkt_none", "--reason", "a test"],
+        &["grants", "verify", "tools.jsonl", "--key", "none"],
     ];
     for args in failing {
         let ran = world.run(&[args, &["--json"]].concat());

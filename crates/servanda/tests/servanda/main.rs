@@ -67,6 +67,8 @@ mod gates;
 #[cfg(test)]
 mod gateway;
 #[cfg(test)]
+mod grants;
+#[cfg(test)]
 mod health;
 #[cfg(test)]
 mod hostile;

@@ -19,7 +19,7 @@ use crate::{
     fault::PageFault,
     pages::words::{StateWords, quoted},
     reply::ConsoleReply,
-    routing::{call_path, effect_path, ticket_path},
+    routing::{call_path, effect_path, grant_path, ticket_path},
     view::{Moment, PageFrame},
 };
 
@@ -187,6 +187,7 @@ fn facts(record: &CallRecord, ticket: Option<&Ticket>) -> Vec<CallFact> {
         let hint = question.refused.as_ref().map(|why| format!("not passed on: {}", legibility::one_line(why)));
         facts.push(CallFact { hint, ..fact("The upstream asked", kind) });
     }
+    facts.extend(ticket.and_then(|ticket| grant_fact(record, ticket)));
     facts.extend(record.ticket_id.as_ref().map(|id| CallFact {
         href: ticket.map(|ticket| ticket_path(ticket.id.as_str())),
         hint: ticket.map(|ticket| ticket.state.describe().to_owned()),
@@ -199,6 +200,15 @@ fn facts(record: &CallRecord, ticket: Option<&Ticket>) -> Vec<CallFact> {
         ..code("Continues", first.as_str())
     }));
     facts
+}
+
+/// Which use of which grant the call was, if a grant covered it.
+fn grant_fact(record: &CallRecord, ticket: &Ticket) -> Option<CallFact> {
+    let standing = ticket.grant.as_ref()?;
+    let (number, grant) = (standing.use_of(&record.call_id)?, &standing.signed.grant);
+    let value = format!("use {number} of {}, allowed by {}", grant.uses_max, grant.approver);
+    let hint = Some(format!("made from the ticket {}", ticket.id));
+    Some(CallFact { href: Some(grant_path(ticket.id.as_str())), hint, ..fact("Grant", &value) })
 }
 
 fn ids(record: &CallRecord) -> Vec<CallFact> {

@@ -35,24 +35,33 @@ impl CallPipeline<'_> {
                 return (preview(ApprovalStanding::Unknown, None), Some(refusal));
             }
         };
-        let Some(ticket) = latest else { return (preview(ApprovalStanding::NotAsked, None), None) };
+        let grant = match self.covering_grant(previewed, demand).await {
+            Ok(grant) => grant,
+            Err(refusal) => return (preview(ApprovalStanding::Unknown, None), Some(*refusal)),
+        };
+        // What a person allowed from now on counts as an approval, unless people decided about this very call.
+        let otherwise = grant.as_ref().map_or(ApprovalStanding::NotAsked, |_| ApprovalStanding::Approved);
+        let Some(ticket) = latest else { return (preview(otherwise, grant.as_ref()), None) };
+        let or_last = grant.as_ref().unwrap_or(&ticket);
         let now_ms = self.core.clock.now().unix_ms();
         let counts = ticket.subject.payload == previewed.proposal_digest() && counts_now(&ticket, demand, now_ms);
         match ticket.state {
-            TicketState::Pending if counts => (preview(ApprovalStanding::Pending, Some(&ticket)), None),
+            TicketState::Pending if counts && grant.is_none() => {
+                (preview(ApprovalStanding::Pending, Some(&ticket)), None)
+            }
             TicketState::Approved if counts && is_still_eligible(&ticket, self.snapshot.authorities.approvals()) => {
                 (preview(ApprovalStanding::Approved, Some(&ticket)), None)
             }
             TicketState::Denied => {
                 let until_ms = denial_held_until_ms(&ticket);
                 if now_ms >= until_ms {
-                    return (preview(ApprovalStanding::NotAsked, Some(&ticket)), None);
+                    return (preview(otherwise, Some(or_last)), None);
                 }
                 let reply = TicketReply::Denied { until_ms };
                 let refusal = words::ended(previewed.call_id(), &self.record.tool, &ticket, &reply);
                 (preview(ApprovalStanding::Denied, Some(&ticket)), Some(*refusal))
             }
-            _ => (preview(ApprovalStanding::NotAsked, Some(&ticket)), None),
+            _ => (preview(otherwise, Some(or_last)), None),
         }
     }
 }

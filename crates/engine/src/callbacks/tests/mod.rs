@@ -307,6 +307,7 @@ fn ticket() -> Ticket {
         continues: None,
         reason: None,
         consumed: None,
+        grant: None,
     }
 }
 

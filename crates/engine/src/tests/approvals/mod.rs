@@ -1,6 +1,7 @@
 //! Calls that need a person's approval, through the whole engine: what an agent is told, who may decide, and what is sent when.
 
 mod decisions;
+mod grants;
 mod notices;
 mod page;
 mod previews;

@@ -77,7 +77,7 @@ pub(super) fn requested(command: &ApprovalsCommand) -> Result<Option<RequestedDe
 }
 
 /// The credential of the person who decides.
-pub(super) fn credential(loaded: &LoadedConfig) -> Result<Secret, CommandFailure> {
+pub(crate) fn credential(loaded: &LoadedConfig) -> Result<Secret, CommandFailure> {
     if loaded.config.auth.mode == AuthMode::Local {
         return Err(CommandFailure::refused(
             "this gateway asks for no credentials, so the command line cannot know that a person decides",
@@ -169,7 +169,11 @@ fn tell(outcome: &DecisionOutcome, screen: Screen) -> Result<(), CommandFailure>
 }
 
 /// The person whose credential this is. Only a credential that was made for people counts, and no agent may act under it.
-async fn person(credential: &Secret, ledger: &Arc<Ledger>, now: Timestamp) -> Result<Person, CommandFailure> {
+pub(crate) async fn person(
+    credential: &Secret,
+    ledger: &Arc<Ledger>,
+    now: Timestamp,
+) -> Result<Person, CommandFailure> {
     let text = credential.as_text().unwrap_or_default();
     let bad = |error: &dyn std::fmt::Display| {
         CommandFailure::refused(error.to_string()).hint("`servanda keys list` shows how keys stand")

@@ -8,6 +8,11 @@ mod deciding;
 mod page;
 mod verifying;
 
+pub(crate) use self::{
+    deciding::{credential, person},
+    verifying::read as read_statement,
+};
+
 use std::{path::Path, sync::Arc};
 
 use servanda_approval::{ApprovalPacket, Ticket, TicketId, Warrant};
@@ -62,9 +67,9 @@ pub(crate) async fn run(config: &Path, args: &ApprovalsArgs, screen: Screen) -> 
 }
 
 /// The approvals of a configuration's ledger.
-fn approvals(loaded: &LoadedConfig, ledger: &Arc<Ledger>) -> Approvals {
+pub(crate) fn approvals(loaded: &LoadedConfig, ledger: &Arc<Ledger>) -> Approvals {
     let keys = credentials::attestation_keys(loaded, ledger.clone());
-    Approvals::new(ApprovalParts { tickets: ledger.clone(), keys }, Arc::new(SystemClock))
+    Approvals::new(ApprovalParts { tickets: ledger.clone(), keys }, ledger.clone(), Arc::new(SystemClock))
 }
 
 async fn list(
@@ -141,7 +146,7 @@ async fn key(loaded: &LoadedConfig, ledger: &Arc<Ledger>, screen: Screen) -> Res
 }
 
 /// The ticket whose id this is, or begins with this.
-async fn find(tickets: &Arc<Ledger>, id: &str) -> Result<Ticket, CommandFailure> {
+pub(crate) async fn find(tickets: &Arc<Ledger>, id: &str) -> Result<Ticket, CommandFailure> {
     let id = id.trim();
     let whole = tickets.find_ticket(TicketTarget::Id(TicketId::from(id.to_owned()))).await;
     if let Some(ticket) = whole.map_err(|error| store_unavailable(&error))? {
@@ -167,7 +172,7 @@ fn no_ticket(id: &str) -> CommandFailure {
         .hint("servanda approvals list --state all lists them")
 }
 
-fn store_unavailable(error: &JournalError) -> CommandFailure {
+pub(crate) fn store_unavailable(error: &JournalError) -> CommandFailure {
     CommandFailure::failed(format!("the store of approvals does not answer: {}", error.reason()))
         .hint("`servanda doctor` looks at the ledger")
 }

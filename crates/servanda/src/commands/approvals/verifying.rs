@@ -47,7 +47,8 @@ pub(super) fn verify(file: &str, key: &str, passkeys: &[String], screen: Screen)
     Ok(())
 }
 
-fn read(file: &str) -> Result<String, CommandFailure> {
+/// The text of a warrant or another signed statement, from a file or stdin.
+pub(crate) fn read(file: &str) -> Result<String, CommandFailure> {
     let mut text = String::new();
     if file == "-" {
         std::io::stdin().take(WARRANT_BYTES_MAX).read_to_string(&mut text)?;

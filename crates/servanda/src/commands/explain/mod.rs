@@ -6,13 +6,15 @@ mod stages;
 
 use std::path::Path;
 
+use servanda_approval::TicketId;
 use servanda_config::ledger_place::LedgerPlace;
 use servanda_contract::{
-    CallRecord, Caller, GateName, Refusal,
+    CallRecord, Caller, GateName, Refusal, legibility,
     record::{LATE_ANSWER_CLIENT, Outcome, QuestionRecord},
     tool::QuestionKind,
 };
 use servanda_effects::effect::{Effect, EffectId, EffectState, EffectStore as _, EffectTarget};
+use servanda_effects::{TicketStore as _, ticket_store::TicketTarget};
 use servanda_engine::{NoteKind, probes::ProbeReport};
 use servanda_ledger::{CallQuery, LedgerReader};
 
@@ -72,12 +74,14 @@ pub(crate) async fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Re
     let note = reader.note(NoteKind::Observed, record.call_id.as_str()).await?;
     let observed = note.as_ref().and_then(ProbeReport::read);
     let effect = effect_since(&place, &record).await;
+    let grant = grant_of(&place, &record).await;
     if screen.json {
         let effect_now = effect.as_ref().map(|effect| effect.state);
-        return screen.json(&ExplainedCall { record: &record, effect_now, observed });
+        return screen.json(&ExplainedCall { record: &record, effect_now, observed, grant });
     }
+    let grant = grant.map(|grant| format!("\n  grant     {grant}"));
     let since = effect.iter().map(|effect| format!("\n  now       {}", standing(effect)));
-    let page = [render(&record)].into_iter().chain(since).chain(observed.iter().flat_map(observed::lines));
+    let page = [render(&record)].into_iter().chain(grant).chain(since).chain(observed.iter().flat_map(observed::lines));
     screen.page(page.collect::<Vec<_>>().join("\n"))
 }
 
@@ -89,6 +93,17 @@ async fn effect_since(place: &LedgerPlace, record: &CallRecord) -> Option<Effect
     effects.find(EffectTarget::Id(EffectId::from(id.clone()))).await.ok()?
 }
 
+/// Which use of which grant the call was, if a grant covered it.
+async fn grant_of(place: &LedgerPlace, record: &CallRecord) -> Option<String> {
+    let id = TicketId::from(record.ticket_id.clone()?);
+    let tickets = place.open().await.ok()?;
+    let ticket = tickets.find_ticket(TicketTarget::Id(id)).await.ok()??;
+    let standing = ticket.grant.as_deref()?;
+    let (number, grant) = (standing.use_of(&record.call_id)?, &standing.signed.grant);
+    let (person, id) = (legibility::one_line(&grant.approver), &ticket.id);
+    Some(format!("use {number} of {}, allowed by {person}: servanda grants show {id}", grant.uses_max))
+}
+
 /// A record, the current state of its effect, and what probes saw around its call.
 #[derive(serde::Serialize)]
 struct ExplainedCall<'a> {
@@ -98,6 +113,9 @@ struct ExplainedCall<'a> {
     effect_now: Option<EffectState>,
     #[serde(skip_serializing_if = "Option::is_none")]
     observed: Option<ProbeReport>,
+    /// Which use of which grant it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grant: Option<String>,
 }
 
 async fn quarantined(reader: &LedgerReader, record: &CallRecord, screen: Screen) -> Result<(), CommandFailure> {

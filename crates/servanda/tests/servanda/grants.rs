@@ -1,0 +1,183 @@
+//! What people allow from now on, from outside: an agent over MCP, a person in the console and on the command line, and an outsider who
+//! checks what was signed.
+
+use serde_json::{Value, json};
+
+use crate::{
+    access::{READ, WRITE, payment},
+    agent::Agent,
+    contract::{count_effects, pay_invoice},
+    gateway::Gateway,
+    http::Question,
+    world::World,
+};
+
+const PAY: &str = "company__pay_invoice";
+
+/// A company where a person approves each payment, and olga is who decides.
+fn world() -> World {
+    let mut pay = pay_invoice().confirmed().scopes(&[READ, WRITE]);
+    pay.0["transactional"]["side_effect_class"] = json!("HIGH_RISK_EXTERNAL");
+    pay.0["approval"] = json!({ "pattern": "operator" });
+    let world = World::company([pay, count_effects()]).unpinned().guarding(&[]);
+    world.change_config(|config| {
+        config["approvals"] = json!({ "wait_ms_max": 0, "roles": { "approver": ["acme/olga"] } });
+    });
+    world
+}
+
+/// A person's browser: it has a cookie and fills in forms.
+struct PersonAtConsole<'a> {
+    gateway: &'a Gateway,
+    cookie: String,
+}
+
+impl<'a> PersonAtConsole<'a> {
+    fn sign_in(gateway: &'a Gateway, key: &str) -> Self {
+        let mut console = Self { gateway, cookie: String::new() };
+        let answer = console.send(Question::form("/sign-in", &[("key", key)]));
+        assert_eq!(answer.0, 303, "{}", answer.2);
+        console.cookie = answer.1.split(';').next().unwrap().to_owned();
+        console
+    }
+
+    fn send(&self, question: Question) -> (u16, String, String) {
+        let origin = format!("http://{}", self.gateway.address);
+        let question =
+            question.with("sec-fetch-site", "same-origin").with("origin", &origin).with("cookie", &self.cookie);
+        let exchange = question.ask(self.gateway.address);
+        let header = |name: &str| exchange.headers.get(name).cloned().unwrap_or_default();
+        let (status, cookie) = (exchange.status, header("set-cookie"));
+        (status, cookie, exchange.text())
+    }
+
+    fn page(&self, path: &str) -> String {
+        let (status, _, html) = self.send(Question::page(path));
+        assert_eq!(status, 200, "{path}: {html}");
+        html
+    }
+
+    /// Sends the form of an address back as it is, with what a person fills in.
+    fn submit(&self, path: &str, more: &[(&str, &str)]) -> u16 {
+        self.submit_from(&self.page(path), path, more).0
+    }
+
+    /// The same for a page that the person has open. Returns the page that comes back.
+    fn submit_from(&self, html: &str, path: &str, more: &[(&str, &str)]) -> (u16, String) {
+        let form = html.split("<form ").find(|form| form.contains(&format!("action=\"{path}\""))).unwrap();
+        let hidden = form.split("<input type=\"hidden\" name=\"").skip(1).map(|field| {
+            let (name, rest) = field.split_once('"').unwrap();
+            let value = rest.split_once("value=\"").unwrap().1.split('"').next().unwrap();
+            (name, value)
+        });
+        let fields: Vec<(&str, &str)> = hidden.chain(more.iter().copied()).collect();
+        let (status, _, html) = self.send(Question::form(path, &fields));
+        (status, html)
+    }
+}
+
+fn ticket(agent: &Agent, arguments: Value) -> String {
+    let refusal = agent.call(PAY, arguments).refusal();
+    assert_eq!(refusal["error_code"], "CONFIRMATION_MISSING", "{refusal}");
+    refusal["handle"].as_str().unwrap_or_else(|| panic!("no ticket: {refusal}")).to_owned()
+}
+
+#[test]
+fn a_grant_is_made_used_seen_checked_and_taken_back() {
+    let world = world();
+    let (agent_key, _) = world.key("acme", "ada", &[READ, WRITE], &[]);
+    let (olga, _) = world.key("acme", "olga", &["servanda:console"], &[]);
+    let (ada, _) = world.key("acme", "ada", &["servanda:console"], &[]);
+    let gateway = world.serve();
+    let agent = gateway.bearing(&agent_key);
+    let none = world.run(&["grants"]).ended(0);
+    assert!(none.stderr.contains("nothing is allowed from now on"), "{none:?}");
+
+    let id = ticket(&agent, payment(100));
+    let shown = world.run(&["approvals", "show", &id, "--json"]).ended(0).json();
+    let payload = shown["payload_hash"].as_str().unwrap().to_owned();
+    let approve = ["approvals", "approve", &id, "--payload", &payload];
+    world.run_with_env(&approve, &[("SERVANDA_CREDENTIAL", &olga)]).ended(0);
+    agent.call(PAY, payment(100)).success();
+    assert_eq!(world.effects(), 1);
+    ticket(&agent, payment(60));
+
+    let path = format!("/grants/{id}");
+    let console = PersonAtConsole::sign_in(&gateway, &olga);
+    let html = console.page(&path);
+    assert!(html.contains("a number from 0 to 100.0") && html.contains("permit ("), "{html}");
+    let of_ada = PersonAtConsole::sign_in(&gateway, &ada);
+    assert!(of_ada.page(&path).contains("This is your own request"));
+    // What was changed is shown first, and holds when the person agrees to it.
+    let fields = [("uses", "2"), ("days", "7")];
+    let (status, shown) = console.submit_from(&html, &path, &fields);
+    assert!(status == 200 && shown.contains("Read what you would allow now"), "{status} {shown}");
+    ticket(&agent, payment(60));
+    assert_eq!(console.submit_from(&shown, &path, &fields).0, 303);
+
+    let paid = agent.call(PAY, payment(60));
+    paid.success();
+    agent.call(PAY, payment(99)).success();
+    assert_eq!(world.effects(), 3);
+    let explained = world.run(&["explain", &paid.call_id()]).ended(0).stdout;
+    assert!(explained.contains(&format!("use 1 of 2, allowed by olga: servanda grants show {id}")), "{explained}");
+    ticket(&agent, payment(40));
+    assert_eq!(world.effects(), 3, "it is used up");
+
+    let listed = world.run(&["grants", "list", "--json"]).ended(0).json();
+    assert_eq!(
+        (&listed[0]["ticket"], &listed[0]["state"], &listed[0]["used"]),
+        (&json!(id), &json!("used up"), &json!(2))
+    );
+    let page = world.run(&["grants", "show", &id]).ended(0).stdout;
+    assert!(page.contains("used        2 of 2") && page.contains(&paid.call_id()), "{page}");
+
+    let statement = world.run(&["grants", "statement", &id]).ended(0).stdout;
+    let key = world.run(&["approvals", "key"]).ended(0).stdout;
+    world.write("grant.json", &statement);
+    let verified = world.run(&["grants", "verify", "grant.json", "--key", key.trim()]).ended(0);
+    assert!(verified.stderr.contains("the grant holds: olga allowed this"), "{verified:?}");
+    assert!(verified.stdout.contains("lessThanOrEqual(decimal(\"100.0\"))"), "{verified:?}");
+    world.write("grant.json", &statement.replace("100.0", "900.0"));
+    let changed = world.run(&["grants", "verify", "grant.json", "--key", key.trim()]);
+    assert_ne!(changed.code, Some(0));
+    assert!(changed.stderr.contains("does not hold") && changed.stderr.contains("hint:"), "{changed:?}");
+}
+
+#[test]
+fn a_grant_is_taken_back_on_the_command_line_by_a_person_only() {
+    let world = world();
+    let (agent_key, _) = world.key("acme", "ada", &[READ, WRITE], &[]);
+    let (olga, _) = world.key("acme", "olga", &["servanda:console"], &[]);
+    let (vera, _) = world.key("acme", "vera", &["servanda:console"], &[]);
+    let gateway = world.serve();
+    let agent = gateway.bearing(&agent_key);
+    let id = ticket(&agent, payment(100));
+    let console = PersonAtConsole::sign_in(&gateway, &olga);
+    assert_eq!(console.submit(&format!("/approvals/{id}"), &[]), 303);
+    assert_eq!(console.submit(&format!("/grants/{id}"), &[("uses", "20"), ("days", "7")]), 303);
+    agent.call(PAY, payment(60)).success();
+
+    let revoke = ["grants", "revoke", &id, "--reason", "the month is over"];
+    for (credential, why) in [
+        ("", "needs the credential of a person"),
+        (agent_key.as_str(), "this credential is for agents"),
+        (vera.as_str(), "a grant is taken back by its maker"),
+    ] {
+        let refused = world.run_with_env(&revoke, &[("SERVANDA_CREDENTIAL", credential)]);
+        assert!(refused.code != Some(0) && refused.stderr.contains(why), "{refused:?}");
+        assert!(refused.stderr.contains("hint:"), "{refused:?}");
+    }
+    agent.call(PAY, payment(50)).success();
+    let revoked = world.run_with_env(&revoke, &[("SERVANDA_CREDENTIAL", &olga)]).ended(0);
+    assert!(
+        revoked.stdout.contains("taken back  by olga") && revoked.stdout.contains("the month is over"),
+        "{revoked:?}"
+    );
+    ticket(&agent, payment(40));
+    assert_eq!(world.effects(), 2, "the gateway that runs knows it at once");
+    let again = world.run_with_env(&revoke, &[("SERVANDA_CREDENTIAL", &olga)]);
+    assert!(again.code != Some(0) && again.stderr.contains("the grant has ended: a person took it back"), "{again:?}");
+    let unknown = world.run(&["grants", "show", "apr_none"]);
+    assert!(unknown.code != Some(0) && unknown.stderr.contains("hint:"), "{unknown:?}");
+}

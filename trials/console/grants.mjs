@@ -1,0 +1,83 @@
+// What people allow from now on: made from a ticket, used by a call, seen, and taken back.
+import { deepStrictEqual as same, ok } from 'node:assert';
+
+/** The checks of one person without authentication. `tools` are those of main.mjs. */
+export async function grants(person, gateway, tools) {
+  const { check, text, shoot } = tools;
+  const { page } = person;
+  let ticket;
+
+  await check('without a grant the list says how one is made', person, async () => {
+    await person.goto('/approvals');
+    await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Grants' }).click();
+    ok((await text(person)).includes('Nothing is allowed from now on'));
+    same(await person.accessibility(), []);
+  });
+
+  await check('a person allows calls like one that was approved, and reads the policy first', person, async () => {
+    ({ ticket } = await gateway.openRefund());
+    await person.goto(`/approvals/${ticket}`);
+    same(await page.getByRole('link', { name: 'Allow calls like this from now on' }).count(), 0);
+    await page.getByRole('button', { name: 'Approve this call' }).click();
+    await page.getByRole('heading', { name: 'Approved', exact: true }).waitFor();
+    await page.getByRole('link', { name: 'Allow calls like this from now on' }).click();
+    await page.getByRole('heading', { name: 'Allow calls of bank.refund from now on' }).waitFor();
+    const shown = await text(person);
+    ok(shown.includes('permit ('), shown);
+    ok(shown.includes('a path below /srv/bills/2026/'), shown);
+    ok(shown.includes('1 call of this tool was held. 1 of them would have passed'), shown);
+    same(await person.accessibility(), []);
+    await shoot(person, 'grant-form');
+    await page.getByLabel('Not beyond').fill('25');
+    await page.getByRole('button', { name: 'Allow these calls from now on' }).click();
+    await page.getByRole('heading', { name: 'Read what you would allow now' }).waitFor();
+    ok((await text(person)).includes('decimal("25.0")'));
+    ok((await text(person)).includes('0 of them would have passed'));
+    same(await person.accessibility(), []);
+    await page.getByRole('button', { name: 'Allow these calls from now on' }).click();
+    await page.getByRole('heading', { name: '0 of 20 used, in force' }).waitFor();
+    same(await person.accessibility(), []);
+  });
+
+  await check('a call uses the grant, and the pages say so', person, async () => {
+    const { call } = await gateway.draw();
+    ok(call);
+    await page.reload();
+    await page.getByRole('heading', { name: '1 of 20 used, in force' }).waitFor();
+    same(await person.accessibility(), []);
+    await shoot(person, 'grant');
+    await page.getByRole('link', { name: call }).click();
+    ok((await text(person)).includes('use 1 of 20, allowed by local'));
+    same(await person.accessibility(), []);
+    await person.goto('/grants');
+    same(await page.locator('[data-row]').count(), 1);
+    same(await person.accessibility(), []);
+    await shoot(person, 'grants');
+  });
+
+  await check('a person takes a grant back with the keyboard, and no call uses it any more', person, async () => {
+    await page.keyboard.press('j');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(`**/grants/${ticket}`);
+    await page.getByLabel('Reason').focus();
+    await page.keyboard.type('the month is over');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: '1 of 20 used, taken back' }).waitFor();
+    ok((await text(person)).includes('the month is over'));
+    same(await page.getByRole('button', { name: 'Take this grant back' }).count(), 0);
+    same((await gateway.draw()).call, null);
+    same(await person.accessibility(), []);
+  });
+
+  await check('the form of a grant on a telephone', person, async () => {
+    const { ticket: other } = await gateway.openRefund();
+    await person.goto(`/approvals/${other}`);
+    await page.getByRole('button', { name: 'Approve this call' }).click();
+    await page.getByRole('heading', { name: 'Approved', exact: true }).waitFor();
+    await page.setViewportSize({ width: 375, height: 800 });
+    await person.goto(`/grants/${other}`);
+    same(await person.overflows(), false);
+    same(await person.accessibility(), []);
+    await page.setViewportSize({ width: 1280, height: 900 });
+  });
+}
