@@ -19,26 +19,26 @@ pub(crate) fn add(text: &str, [container, key]: [&str; 2], item: &str) -> Result
     };
     let JsoncShape::Array(items) = &list.shape else { return Err(no_list(text, &list, key)) };
     let word = Value::from(item).to_string();
-    let Some(last) = items.last() else {
+    let Some(tail) = items.last() else {
         return Ok(apply(text, vec![(list.span.start + 1..list.span.end - 1, word)]));
     };
     // A comma after the last item stays one after the last item.
-    let behind = text.get(last.span.end..list.span.end).unwrap_or_default();
+    let behind = text.get(tail.span.end..list.span.end).unwrap_or_default();
     let has_comma = behind.trim_start().starts_with(',');
     let is_alone = text.get(list.span.clone()).is_some_and(|inside| inside.contains('\n'));
     let lead = if is_alone {
         let line_end = if text.contains("\r\n") { "\r\n" } else { "\n" };
-        format!("{line_end}{}", lead_of_line(text, last.span.start))
+        format!("{line_end}{}", lead_of_line(text, tail.span.start))
     } else if text.contains(", ") || !text.contains(',') {
         " ".to_owned()
     } else {
         String::new()
     };
-    let comma = last.span.end + behind.find(',').unwrap_or_default();
+    let comma = tail.span.end + behind.find(',').unwrap_or_default();
     let edits = if has_comma {
         vec![(comma + 1..comma + 1, format!("{lead}{word},"))]
     } else {
-        vec![(last.span.end..last.span.end, format!(",{lead}{word}"))]
+        vec![(tail.span.end..tail.span.end, format!(",{lead}{word}"))]
     };
     Ok(apply(text, edits))
 }
@@ -56,25 +56,27 @@ pub(crate) fn remove(text: &str, [container, key]: [&str; 2], item: &str) -> Res
     let before = place.checked_sub(1).and_then(|place| items.get(place));
     let after = items.get(place + 1);
     let between = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
+    // Behind everything else that is removed.
+    let nothing = list.span.end..list.span.end;
     let ranges = match (before, after) {
         // From the end of the item before it: the comma between them goes, and one behind it stays.
         (Some(before), _) if between(before.span.end, node.span.start).trim() == "," => {
-            vec![before.span.end..node.span.end]
+            [before.span.end..node.span.end, nothing]
         }
         (None, Some(after)) if between(node.span.end, after.span.start).trim() == "," => {
-            vec![node.span.start..after.span.start]
+            [node.span.start..after.span.start, nothing]
         }
         (None, None) if between(list.span.start + 1, node.span.start).trim().is_empty() => {
-            vec![list.span.start + 1..node.span.end]
+            [list.span.start + 1..node.span.end, nothing]
         }
         // A comment is in between, and stays.
         (Some(before), _) if between(before.span.end, node.span.start).starts_with(',') => {
-            vec![before.span.end..before.span.end + 1, node.span.clone()]
+            [before.span.end..before.span.end + 1, node.span.clone()]
         }
         (None, _) if between(node.span.end, list.span.end).starts_with(',') => {
-            vec![node.span.start..node.span.end + 1]
+            [node.span.start..node.span.end + 1, nothing]
         }
-        (None, None) => vec![node.span.clone()],
+        (None, None) => [node.span.clone(), nothing],
         _ => {
             let (line, column) = line_and_column(text, node.span.start);
             return Err(JsoncError { line, column, reason: "a comment is in the way".to_owned() });

@@ -116,9 +116,9 @@ fn what_a_list_says_is_what_becomes_of_the_call() {
                     let refused_at = harness.last_record().refusal.map(|refusal| refusal.gate);
                     let agrees = match told(&listing, tool).as_deref() {
                         Some("allowed") => refused_at != Some(GateName::Confirmation),
-                        Some("needs_approval") => !performed,
                         Some("refused") => refused_at == Some(GateName::Scope),
                         Some("may_need_approval") => true,
+                        // A person has to approve it, or it is not listed.
                         _ => !performed,
                     };
                     prop_assert!(agrees, "{tool}: {:?} and {refused_at:?} by\n{policies}", told(&listing, tool));
