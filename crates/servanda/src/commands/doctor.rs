@@ -289,7 +289,7 @@ async fn look_at_provider(loaded: &LoadedConfig, findings: &mut DoctorFindings) 
     let issuer = &provider.issuer.issuer.issuer;
     match servanda_authn::check_provider(&provider).await {
         Ok(()) => {
-            findings.good("console", format!("people can be sent to {issuer} to sign in; its keys can be fetched"))
+            findings.good("console", format!("people can be sent to {issuer} to sign in; its keys can be fetched"));
         }
         Err(why) => {
             let why = reachability::explained(Some(issuer), &why).await;

@@ -23,7 +23,7 @@ fn a_rule_that_lets_the_tools_pass_is_written_on_request_and_undone() {
         assert!(dry.stdout.contains("mcp__servanda") && dry.stdout.contains(file), "{}", dry.stdout);
         assert_eq!(world.has(file), before.is_some());
         let ran = world.run(&[&connect[..], &["--allow", "--yes"]].concat()).ended(0);
-        assert!(ran.stdout.contains("+") && ran.stderr.contains(&format!("wrote {file}")), "{}", ran.everything());
+        assert!(ran.stdout.contains('+') && ran.stderr.contains(&format!("wrote {file}")), "{}", ran.everything());
         let written = world.read(file);
         let value: Value = serde_json::from_str(&written.replace(" // mine", "")).unwrap();
         let rules: Vec<&str> =
