@@ -12,7 +12,7 @@ use servanda_effects::call_history::{HistoryPage, HistoryPosition, HistoryQuery}
 use crate::call_index::{Term, span_of, span_start_ms, terms_of_query};
 
 /// Records that are looked at for one page.
-pub(crate) const RECORDS_LOOKED_MAX: usize = 800;
+pub(crate) const RECORDS_LOOKED_MAX: usize = 500;
 /// Spans of the driving term that are compared with the other terms at once.
 pub(crate) const WINDOW_SPANS: u32 = 20_000;
 /// Windows that are looked at for one page.
