@@ -125,6 +125,8 @@ fn a_person_is_asked_whether_the_tools_may_pass() {
 #[test]
 fn a_forged_record_of_a_rule_is_not_believed() {
     let world = World::company([]);
+    // The folder is there already, so that nothing but the file itself gives the record away.
+    world.write(".claude/keep", "");
     world.run(&["connect", "claude-code", "--allow", "--yes"]).ended(0);
     let record = world.read(".servanda/connections.json");
     world.write("notes.json", "{\"permissions\":{\"allow\":[\"mcp__servanda\"]}}");
@@ -134,6 +136,6 @@ fn a_forged_record_of_a_rule_is_not_believed() {
         &record.replace(&settings, &world.path("notes.json").display().to_string()),
     );
     let ran = world.run(&["disconnect", "claude-code", "--yes"]).ended(2);
-    assert!(ran.stderr.contains("is not what `servanda connect` wrote"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("it names `notes.json`, which is no file of claude-code"), "{}", ran.stderr);
     assert!(world.read("notes.json").contains("mcp__servanda") && world.has(".claude/settings.local.json"));
 }
