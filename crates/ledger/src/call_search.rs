@@ -11,8 +11,10 @@ use servanda_effects::call_history::{HistoryPage, HistoryPosition, HistoryQuery}
 
 use crate::call_index::{Term, span_of, span_start_ms, terms_of_query};
 
-/// Records that are looked at for one page.
-pub(crate) const RECORDS_LOOKED_MAX: usize = 500;
+/// Records that are looked at for one page: records of calls that were received together with one that is found by its terms.
+const RECORDS_LOOKED_MAX: usize = 2_000;
+/// Records that are looked at for one page if a text is looked for, which has no term.
+pub(crate) const TEXT_RECORDS_LOOKED_MAX: usize = 500;
 /// Spans of the driving term that are compared with the other terms at once.
 pub(crate) const WINDOW_SPANS: u32 = 20_000;
 /// Windows that are looked at for one page.
@@ -129,8 +131,12 @@ impl<'a> CallSearch<'a> {
     }
 
     /// How many more records may be looked at.
-    pub(crate) const fn records_left(&self) -> usize {
-        RECORDS_LOOKED_MAX.saturating_sub(self.looked_at)
+    pub(crate) fn records_left(&self) -> usize {
+        self.looked_max().saturating_sub(self.looked_at)
+    }
+
+    fn looked_max(&self) -> usize {
+        if self.text.is_some() { TEXT_RECORDS_LOOKED_MAX } else { RECORDS_LOOKED_MAX }
     }
 
     /// What to read next. None if a term has no spans left: then nothing matches.
@@ -167,7 +173,7 @@ impl<'a> CallSearch<'a> {
                 self.end = Some(SearchEnd::Complete);
                 return ControlFlow::Break(());
             }
-            if self.looked_at >= RECORDS_LOOKED_MAX {
+            if self.looked_at >= self.looked_max() {
                 self.end = Some(SearchEnd::Early);
                 return ControlFlow::Break(());
             }
