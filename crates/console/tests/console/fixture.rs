@@ -1,5 +1,7 @@
 //! A gateway whose stores are in memory, with a console and tickets of all kinds. Tests and the example for browsers share it.
 
+#[path = "doubles.rs"]
+pub mod doubles;
 #[path = "drawing.rs"]
 pub mod drawing;
 #[path = "operating.rs"]
@@ -8,24 +10,19 @@ pub mod operating;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex},
 };
 
+pub use doubles::{AwayNotebook, FixedSeal, ShiftedClock};
 use serde_json::{Value, json};
 use servanda_approval::{
     ApprovalCause, ApprovalDemand, ApprovalSettings, PersonRole, RoleAssignments, RoleMember, StateBefore, Ticket,
     TicketEvent, TicketId, TicketKey, TicketPreview, TicketRequest, TicketSubject,
 };
 use servanda_authn::{
-    AuthnSettings, CredentialAuthenticator, IssuerSettings, ProviderSettings, RequiredAuthnSettings,
-    attestation_keys::ATTESTATION_PURPOSE,
-    keys,
-    root_keys::{ROOTS_PURPOSE, SealingKeySource},
+    AuthnSettings, CredentialAuthenticator, IssuerSettings, ProviderSettings, RequiredAuthnSettings, keys,
 };
-use servanda_authority::{Rights, Secret, api_key::ApiKeySpec, rights::Scopes, sealing::SealingKey};
+use servanda_authority::{Rights, api_key::ApiKeySpec, rights::Scopes};
 use servanda_catalog::names::ExposedNaming;
 use servanda_console::{Console, ConsoleParts, OneTimeLinks};
 use servanda_contract::{
@@ -34,113 +31,20 @@ use servanda_contract::{
     json as strict_json,
     preview::UpstreamPreview,
     record::{ContractReference, Decision, Outcome, RECORD_VERSION, Verdict},
-    time::Clock,
     tool::{ApprovalPattern, EffectClass, Presence, SideEffectClass},
 };
 use servanda_effects::{
-    InMemoryNotebook, Journal, JournalError, Note, NoteKind, Notebook, PortFuture, TicketStore,
+    Journal, Notebook, TicketStore,
     budget::{BudgetStore, InMemoryBudgets},
     call_history::InMemoryCallHistory,
     effect::{EffectStore, InMemoryEffects},
     ticket_store::{InMemoryTickets, TicketTarget},
 };
 use servanda_engine::{
-    Engine, EngineLimits, EngineParts, SystemClock, World,
+    Engine, EngineLimits, EngineParts, World,
     approvals::{ApprovalParts, EphemeralAttestationKeys},
 };
 use servanda_upstream::{Transport, Upstream, UpstreamLimits, UpstreamName, UpstreamSpec};
-
-/// The machine's clock, and what a test adds to it.
-#[derive(Debug, Default)]
-pub struct ShiftedClock(AtomicU64);
-
-impl ShiftedClock {
-    pub fn pass_ms(&self, ms: u64) {
-        self.0.fetch_add(ms, Ordering::SeqCst);
-    }
-}
-
-impl Clock for ShiftedClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_unix_ms(SystemClock.now().unix_ms() + self.0.load(Ordering::SeqCst))
-    }
-}
-
-/// A notebook that can be away.
-#[derive(Debug, Default)]
-pub struct AwayNotebook {
-    notes: InMemoryNotebook,
-    pub is_away: AtomicBool,
-}
-
-impl AwayNotebook {
-    fn here(&self) -> Result<(), JournalError> {
-        if self.is_away.load(Ordering::SeqCst) { Err(JournalError::new("away")) } else { Ok(()) }
-    }
-}
-
-impl Notebook for AwayNotebook {
-    fn write(&self, note: Note) -> PortFuture<'_, Result<(), JournalError>> {
-        Box::pin(async move {
-            self.here()?;
-            self.notes.write(note).await
-        })
-    }
-
-    fn write_first(&self, note: Note) -> PortFuture<'_, Result<Note, JournalError>> {
-        Box::pin(async move {
-            self.here()?;
-            self.notes.write_first(note).await
-        })
-    }
-
-    fn write_if(
-        &self,
-        note: Note,
-        found: Option<String>,
-        now: Timestamp,
-    ) -> PortFuture<'_, Result<bool, JournalError>> {
-        Box::pin(async move {
-            self.here()?;
-            self.notes.write_if(note, found, now).await
-        })
-    }
-
-    fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>> {
-        let key = key.to_owned();
-        Box::pin(async move {
-            self.here()?;
-            self.notes.read(kind, &key, now).await
-        })
-    }
-
-    fn list(
-        &self,
-        kind: NoteKind,
-        after: &str,
-        limit: u32,
-        now: Timestamp,
-    ) -> PortFuture<'_, Result<Vec<Note>, JournalError>> {
-        self.notes.list(kind, after, limit, now)
-    }
-
-    fn erase(&self, kind: NoteKind, key: &str) -> PortFuture<'_, Result<(), JournalError>> {
-        self.notes.erase(kind, key)
-    }
-}
-
-#[derive(Debug)]
-pub struct FixedSeal;
-
-impl SealingKeySource for FixedSeal {
-    fn roots_key(&self) -> Result<SealingKey, String> {
-        SealingKey::new(ROOTS_PURPOSE, &Secret::new([7; 32])).map_err(|error| error.to_string())
-    }
-
-    fn attestation_key(&self) -> Result<SealingKey, String> {
-        SealingKey::new(ATTESTATION_PURPOSE, &Secret::new([7; 32])).map_err(|error| error.to_string())
-    }
-}
 
 /// Who uses the gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -378,13 +378,16 @@ fn a_refusal_with_much_to_say_costs_little_too() {
     let words = "the quick brown fox jumps over the lazy dog and the representation of its configuration ".repeat(40);
     let digits = "0193a5b2c3d47e5fa0718293a4b5c6d7-4bf92f3577b34da6a3ce929d0e0e4736/".repeat(40);
     let code = r#"{"error":{"code":-32603,"message":"ERR_\"x\"","data":[1,2,3]}}"#.repeat(40);
+    // Ids are random digits that take 17 to 24 tokens. Fixed ones, so that the figure is the same in every run.
+    let call_id: CallId = serde_json::from_value(json!("call_01a1f4c0a5b27d3f85718293a4b5c6d7")).unwrap();
+    let handle = "eff_01a1f4c0a5b27d3f85718293a4b5c6d7";
     for text in [words, digits, code, "Überweisung à côté — 送金は拒否されました ".repeat(40)] {
         for gate in [GateName::Structure, GateName::Semantics, GateName::Perform, GateName::Fence] {
             let class = TaxonomyClass::ObservationNormalizationFail;
-            let mut refusal = Refusal::new(CallId::new(), gate, class, text.clone(), text.clone());
+            let mut refusal = Refusal::new(call_id.clone(), gate, class, text.clone(), text.clone());
             refusal.retry_after_ms = Some(86_400_000);
             let with_errors = refusal.clone().with_field_errors(errors.clone());
-            let later = refusal.with_handle(EffectId::new().as_str()).with_next_action(NextAction::AskLater);
+            let later = refusal.with_handle(handle).with_next_action(NextAction::AskLater);
             for refusal in [with_errors, later] {
                 let (told, ..) = rendered(&refusal);
                 assert!(tokens(&told) <= REFUSAL_TOKENS_MAX, "{}: {told}", tokens(&told));
