@@ -31,6 +31,7 @@ use servanda_contract::{
     json as strict_json,
     preview::UpstreamPreview,
     record::{ContractReference, Decision, Outcome, RECORD_VERSION, Verdict},
+    time::Clock,
     tool::{ApprovalPattern, EffectClass, Presence, SideEffectClass},
 };
 use servanda_effects::{
