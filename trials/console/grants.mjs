@@ -80,4 +80,35 @@ export async function grants(person, gateway, tools) {
     same(await person.accessibility(), []);
     await page.setViewportSize({ width: 1280, height: 900 });
   });
+
+  await check('a plan from two tickets: chosen, read, made and taken back as one', person, async () => {
+    const tickets = [];
+    for (let number = 0; number < 2; number += 1) {
+      const opened = await gateway.openRefund();
+      await person.goto(`/approvals/${opened.ticket}`);
+      await page.getByRole('button', { name: 'Approve this call' }).click();
+      await page.getByRole('heading', { name: 'Approved', exact: true }).waitFor();
+      tickets.push(opened.ticket);
+    }
+    const [first, second] = tickets;
+    await page.setViewportSize({ width: 375, height: 800 });
+    await person.goto(`/grants/${first}`);
+    await page.getByText('Allow other approved calls of this agent with it').click();
+    same(await person.overflows(), false);
+    same(await person.accessibility(), []);
+    await page.setViewportSize({ width: 1280, height: 900 });
+    await page.locator(`input[name="further"][value^="${second} "]`).check();
+    await page.getByRole('button', { name: 'Allow these calls from now on' }).click();
+    await page.getByRole('heading', { name: 'Read what you would allow now' }).waitFor();
+    same(await page.locator(`input[name="further"][value^="${second} "]`).isChecked(), true);
+    same((await text(person)).split('permit (').length - 1, 2);
+    same(await person.accessibility(), []);
+    await shoot(person, 'plan-form');
+    await page.getByRole('button', { name: 'Allow these calls from now on' }).click();
+    await page.getByRole('heading', { name: 'Allowed from now on: bank.refund and 1 more call' }).waitFor();
+    same(await person.accessibility(), []);
+    await page.getByLabel('Reason').fill('the month is over');
+    await page.getByRole('button', { name: 'Take this grant back' }).click();
+    await page.getByRole('heading', { name: '0 of 20 used, taken back' }).waitFor();
+  });
 }

@@ -1,5 +1,6 @@
 //! A grant: what a person allows from now on, as a statement that the gateway signs when the person makes it. It covers calls of one caller
-//! to one contract whose arguments are within its bounds, a number of times, for some days.
+//! to one contract whose arguments are within its bounds, a number of times, for some days. A plan is a grant for calls like several approved
+//! ones: one statement, one number of times for all of them together, one revocation.
 //!
 //! It is kept with the ticket it was made from. Whether arguments are within the bounds is decided by a Cedar policy that says the same
 //! (`servanda_policy`); drawing on it is `grant_step`'s.
@@ -51,7 +52,10 @@ pub struct ApprovalGrant {
     /// What each argument may be. A call with other arguments than these is not covered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<ArgumentBound>,
-    /// How many calls it covers.
+    /// The other calls of a plan; none if it is for one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further: Vec<PlannedCall>,
+    /// How many calls it covers, all together.
     pub uses_max: u32,
     /// When it ends, in milliseconds since the epoch.
     pub until_ms: u64,
@@ -66,6 +70,27 @@ pub struct ApprovalGrant {
     pub credential: String,
     /// When it was made.
     pub at_ms: u64,
+}
+
+/// A further call of a plan. It is of the same caller, and everything that is not said here is as in the grant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedCall {
+    /// The ticket on which people approved such a call.
+    pub ticket: TicketId,
+    /// H of the call that was approved.
+    pub payload_hash: Digest,
+    /// The contract's name.
+    pub tool_name: String,
+    /// The contract's version.
+    pub tool_version: String,
+    /// The contract's digest.
+    pub contract_digest: Digest,
+    /// The approval that the call needed.
+    pub demand: ApprovalDemand,
+    /// What each argument may be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bounds: Vec<ArgumentBound>,
 }
 
 /// A grant with the gateway's signature.
@@ -154,8 +179,8 @@ pub struct GrantExpectation<'a> {
     pub now_ms: u64,
 }
 
-/// Evidence: a known key signed the grant, it is for this caller and contract, what the call needs may come from it, and its time is not over.
-/// That the arguments are within its bounds is for its policy to say.
+/// Evidence: a known key signed the grant, and one of its calls is of this caller and contract, may give what the call needs, has its time not
+/// over and admits the arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedGrant {
     ticket: TicketId,
@@ -201,10 +226,59 @@ impl GrantKey {
 }
 
 impl ApprovalGrant {
-    /// What it is looked up by.
-    pub fn key(&self) -> GrantKey {
+    /// What it is looked up by: one key for each of its tools.
+    pub fn keys(&self) -> BTreeSet<GrantKey> {
         let caller = Caller { actors: self.actors.clone(), ..Caller::named(&self.tenant, &self.principal) };
-        GrantKey::new(&caller, &self.tool_name)
+        let further = self.further.iter().map(|call| &call.tool_name);
+        std::iter::once(&self.tool_name).chain(further).map(|tool| GrantKey::new(&caller, tool)).collect()
+    }
+
+    /// What it allows, as one grant for each of its calls. Each is looked at by itself, so that what one call needed is never paired with the
+    /// bounds of another.
+    pub fn single_grants(&self) -> Vec<Self> {
+        let of_first = Self { further: Vec::new(), ..self.clone() };
+        let of_further = |call: &PlannedCall| Self {
+            ticket: call.ticket.clone(),
+            payload_hash: call.payload_hash,
+            tool_name: call.tool_name.clone(),
+            tool_version: call.tool_version.clone(),
+            contract_digest: call.contract_digest,
+            demand: call.demand.clone(),
+            bounds: call.bounds.clone(),
+            ..of_first.clone()
+        };
+        let further: Vec<Self> = self.further.iter().map(of_further).collect();
+        std::iter::once(of_first).chain(further).collect()
+    }
+
+    /// Its tools in words: `bank.pay`, or `bank.pay and 2 more calls`.
+    pub fn tools_in_words(&self) -> String {
+        match self.further.len() {
+            0 => self.tool_name.clone(),
+            1 => format!("{} and 1 more call", self.tool_name),
+            more => format!("{} and {more} more calls", self.tool_name),
+        }
+    }
+
+    /// Checks everything about a call but its arguments.
+    fn check_call(&self, expected: &GrantExpectation<'_>) -> Result<(), GrantFault> {
+        let same = [
+            (self.tenant == expected.tenant && self.principal == expected.principal, "another caller"),
+            (self.actors == expected.actors, "another agent"),
+            (self.tool_name == expected.tool, "another tool"),
+            (self.contract_digest == *expected.contract_digest, "another version of the contract"),
+        ];
+        if let Some((_, what)) = same.into_iter().find(|(is_same, _)| !is_same) {
+            return Err(GrantFault::OtherCalls(what));
+        }
+        needs_people(expected.demand).map_or(Ok(()), |why| Err(GrantFault::NeedsPeople(why)))?;
+        if !self.demand.still_satisfies(expected.demand) || self.presence < expected.demand.presence {
+            return Err(GrantFault::NeedsPeople("more than when the grant was made"));
+        }
+        if expected.now_ms >= self.until_ms {
+            return Err(GrantFault::Expired);
+        }
+        Ok(())
     }
 
     /// Signs it.
@@ -227,31 +301,26 @@ impl SignedGrant {
         key.verify(DOMAIN, &self.statement(), &self.signature).map_err(|_| GrantFault::Signature)
     }
 
-    /// Checks everything about a call but its arguments.
+    /// Checks that one of its calls covers a call. Whether a grant for one call admits the arguments is for its policy to say.
     pub fn verify(
         &self,
         keys: &[AttestationPublicKey],
         expected: &GrantExpectation<'_>,
+        admits: impl Fn(&ApprovalGrant) -> bool,
     ) -> Result<VerifiedGrant, GrantFault> {
         self.check(keys)?;
-        let grant = &self.grant;
-        let same = [
-            (grant.tenant == expected.tenant && grant.principal == expected.principal, "another caller"),
-            (grant.actors == expected.actors, "another agent"),
-            (grant.tool_name == expected.tool, "another tool"),
-            (grant.contract_digest == *expected.contract_digest, "another version of the contract"),
-        ];
-        if let Some((_, what)) = same.into_iter().find(|(is_same, _)| !is_same) {
-            return Err(GrantFault::OtherCalls(what));
+        let mut fault = GrantFault::OtherCalls("another tool");
+        for single in self.grant.single_grants() {
+            match single.check_call(expected) {
+                Ok(()) if admits(&single) => {
+                    let (ticket, digest) = (self.grant.ticket.clone(), self.digest());
+                    return Ok(VerifiedGrant { ticket, payload: *expected.payload, digest });
+                }
+                Ok(()) => fault = GrantFault::Bounds,
+                Err(other) => fault = other,
+            }
         }
-        needs_people(expected.demand).map_or(Ok(()), |why| Err(GrantFault::NeedsPeople(why)))?;
-        if !grant.demand.still_satisfies(expected.demand) || grant.presence < expected.demand.presence {
-            return Err(GrantFault::NeedsPeople("more than when the grant was made"));
-        }
-        if expected.now_ms >= grant.until_ms {
-            return Err(GrantFault::Expired);
-        }
-        Ok(VerifiedGrant { ticket: grant.ticket.clone(), payload: *expected.payload, digest: self.digest() })
+        Err(fault)
     }
 
     fn statement(&self) -> Vec<u8> {

@@ -3,11 +3,13 @@
 
 use crate::{
     ApprovalUse, Approver, Deadline, GrantDraw, GrantEnd, GrantRevocation, SignedGrant, StandingGrant, Ticket,
-    TicketReply, grant_terms::check_maker, grant_terms::grant_obstacle,
+    TicketReply, grant::needs_people, grant_terms::check_maker_of, grant_terms::grant_obstacle,
 };
 
 /// The most calls that a grant covers.
 pub const GRANT_USES_MAX: u32 = 100;
+/// The most calls of a plan.
+pub const PLAN_CALLS_MAX: usize = 20;
 /// The longest time that a grant holds: thirty days.
 pub const GRANT_LIFE_MS_MAX: u64 = 30 * 24 * 3_600_000;
 
@@ -27,12 +29,15 @@ pub(crate) fn granted(
     if grant.payload_hash != ticket.subject.payload {
         return (None, TicketReply::OtherPayload);
     }
-    if let Err(ineligible) = check_maker(ticket, approver, now_ms) {
+    if let Err(ineligible) = check_maker_of(ticket, grant, approver, now_ms) {
         return (None, TicketReply::NotEligible(ineligible));
     }
     let life_ms = grant.until_ms.saturating_sub(now_ms);
     let is_bounded = (1..=GRANT_USES_MAX).contains(&grant.uses_max) && (1..=GRANT_LIFE_MS_MAX).contains(&life_ms);
-    if grant_obstacle(ticket).is_some() || !is_bounded {
+    // That people approved the further calls, whoever makes the statement has looked up: they have tickets of their own.
+    let is_plan_allowed = grant.further.len() < PLAN_CALLS_MAX
+        && grant.further.iter().all(|call| call.ticket != ticket.id && needs_people(&call.demand).is_none());
+    if grant_obstacle(ticket).is_some() || !is_bounded || !is_plan_allowed {
         return (None, TicketReply::NotNow);
     }
     let until = Deadline::after(now_ms, ledger_ms, life_ms);

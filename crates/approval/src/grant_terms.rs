@@ -2,7 +2,7 @@
 //! the store's transaction.
 
 use crate::{
-    ApprovalGrant, Approver, ArgumentBound, Ineligible, LeafFault, Ticket, TicketState, check_eligible,
+    ApprovalGrant, Approver, ArgumentBound, Ineligible, LeafFault, PlannedCall, Ticket, TicketState, check_eligible,
     grant::needs_people, proposed_bounds,
 };
 
@@ -73,7 +73,47 @@ pub(crate) fn check_maker(ticket: &Ticket, approver: &Approver, now_ms: u64) -> 
     }
 }
 
+/// Whether a person may make this grant from a ticket: one who may approve every call of it.
+pub(crate) fn check_maker_of(
+    ticket: &Ticket,
+    grant: &ApprovalGrant,
+    approver: &Approver,
+    now_ms: u64,
+) -> Result<(), Ineligible> {
+    check_maker(ticket, approver, now_ms)?;
+    // The calls of a plan are of one caller, so only what they need is different.
+    grant.further.iter().try_for_each(|call| {
+        let of_call = Ticket { demand: call.demand.clone(), ..ticket.clone() };
+        check_maker(&of_call, approver, now_ms)
+    })
+}
+
 impl Ticket {
+    /// Whether a person may make this grant from it at that time of the store's clock.
+    pub fn check_maker_of(&self, grant: &ApprovalGrant, approver: &Approver, now_ms: u64) -> Result<(), Ineligible> {
+        check_maker_of(self, grant, approver, now_ms)
+    }
+
+    /// Its call as a further one of a plan.
+    pub fn planned_call(&self, bounds: Vec<ArgumentBound>) -> PlannedCall {
+        let subject = &self.subject;
+        PlannedCall {
+            ticket: self.id.clone(),
+            payload_hash: subject.payload,
+            tool_name: subject.contract.clone(),
+            tool_version: subject.contract_version.clone(),
+            contract_digest: subject.contract_digest,
+            demand: self.demand.clone(),
+            bounds,
+        }
+    }
+
+    /// Whether another ticket is of the same caller: the same user, with the same agents.
+    pub fn is_of_same_caller(&self, other: &Self) -> bool {
+        let (one, other) = (&self.subject, &other.subject);
+        one.tenant == other.tenant && one.principal == other.principal && one.actors == other.actors
+    }
+
     /// Whether a person may make a grant from it at that time of the store's clock.
     pub fn check_grant_maker(&self, approver: &Approver, now_ms: u64) -> Result<(), Ineligible> {
         check_maker(self, approver, now_ms)
@@ -98,6 +138,7 @@ impl Ticket {
             contract_digest: subject.contract_digest,
             demand: self.demand.clone(),
             bounds: terms.bounds,
+            further: Vec::new(),
             uses_max: terms.uses_max,
             until_ms: terms.until_ms,
             approver: approver.principal.clone(),

@@ -44,12 +44,12 @@ pub use escalation::{escalation_level, responsible_groups};
 pub use event::{ApprovalUse, ApprovalUseKind, TicketEvent, TicketReply, TicketRequest};
 pub use facts::ApprovalFacts;
 pub use grant::{
-    ApprovalGrant, GrantDraw, GrantEnd, GrantExpectation, GrantFault, GrantKey, GrantRevocation, SignedGrant,
-    StandingGrant, VerifiedGrant,
+    ApprovalGrant, GrantDraw, GrantEnd, GrantExpectation, GrantFault, GrantKey, GrantRevocation, PlannedCall,
+    SignedGrant, StandingGrant, VerifiedGrant,
 };
 pub use grant_bounds::{ArgumentBound, BoundFault, BoundRule, NarrowedBound, proposed_bounds};
 pub use grant_leaves::{ArgumentLeaf, LEAVES_MAX, LeafFault, argument_leaves};
-pub use grant_step::{GRANT_LIFE_MS_MAX, GRANT_USES_MAX};
+pub use grant_step::{GRANT_LIFE_MS_MAX, GRANT_USES_MAX, PLAN_CALLS_MAX};
 pub use grant_terms::{GrantObstacle, GrantTerms, grant_obstacle};
 pub use notice::{TicketNotice, TicketNoticeKind, due_notice, next_notice_ms};
 pub use packet::{ApprovalPacket, PacketField, PacketFlag, requester_in_words};

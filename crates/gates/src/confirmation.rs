@@ -319,10 +319,9 @@ impl JudgedCall {
             payload: &self.proposal_digest(),
             now_ms: shown.now_ms,
         };
-        let verified = shown.grant.verify(shown.keys, &expected)?;
         let arguments = self.arguments().bytes();
         let question = GrantQuestion { caller, tool, contract: &contract_digest, arguments };
-        if grant_admits(&shown.grant.grant, &question) { Ok(verified) } else { Err(GrantFault::Bounds) }
+        shown.grant.verify(shown.keys, &expected, |single| grant_admits(single, &question))
     }
 
     /// The digest that an approval would sign.

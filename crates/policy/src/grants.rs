@@ -15,7 +15,7 @@ use cedar_policy::{
 use servanda_approval::{ApprovalGrant, ArgumentBound, ArgumentLeaf, BoundRule, LEAVES_MAX, argument_leaves};
 use servanda_contract::{Caller, CallerActor, Digest};
 
-/// The longest policy of a grant: more than its bounds can have.
+/// The longest policy of a grant for one call: more than its bounds can have.
 const POLICY_BYTES_MAX: usize = 128 << 10;
 
 /// A call that a grant might cover.
@@ -31,8 +31,13 @@ pub struct GrantQuestion<'a> {
     pub arguments: &'a [u8],
 }
 
-/// The policy of a grant.
+/// The policy of a grant: one `permit` for each of its calls.
 pub fn grant_policy(grant: &ApprovalGrant) -> String {
+    grant.single_grants().iter().map(policy_of_one).collect::<Vec<_>>().join("\n")
+}
+
+/// The policy of a grant for one call.
+fn policy_of_one(grant: &ApprovalGrant) -> String {
     let mut text = format!("@id({})\npermit (\n", literal(&format!("grant:{}", grant.ticket)));
     let user = literal(&user_id(&grant.tenant, &grant.principal));
     let (tool, contract) = (literal(&grant.tool_name), literal(&grant.contract_digest.to_string()));
@@ -54,16 +59,17 @@ pub fn grant_policy(grant: &ApprovalGrant) -> String {
     text
 }
 
-/// Whether the policy of a grant permits a call. Whatever cannot be decided is not permitted.
+/// Whether a policy of a grant permits a call. Whatever cannot be decided is not permitted.
 pub fn grant_admits(grant: &ApprovalGrant, question: &GrantQuestion<'_>) -> bool {
-    is_permitted(grant, question).unwrap_or(false)
+    // Each call by itself: an error in the policy of one must not end the others, and must not be hidden by them either.
+    grant.single_grants().iter().any(|single| is_permitted(single, question).unwrap_or(false))
 }
 
 fn is_permitted(grant: &ApprovalGrant, question: &GrantQuestion<'_>) -> Option<bool> {
     if grant.bounds.len() > LEAVES_MAX {
         return None;
     }
-    let text = grant_policy(grant);
+    let text = policy_of_one(grant);
     if text.len() > POLICY_BYTES_MAX {
         return None;
     }

@@ -13,8 +13,9 @@ use super::samples::{
 use crate::{
     ApprovalCause, ApprovalUse, ApprovalUseKind, ApprovalVerdict, Approver, ArgumentBound, BoundFault, BoundRule,
     DENIAL_HOLD_MS, DENIALS_IN_A_ROW_MAX, GRANT_LIFE_MS_MAX, GRANT_USES_MAX, GrantEnd, GrantExpectation, GrantFault,
-    GrantObstacle, GrantTerms, Ineligible, NarrowedBound, PersonRole, RunDenials, SignedGrant, Ticket, TicketContext,
-    TicketEvent, TicketId, TicketReply, TicketRequest, TicketState, grant_obstacle, proposed_bounds, step,
+    GrantObstacle, GrantTerms, Ineligible, NarrowedBound, PLAN_CALLS_MAX, PersonRole, RunDenials, SignedGrant, Ticket,
+    TicketContext, TicketEvent, TicketId, TicketReply, TicketRequest, TicketState, grant_obstacle, proposed_bounds,
+    step,
 };
 
 const DAY_MS: u64 = 24 * HOUR_MS;
@@ -255,7 +256,7 @@ fn a_signed_grant_is_for_one_caller_one_contract_and_no_more_than_was_asked() {
         payload: &payload,
         now_ms: START_MS + 1,
     };
-    let verified = signed.verify(&keys, &expected).unwrap();
+    let verified = signed.verify(&keys, &expected, |_| true).unwrap();
     assert_eq!((verified.ticket(), verified.payload(), *verified.digest()), (&ticket.id, &payload, signed.digest()));
 
     let newer = digest("a newer contract");
@@ -273,7 +274,7 @@ fn a_signed_grant_is_for_one_caller_one_contract_and_no_more_than_was_asked() {
         with(|demand| demand.groups = ["finance".to_owned()].into()),
     ];
     for demand in &stricter {
-        let refused = signed.verify(&keys, &GrantExpectation { demand, ..expected });
+        let refused = signed.verify(&keys, &GrantExpectation { demand, ..expected }, |_| true);
         assert!(matches!(refused, Err(GrantFault::NeedsPeople(_))), "{demand:?}: {refused:?}");
     }
     for (expected, fault) in [
@@ -287,14 +288,97 @@ fn a_signed_grant_is_for_one_caller_one_contract_and_no_more_than_was_asked() {
         ),
         (GrantExpectation { now_ms: START_MS + DAY_MS, ..expected }, GrantFault::Expired),
     ] {
-        assert_eq!(signed.verify(&keys, &expected), Err(fault));
+        assert_eq!(signed.verify(&keys, &expected, |_| true), Err(fault));
     }
+    assert_eq!(signed.verify(&keys, &expected, |_| false), Err(GrantFault::Bounds));
     let mut more = signed.clone();
     more.grant.uses_max = 100;
-    assert_eq!(more.verify(&keys, &expected), Err(GrantFault::Signature));
-    assert_eq!(signed.verify(&[key(2).public().clone()], &expected), Err(GrantFault::Signature));
+    assert_eq!(more.verify(&keys, &expected, |_| true), Err(GrantFault::Signature));
+    assert_eq!(signed.verify(&[key(2).public().clone()], &expected, |_| true), Err(GrantFault::Signature));
     let stored: SignedGrant = serde_json::from_str(&serde_json::to_string(&signed).unwrap()).unwrap();
     assert_eq!((stored.check(&keys), stored.digest()), (Ok(()), signed.digest()));
+}
+
+/// Another approved call of the same caller, of another tool.
+fn planned(demand: crate::ApprovalDemand) -> crate::PlannedCall {
+    let mut other = approved_by(request_of(&json!({ "invoice": 7 })), &["bob"]);
+    other.id = TicketId::from("apr_2".to_owned());
+    other.subject.contract = "bank.refund".to_owned();
+    other.subject.contract_digest = digest("of refunds");
+    other.demand = demand;
+    other.planned_call(other.proposed_bounds().unwrap())
+}
+
+#[test]
+fn a_plan_pairs_each_call_with_what_that_call_needed() {
+    let ticket = approved_by(request(), &["bob"]);
+    let weak = demand(ApprovalPattern::Operator, 1);
+    let strong = crate::ApprovalDemand { groups: ["finance".to_owned()].into(), ..weak.clone() };
+    let of_finance = Approver { groups: ["finance".to_owned()].into(), ..approver("bob") };
+    let signed = signed_by(&ticket, &of_finance, |grant| grant.further = vec![planned(strong.clone())]);
+    let (keys, payload, subject) = ([key(1).public().clone()], digest("a call"), &ticket.subject);
+    let refunds = digest("of refunds");
+    let pay = GrantExpectation {
+        tenant: &subject.tenant,
+        principal: &subject.principal,
+        actors: &subject.actors,
+        tool: &subject.contract,
+        contract_digest: &subject.contract_digest,
+        demand: &weak,
+        payload: &payload,
+        now_ms: START_MS + 1,
+    };
+    let refund = GrantExpectation { tool: "bank.refund", contract_digest: &refunds, demand: &strong, ..pay };
+    let only = |tool: &'static str| move |single: &crate::ApprovalGrant| single.tool_name == tool;
+    for (expected, tool) in [(pay, "bank.pay"), (refund, "bank.refund")] {
+        let verified = signed.verify(&keys, &expected, only(tool)).unwrap();
+        assert_eq!((verified.ticket(), *verified.digest()), (&ticket.id, signed.digest()), "the plan's own");
+    }
+    for (expected, name) in [
+        (GrantExpectation { demand: &strong, ..pay }, "what a refund was approved by does not count for a payment"),
+        (GrantExpectation { contract_digest: &refunds, ..pay }, "the contract of the other call"),
+        (GrantExpectation { contract_digest: &subject.contract_digest, ..refund }, "the contract of the first call"),
+        (GrantExpectation { tool: "bank.close", ..pay }, "a third tool"),
+        (GrantExpectation { now_ms: START_MS + DAY_MS, ..refund }, "too late"),
+    ] {
+        assert!(signed.verify(&keys, &expected, |_| true).is_err(), "{name}");
+    }
+    let mut wider = signed.clone();
+    wider.grant.further[0].bounds.clear();
+    assert_eq!(wider.verify(&keys, &pay, |_| true), Err(GrantFault::Signature));
+    assert_eq!(signed.grant.keys().len(), 2);
+    let plain = signed_by(&ticket, &of_finance, |_| {});
+    assert!(!serde_json::to_string(&plain).unwrap().contains("further"), "earlier statements keep their bytes");
+}
+
+#[test]
+fn a_plan_is_made_by_who_may_approve_every_call_of_it() {
+    let ticket = approved_by(request(), &["bob"]);
+    let weak = demand(ApprovalPattern::Operator, 1);
+    let with = |change: fn(&mut crate::ApprovalDemand)| {
+        let mut changed = weak.clone();
+        change(&mut changed);
+        vec![planned(changed)]
+    };
+    let not_finance = TicketReply::NotEligible(Ineligible::OtherGroup);
+    let not_fresh = TicketReply::NotEligible(Ineligible::Presence { needed: Presence::Fresh });
+    let own = vec![crate::PlannedCall { ticket: ticket.id.clone(), ..planned(weak.clone()) }];
+    for (further, expected) in [
+        (with(|_| {}), TicketReply::Done),
+        (with(|demand| demand.groups = ["finance".to_owned()].into()), not_finance),
+        (with(|demand| demand.presence = Presence::Fresh), not_fresh),
+        (with(|demand| demand.class = SideEffectClass::CriticalMutation), TicketReply::NotNow),
+        (with(|demand| demand.quorum = 2), TicketReply::NotNow),
+        (with(|demand| demand.pattern = ApprovalPattern::Compliance), TicketReply::NotNow),
+        (own, TicketReply::NotNow),
+        (vec![planned(weak.clone()); PLAN_CALLS_MAX - 1], TicketReply::Done),
+        (vec![planned(weak.clone()); PLAN_CALLS_MAX], TicketReply::NotNow),
+    ] {
+        let bob = approver("bob");
+        let grant = Box::new(signed_by(&ticket, &bob, |grant| grant.further.clone_from(&further)));
+        let event = TicketEvent::Grant { grant, approver: Box::new(bob) };
+        assert_eq!(happens(&ticket, &event, &after(2_000)).1, expected, "{further:?}");
+    }
 }
 
 fn rules(arguments: &Value) -> Vec<(String, BoundRule)> {

@@ -208,3 +208,88 @@ async fn no_grant_where_people_decide_about_each_call_or_values_are_masked() {
     ben.submit(&deny, &[("reason", "no")]).await;
     assert!(ben.get(&path(&denied)).await.html.contains("a call that people approved"));
 }
+
+fn closing() -> Wanted {
+    Wanted { tool: "bank.close", arguments: json!({"account": 7}), ..refund() }
+}
+
+#[tokio::test]
+async fn calls_of_several_tickets_are_allowed_together_and_taken_back_together() {
+    let gateway = Gateway::new(Users::Many);
+    let (ticket, mut ben) = approved(&gateway, refund()).await;
+    assert!(!ben.get(&path(&ticket)).await.html.contains("other approved calls"), "there are none");
+    let (other, _) = approved(&gateway, closing()).await;
+    let waiting = gateway.open(Wanted { arguments: json!({"account": 8}), ..closing() }).await;
+    let (of_other_agent, _) = approved(&gateway, Wanted { agent: Some(("mailer", true)), ..closing() }).await;
+    let page = ben.get(&path(&ticket)).await;
+    let named = format!("{} {}", other.id, other.subject.payload);
+    for shown in ["Also calls of bank.close", "<code>/account</code> <span class=\"value\">exactly 7</span>", &named] {
+        assert!(page.html.contains(shown), "{shown}: {}", page.html);
+    }
+    for hidden in [&waiting, &of_other_agent] {
+        assert!(!page.html.contains(hidden.id.as_str()), "{}", page.html);
+    }
+    // What was chosen is shown first: its policy, and what both together would have done.
+    let chosen = make(&page, &ticket).with(&[("further", named.as_str())]);
+    let page = ben.submit(&chosen, &[]).await;
+    for shown in [
+        "Read what you would allow now",
+        "resource == Tool::&#34;bank.close&#34;",
+        "resource == Tool::&#34;bank.refund&#34;",
+        "calls of these tools were held",
+        &format!("value=\"{named}\" checked"),
+    ] {
+        assert!(page.html.contains(shown), "{shown}: {}", page.html);
+    }
+    assert!(gateway.ticket(&ticket.id).await.grant.is_none());
+    let again = make(&page, &ticket).with(&[("further", named.as_str())]);
+    assert_eq!(ben.submit(&again, &[]).await.location(), path(&ticket));
+    let grant = gateway.ticket(&ticket.id).await.grant.unwrap().signed.grant;
+    assert_eq!((grant.further.len(), grant.further[0].tool_name.as_str()), (1, "bank.close"));
+
+    let page = ben.get(&path(&ticket)).await;
+    let heading = format!("<h3><a href=\"/approvals/{}\">bank.close</a></h3>", other.id);
+    for shown in ["Allowed from now on: bank.refund and 1 more call", "0 of 20 used, in force", &heading] {
+        assert!(page.html.contains(shown), "{shown}: {}", page.html);
+    }
+    assert!(ben.get("/grants").await.html.contains("bank.refund and 1 more call"));
+    assert_eq!(ben.submit(&revoke(&page, &ticket), &[]).await.status, StatusCode::SEE_OTHER);
+    assert_eq!(gateway.draw_on_grant(&ticket.id).await.err(), Some(TicketReply::GrantEnded(GrantEnd::Revoked)));
+}
+
+#[tokio::test]
+async fn a_form_that_names_what_cannot_be_part_of_a_plan_allows_nothing() {
+    let gateway = Gateway::new(Users::Many);
+    let (ticket, mut ben) = approved(&gateway, refund()).await;
+    let waiting = gateway.open(closing()).await;
+    // Cleo sees personal values, Ben does not.
+    let personal = Wanted { arguments: json!({"account": 9}), sensitive: &[("/account", "personal")], ..closing() };
+    let (masked, _) = approved(&gateway, personal).await;
+    let page = ben.get(&path(&ticket)).await;
+    assert!(!page.html.contains(masked.id.as_str()), "{}", page.html);
+    let form = make(&page, &ticket);
+    let of = |ticket: &Ticket| format!("{} {}", ticket.id, ticket.subject.payload);
+    for (named, status, shown) in [
+        (of(&waiting), StatusCode::CONFLICT, "a grant is made from a call that people approved"),
+        (of(&ticket), StatusCode::CONFLICT, "it is named twice"),
+        (format!("{} {}", waiting.id, ticket.subject.payload), StatusCode::CONFLICT, "not the one that you were shown"),
+        (of(&masked), StatusCode::FORBIDDEN, "Some arguments are masked for you"),
+        (format!("apr_none {}", ticket.subject.payload), StatusCode::FORBIDDEN, "Some arguments are masked for you"),
+        (waiting.id.to_string(), StatusCode::BAD_REQUEST, "what you were shown"),
+    ] {
+        let page = ben.submit(&form.with(&[("further", named.as_str())]), &[]).await;
+        assert_eq!(page.status, status, "{named}: {}", page.html);
+        assert!(page.html.contains(shown), "{named} {shown}: {}", page.html);
+        assert!(gateway.ticket(&ticket.id).await.grant.is_none(), "{named}");
+    }
+    // Ben sees that a plan is there, and not what Cleo allowed in it.
+    let mut cleo = Browser::with_key(&gateway, "cleo", &[]).await;
+    let named = of(&masked);
+    let form = make(&cleo.get(&path(&ticket)).await, &ticket).with(&[("further", named.as_str())]);
+    let page = cleo.submit(&form, &[]).await;
+    let again = make(&page, &ticket).with(&[("further", named.as_str())]);
+    assert_eq!(cleo.submit(&again, &[]).await.status, StatusCode::SEE_OTHER);
+    assert!(cleo.get(&path(&ticket)).await.html.contains("permit ("));
+    let page = ben.get(&path(&ticket)).await;
+    assert!(page.html.contains("They hold values that are masked for you") && !page.html.contains("permit ("));
+}

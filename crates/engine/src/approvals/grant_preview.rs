@@ -1,6 +1,8 @@
-//! What a grant would have done: the calls of its tool that were held lately, asked of its policy. Shown to people before the grant holds.
+//! What a grant would have done: the calls of its tools that were held lately, asked of its policy. Shown to people before the grant holds.
 
-use servanda_approval::{ApprovalGrant, Ticket, TicketState};
+use std::collections::BTreeSet;
+
+use servanda_approval::{ApprovalGrant, PlannedCall, Ticket, TicketState};
 use servanda_effects::{
     JournalError,
     ticket_store::{TICKETS_PAGE_MAX, TicketQuery, TicketTarget},
@@ -16,10 +18,10 @@ const TICKETS_LOOKED_AT_MAX: usize = 2_000;
 /// The most calls whose arguments it asks the policy about.
 const CALLS_ASKED_MAX: usize = 200;
 
-/// What a grant would have done to the calls of its tool that were held lately.
+/// What a grant would have done to the calls of its tools that were held lately.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GrantPreview {
-    /// How many calls of the tool were held.
+    /// How many calls of the tools were held.
     pub held: usize,
     /// How many of them the grant would have covered.
     pub covered: usize,
@@ -32,16 +34,17 @@ pub struct GrantPreview {
 }
 
 impl Approvals {
-    /// Asks the policy of a grant about the stored tickets of its tool.
+    /// Asks the policy of a grant about the stored tickets of its tools.
     pub async fn preview_grant(&self, grant: &ApprovalGrant) -> Result<GrantPreview, JournalError> {
         let since_ms = self.clock.now().unix_ms().saturating_sub(LOOKED_BACK_MS);
+        let tools: BTreeSet<String> = grant.single_grants().into_iter().map(|single| single.tool_name).collect();
         let (mut preview, mut before, mut looked_at, mut asked) = (GrantPreview::default(), None, 0, 0);
         loop {
             let tenant = Some(grant.tenant.clone());
             let query = TicketQuery { tenant, states: Vec::new(), before, limit: TICKETS_PAGE_MAX };
             let page = self.tickets.list_tickets(query).await?;
             before = page.last().map(|ticket| ticket.id.clone());
-            for ticket in page.iter().filter(|ticket| ticket.subject.contract == grant.tool_name) {
+            for ticket in page.iter().filter(|ticket| tools.contains(&ticket.subject.contract)) {
                 if ticket.created_ms < since_ms {
                     return Ok(preview);
                 }
@@ -74,9 +77,10 @@ impl Approvals {
 
 fn is_of_caller(grant: &ApprovalGrant, ticket: &Ticket) -> bool {
     let subject = &ticket.subject;
+    let is_of_contract = |call: &PlannedCall| call.contract_digest == subject.contract_digest;
     subject.principal == grant.principal
         && subject.actors == grant.actors
-        && subject.contract_digest == grant.contract_digest
+        && (subject.contract_digest == grant.contract_digest || grant.further.iter().any(is_of_contract))
 }
 
 fn covers(grant: &ApprovalGrant, ticket: &Ticket) -> bool {

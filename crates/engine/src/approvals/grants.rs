@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 
 use servanda_approval::{
-    ApprovalGrant, ApprovalSettings, ArgumentBound, BoundFault, GRANT_USES_MAX, GrantEnd, GrantKey, GrantObstacle,
-    GrantTerms, Ineligible, NarrowedBound, Ticket, TicketEvent, TicketId, TicketReply, argument_leaves, grant_obstacle,
+    ApprovalGrant, ApprovalSettings, ArgumentBound, BoundFault, GRANT_USES_MAX, GrantKey, GrantObstacle, GrantTerms,
+    NarrowedBound, Ticket, TicketEvent, TicketId, TicketReply, argument_leaves, grant_obstacle,
 };
-use servanda_contract::{Digest, Timestamp, digest::hex};
+use servanda_contract::{Timestamp, digest::hex};
 use servanda_effects::{JournalError, Note, NoteKind, ticket_store::TicketTarget};
 
-use super::{Approvals, AttestationKeysError, DecideError, Person};
+use super::{Approvals, GrantFailure, Person, WantedBound, WantedGrant, wanted_grants::REASON_CHARS_MAX};
 
 /// The most grants that are looked at for one call, the newest first.
 pub(crate) const GRANTS_LOOKED_AT_MAX: u32 = 20;
@@ -21,92 +21,11 @@ pub(crate) const GRANTS_LOOKED_AT_MAX: u32 = 20;
 pub const GRANTS_PAGE_MAX: u32 = 50;
 /// How many calls a grant covers if the person does not say otherwise.
 pub const GRANT_USES_USUAL: u32 = 20;
-/// The longest reason of a revocation.
-const REASON_CHARS_MAX: usize = 500;
 /// What the keys of notes begin with that list the grants of a tenant.
 const TENANTS: &str = "tenant.";
 const DAY_MS: u64 = 24 * 3_600_000;
 /// How long the list of a tenant has grants that ended.
 const LISTED_MS: u64 = 90 * DAY_MS;
-
-/// What a person wants to allow from now on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WantedGrant {
-    /// The ticket.
-    pub ticket: TicketId,
-    /// H of the call that the person was shown.
-    pub payload: Digest,
-    /// The bounds that are narrower than proposed, by the argument's JSON Pointer.
-    pub narrowed: BTreeMap<String, WantedBound>,
-    /// How many calls.
-    pub uses_max: u32,
-    /// For how many days.
-    pub days: u32,
-}
-
-/// A bound that a person wants instead of the proposed one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WantedBound {
-    /// Exactly the approved value.
-    Exactly,
-    /// A smaller number, or a folder further below.
-    Text(String),
-}
-
-/// Why a grant is not made or not taken back.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum GrantFailure {
-    /// There is no such ticket, or it is another tenant's.
-    #[error("there is no ticket `{0}`")]
-    NoTicket(TicketId),
-    /// No grant was made from it.
-    #[error("no grant was made from the ticket `{0}`")]
-    NoGrant(TicketId),
-    /// The person may not allow such calls.
-    #[error(transparent)]
-    Ineligible(#[from] Ineligible),
-    /// The person may not take it back.
-    #[error("a grant is taken back by its maker, by the user whose agent it is for, or by an approver or operator")]
-    NotTheirs,
-    /// No grant can be made from the ticket.
-    #[error(transparent)]
-    Obstacle(#[from] GrantObstacle),
-    /// The operator allows no grants.
-    #[error("this gateway makes no grants: `approvals.grant_days_max` is 0")]
-    SwitchedOff,
-    /// The person was shown another call.
-    #[error("the call is not the one that you were shown: open the ticket again")]
-    OtherPayload,
-    /// A bound is wrong.
-    #[error("the bound of `{pointer}`: {fault}")]
-    Bound {
-        /// The argument.
-        pointer: String,
-        /// What is wrong.
-        fault: BoundFault,
-    },
-    /// Too many calls, or none.
-    #[error("a grant is for 1 to {GRANT_USES_MAX} calls")]
-    Uses,
-    /// Too many days, or none.
-    #[error("a grant holds for 1 to {days_max} days")]
-    Days {
-        /// The most.
-        days_max: u32,
-    },
-    /// A reason is missing or too long.
-    #[error("say why, in at most {REASON_CHARS_MAX} characters")]
-    Reason,
-    /// It ended already.
-    #[error("the grant has ended: {}", .0.describe())]
-    Over(GrantEnd),
-    /// It cannot be signed.
-    #[error(transparent)]
-    Keys(#[from] AttestationKeysError),
-    /// The store did not take it, or it is not known whether it did.
-    #[error("{0}")]
-    Store(String),
-}
 
 impl Approvals {
     /// The grant that a person would make: checked, not signed, and not in force.
@@ -116,7 +35,7 @@ impl Approvals {
         wanted: &WantedGrant,
         settings: &ApprovalSettings,
     ) -> Result<(Ticket, ApprovalGrant), GrantFailure> {
-        let ticket = self.visible_ticket(person, &wanted.ticket).await.map_err(of_decision)?;
+        let ticket = self.visible_ticket(person, &wanted.ticket).await?;
         if settings.grant_days_max == 0 {
             return Err(GrantFailure::SwitchedOff);
         }
@@ -138,7 +57,11 @@ impl Approvals {
         let bounds = bounds(&ticket, &wanted.narrowed)?;
         let until_ms = at_ms.saturating_add(u64::from(wanted.days).saturating_mul(DAY_MS));
         let terms = GrantTerms { bounds, uses_max: wanted.uses_max, until_ms };
+        let further = self.planned_calls(person, &ticket, &wanted.further, settings).await?;
         let grant = ticket.make_grant(terms, &approver, person.credential.clone(), at_ms);
+        let grant = ApprovalGrant { further, ..grant };
+        // As the store and every use will.
+        ticket.check_maker_of(&grant, &approver, at_ms)?;
         Ok((ticket, grant))
     }
 
@@ -151,13 +74,12 @@ impl Approvals {
     ) -> Result<Ticket, GrantFailure> {
         let (ticket, grant) = self.draft_grant(person, wanted, settings).await?;
         let key = self.keys.signing_key().await?;
-        let (of_calls, until_ms) = (grant.key(), grant.until_ms);
+        let (of_calls, until_ms) = (grant.keys(), grant.until_ms);
         let signed = grant.sign(&key).map_err(|error| GrantFailure::Store(error.to_string()))?;
         // Before the grant, because one that no note names would never be found. A note without a grant means nothing.
-        for (key, kept_ms) in [
-            (note_of_calls(&of_calls, &ticket.id), until_ms.saturating_add(DAY_MS)),
-            (note_of_tenant(&person.tenant, &ticket.id), until_ms.saturating_add(LISTED_MS)),
-        ] {
+        let of_calls = of_calls.iter().map(|key| (note_of_calls(key, &ticket.id), until_ms.saturating_add(DAY_MS)));
+        let of_tenant = (note_of_tenant(&person.tenant, &ticket.id), until_ms.saturating_add(LISTED_MS));
+        for (key, kept_ms) in of_calls.chain([of_tenant]) {
             let expires_at = Some(Timestamp::from_unix_ms(kept_ms));
             let note = Note { kind: NoteKind::Grant, key, value: ticket.id.to_string(), expires_at };
             self.notebook.write(note).await.map_err(|error| store_error(&error))?;
@@ -178,7 +100,7 @@ impl Approvals {
         if reason.is_empty() || reason.chars().nth(REASON_CHARS_MAX).is_some() {
             return Err(GrantFailure::Reason);
         }
-        let ticket = self.visible_ticket(person, id).await.map_err(of_decision)?;
+        let ticket = self.visible_ticket(person, id).await?;
         if ticket.grant.is_none() {
             return Err(GrantFailure::NoGrant(id.clone()));
         }
@@ -261,7 +183,7 @@ pub(crate) fn is_maker_still_eligible(ticket: &Ticket, settings: &ApprovalSettin
         presence: grant.presence,
         credential: String::new(),
     };
-    settings.grant_days_max > 0 && ticket.check_grant_maker(&maker.as_approver(settings), grant.at_ms).is_ok()
+    settings.grant_days_max > 0 && ticket.check_maker_of(grant, &maker.as_approver(settings), grant.at_ms).is_ok()
 }
 
 /// The proposed bounds, narrower where the person wants that.
@@ -304,13 +226,6 @@ fn note_of_tenant(tenant: &str, ticket: &TicketId) -> String {
 fn newest_first(ticket: &TicketId) -> String {
     let turned = |character: char| character.to_digit(16).and_then(|digit| char::from_digit(15 - digit, 16));
     ticket.as_str().chars().map(|character| turned(character).unwrap_or(character)).collect()
-}
-
-fn of_decision(error: DecideError) -> GrantFailure {
-    match error {
-        DecideError::NoTicket(id) => GrantFailure::NoTicket(id),
-        other => GrantFailure::Store(other.to_string()),
-    }
 }
 
 fn store_error(error: &JournalError) -> GrantFailure {

@@ -5,11 +5,13 @@
 //! tickets (`approval_notices`).
 
 mod deciding;
+mod grant_plan;
 mod grant_preview;
 mod grants;
 mod keys;
 mod notifier;
 mod people;
+mod wanted_grants;
 
 use std::{
     collections::BTreeMap,
@@ -30,10 +32,11 @@ pub(crate) use self::grants::is_maker_still_eligible;
 pub use self::{
     deciding::{DecideError, DecisionOutcome, PersonDecision},
     grant_preview::GrantPreview,
-    grants::{GRANT_USES_USUAL, GRANTS_PAGE_MAX, GrantFailure, WantedBound, WantedGrant, may_revoke},
+    grants::{GRANT_USES_USUAL, GRANTS_PAGE_MAX, may_revoke},
     keys::{AttestationKeys, AttestationKeysError, EphemeralAttestationKeys},
     notifier::{ApprovalNotice, ApprovalNotifier},
     people::{Person, is_still_eligible},
+    wanted_grants::{GrantFailure, WantedBound, WantedCall, WantedGrant},
 };
 
 /// What approvals are kept in and signed with.

@@ -2,7 +2,8 @@
 //! than it says.
 
 use servanda_approval::{
-    ApprovalUse, ApprovalUseKind, GrantEnd, GrantTerms, SignedGrant, Ticket, TicketEvent, TicketReply,
+    ApprovalGrant, ApprovalUse, ApprovalUseKind, GrantEnd, GrantTerms, PlannedCall, SignedGrant, Ticket, TicketEvent,
+    TicketReply,
 };
 use servanda_contract::CallId;
 use servanda_effects::{
@@ -28,16 +29,22 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("many dispatches with one key draw once", |kept| Box::pin(one_key(kept))),
     ("a grant that was taken back is not drawn on at any gateway", |kept| Box::pin(taken_back(kept))),
     ("a revocation among draws ends them", |kept| Box::pin(revoked_among_draws(kept))),
+    ("the calls of a plan share one number of times and one revocation", |kept| Box::pin(plan(kept))),
     ("a call that a grant covers opens no ticket", |kept| Box::pin(covered(kept))),
 ];
 
 /// A ticket with a grant for that many calls.
 async fn granted(kept: &Kept, payload: &str, uses_max: u32) -> Ticket {
     let ticket = approved(&*kept.tickets, payload).await;
+    granted_with(kept, ticket, uses_max, Vec::new()).await
+}
+
+async fn granted_with(kept: &Kept, ticket: Ticket, uses_max: u32, further: Vec<PlannedCall>) -> Ticket {
     let terms =
         GrantTerms { bounds: ticket.proposed_bounds().unwrap(), uses_max, until_ms: ticket.created_ms + 24 * HOUR_MS };
     let maker = approver("bob");
     let grant = ticket.make_grant(terms, &maker, "console".to_owned(), ticket.created_ms);
+    let grant = ApprovalGrant { further, ..grant };
     let (key_id, signature) = ("0123456789abcdef".to_owned(), "c2lnbmF0dXJl".to_owned());
     let grant = Box::new(SignedGrant { grant, key_id, signature });
     let applied = happens(&*kept.tickets, &ticket.id, TicketEvent::Grant { grant, approver: Box::new(maker) }).await;
@@ -79,6 +86,27 @@ async fn together(kept: Kept) {
     assert_eq!(kept.effects.find(EffectTarget::Key(key("k3"))).await.unwrap(), None, "no effect");
     assert_eq!(kept.recorded().await, ["call_k1", "call_k2"], "no record");
     assert_eq!(drawn(&kept, &ticket).await, ["call_k1", "call_k2"]);
+}
+
+async fn plan(kept: Kept) {
+    let elsewhere = kept.replica().await;
+    let other = approved(&*kept.tickets, "refund").await;
+    let further = vec![other.planned_call(other.proposed_bounds().unwrap())];
+    let ticket = granted_with(&kept, approved(&*kept.tickets, "pay").await, 2, further.clone()).await;
+    let found = elsewhere.tickets.find_ticket(TicketTarget::Id(ticket.id.clone())).await.unwrap().unwrap();
+    assert_eq!(found.grant, ticket.grant, "it is kept as it was signed");
+    assert_eq!(found.grant.unwrap().signed.grant.further, further);
+    let of_other = kept.tickets.find_ticket(TicketTarget::Id(other.id.clone())).await.unwrap().unwrap();
+    assert_eq!(of_other.grant, None, "one place, one count");
+    // A payment and a refund, at two gateways: there is no third use for either.
+    mine(kept.effects.apply(dispatch("k1", draw(&ticket, "call_pay"))).await.unwrap().reply);
+    mine(elsewhere.effects.apply(dispatch("k2", draw(&ticket, "call_refund"))).await.unwrap().reply);
+    let refused = kept.effects.apply(dispatch("k3", draw(&ticket, "call_third"))).await.unwrap().reply;
+    assert_eq!(refused, EffectReply::NotApproved(Box::new(TicketReply::GrantEnded(GrantEnd::UsedUp))));
+    assert_eq!(drawn(&elsewhere, &ticket).await, ["call_pay", "call_refund"]);
+    assert_eq!(happens(&*kept.tickets, &ticket.id, revoke()).await.reply, TicketReply::Done);
+    let ended = EffectReply::NotApproved(Box::new(TicketReply::GrantEnded(GrantEnd::Revoked)));
+    assert_eq!(elsewhere.effects.apply(dispatch("k4", draw(&ticket, "call_late"))).await.unwrap().reply, ended);
 }
 
 async fn many_draws(kept: Kept, uses_max: u32) {

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use servanda_approval::{
-    ApprovalCause, ApprovalDemand, ApprovalGrant, ArgumentBound, BoundRule, NarrowedBound, TicketId, proposed_bounds,
+    ApprovalCause, ApprovalDemand, ApprovalGrant, ArgumentBound, BoundRule, NarrowedBound, PlannedCall, TicketId,
+    proposed_bounds,
 };
 use servanda_contract::{
     Caller, CallerActor, Digest,
@@ -50,6 +51,7 @@ fn with_bounds(bounds: Vec<ArgumentBound>) -> ApprovalGrant {
             class: SideEffectClass::HighRiskExternal,
         },
         bounds,
+        further: Vec::new(),
         uses_max: 20,
         until_ms: 0,
         approver: "olga".to_owned(),
@@ -98,6 +100,48 @@ permit (
         )
     );
     assert!(admits(&grant(&approved), &approved));
+}
+
+#[test]
+fn a_plan_admits_what_one_of_its_calls_admits_and_no_mixture_of_them() {
+    let first = grant(&json!({ "amount": 100, "to": "bob" }));
+    let further = |ticket: &str, tool: &str, approved: &Value| PlannedCall {
+        ticket: TicketId::from(ticket.to_owned()),
+        payload_hash: digest(ticket),
+        tool_name: tool.to_owned(),
+        tool_version: "1.0.0".to_owned(),
+        contract_digest: digest(if tool == "bank.pay" { "contract" } else { "of refunds" }),
+        demand: first.demand.clone(),
+        bounds: proposed_bounds(&bytes(approved)).unwrap(),
+    };
+    let plan = ApprovalGrant {
+        further: vec![
+            further("apr_2", "bank.pay", &json!({ "amount": 5, "to": "kim" })),
+            further("apr_3", "bank.pay", &json!({ "amount": "all", "to": "kim" })),
+            further("apr_4", "bank.refund", &json!({ "invoice": 7 })),
+        ],
+        ..first.clone()
+    };
+    let policy = grant_policy(&plan);
+    for id in ["grant:apr_1", "grant:apr_2", "grant:apr_3", "grant:apr_4"] {
+        assert_eq!(policy.matches(&format!("@id(\"{id}\")")).count(), 1, "{policy}");
+    }
+    for (arguments, expected) in [
+        (json!({ "amount": 100, "to": "bob" }), true),
+        (json!({ "amount": 5, "to": "kim" }), true),
+        // The second call has a number where this has a text. That its policy fails is nothing to the third.
+        (json!({ "amount": "all", "to": "kim" }), true),
+        (json!({ "amount": 100, "to": "kim" }), false),
+        (json!({ "amount": "all", "to": "bob" }), false),
+        (json!({ "invoice": 7 }), false),
+    ] {
+        assert_eq!(admits(&plan, &arguments), expected, "{arguments}");
+    }
+    let (caller, refunds, arguments) = (caller(), digest("of refunds"), bytes(&json!({ "invoice": 7 })));
+    let question = GrantQuestion { caller: &caller, tool: "bank.refund", contract: &refunds, arguments: &arguments };
+    assert!(grant_admits(&plan, &question));
+    assert!(!grant_admits(&plan, &GrantQuestion { contract: &digest("contract"), ..question }));
+    assert!(!grant_admits(&first, &question));
 }
 
 #[test]

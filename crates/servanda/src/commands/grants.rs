@@ -97,7 +97,7 @@ async fn list(
             ticket.id.to_string(),
             state(standing).to_owned(),
             format!("{} of {}", standing.draws.len(), grant.uses_max),
-            legibility::one_line(&grant.tool_name),
+            legibility::one_line(&grant.tools_in_words()),
             requester_in_words(ticket),
             legibility::one_line(&grant.approver),
             time(standing.until.clock_ms),
@@ -127,6 +127,10 @@ fn show(ticket: &Ticket, screen: Screen) -> Result<(), CommandFailure> {
         format!("  until       {}", time(standing.until.clock_ms)),
         format!("  used        {} of {}", standing.draws.len(), grant.uses_max),
     ];
+    text.extend(grant.further.iter().map(|call| {
+        let (tool, version) = (legibility::reveal(&call.tool_name), legibility::reveal(&call.tool_version));
+        format!("  also        {tool} {version}, as approved on {}", call.ticket)
+    }));
     text.extend(standing.revoked.as_ref().map(|revoked| {
         let (by, reason) = (legibility::one_line(&revoked.by), legibility::one_line(&revoked.reason));
         format!("  taken back  by {by} at {}: {reason}", time(revoked.at_ms))

@@ -181,3 +181,53 @@ fn a_grant_is_taken_back_on_the_command_line_by_a_person_only() {
     let unknown = world.run(&["grants", "show", "apr_none"]);
     assert!(unknown.code != Some(0) && unknown.stderr.contains("hint:"), "{unknown:?}");
 }
+
+#[test]
+fn a_plan_of_two_tickets_is_made_used_by_both_calls_and_taken_back_once() {
+    let world = world();
+    let (agent_key, _) = world.key("acme", "ada", &[READ, WRITE], &[]);
+    let (olga, _) = world.key("acme", "olga", &["servanda:console"], &[]);
+    let gateway = world.serve();
+    let agent = gateway.bearing(&agent_key);
+    let console = PersonAtConsole::sign_in(&gateway, &olga);
+    let of_one = |cents: u64| payment(cents);
+    let of_other = |cents: u64| json!({ "invoice_id": "inv_1005", "amount_cents": cents, "currency": "EUR" });
+    let [first, second] = [of_one(100), of_other(30)].map(|arguments| {
+        let id = ticket(&agent, arguments);
+        assert_eq!(console.submit(&format!("/approvals/{id}"), &[]), 303);
+        id
+    });
+    let path = format!("/grants/{first}");
+    let html = console.page(&path);
+    let offered = html.split_once("name=\"further\" value=\"").unwrap().1.split('"').next().unwrap().to_owned();
+    assert!(offered.starts_with(&second), "{offered}");
+    let fields = [("uses", "3"), ("days", "7"), ("further", offered.as_str())];
+    let (status, shown) = console.submit_from(&html, &path, &fields);
+    assert!(status == 200 && shown.contains("Read what you would allow now"), "{status} {shown}");
+    assert_eq!(console.submit_from(&shown, &path, &fields).0, 303);
+
+    agent.call(PAY, of_one(99)).success();
+    let paid = agent.call(PAY, of_other(29));
+    paid.success();
+    ticket(&agent, of_other(31));
+    assert_eq!(world.effects(), 2);
+    let explained = world.run(&["explain", &paid.call_id()]).ended(0).stdout;
+    assert!(explained.contains(&format!("use 2 of 3, allowed by olga: servanda grants show {first}")), "{explained}");
+    let page = world.run(&["grants", "show", &first]).ended(0).stdout;
+    assert!(page.contains("used        2 of 3") && page.contains(&format!("as approved on {second}")), "{page}");
+    assert!(world.run(&["grants"]).ended(0).stdout.contains("and 1 more call"));
+
+    let statement = world.run(&["grants", "statement", &first]).ended(0).stdout;
+    let key = world.run(&["approvals", "key"]).ended(0).stdout;
+    world.write("plan.json", &statement);
+    let verified = world.run(&["grants", "verify", "plan.json", "--key", key.trim()]).ended(0).stdout;
+    assert_eq!(verified.matches("permit (").count(), 2, "{verified}");
+    world.write("plan.json", &statement.replace("30.0", "90.0"));
+    assert_ne!(world.run(&["grants", "verify", "plan.json", "--key", key.trim()]).code, Some(0));
+
+    let revoke = ["grants", "revoke", &first, "--reason", "the month is over"];
+    world.run_with_env(&revoke, &[("SERVANDA_CREDENTIAL", &olga)]).ended(0);
+    ticket(&agent, of_one(98));
+    ticket(&agent, of_other(28));
+    assert_eq!(world.effects(), 2);
+}

@@ -5,7 +5,7 @@ use servanda_approval::{Ticket, TicketId};
 use servanda_doors::http::PageRequest;
 use servanda_engine::approvals::{GrantFailure, WantedGrant};
 
-use super::{form_fields, one};
+use super::{form_fields, one, plan_fields};
 use crate::{
     context::{ConsoleContext, ConsoleViewer},
     fault::PageFault,
@@ -44,6 +44,9 @@ async fn make(
         return one::shown(context, viewer, ticket, None, (StatusCode::FORBIDDEN, None)).await;
     }
     let wanted = form_fields::wanted(form, ticket, ticket.id.as_str())?;
+    if !plan_fields::sees_wanted(context, viewer, &wanted).await? {
+        return one::shown(context, viewer, ticket, None, (StatusCode::FORBIDDEN, Some(one::masked()))).await;
+    }
     let person = &viewer.signed_in.person;
     let draft = match context.approvals().draft_grant(person, &wanted, viewer.settings()).await {
         Ok((_, draft)) => draft,

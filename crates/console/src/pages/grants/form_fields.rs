@@ -6,6 +6,7 @@ use servanda_approval::{ApprovalGrant, ArgumentBound, BoundRule, Ticket, TicketI
 use servanda_contract::{Digest, digest::DigestDomain, legibility};
 use servanda_engine::approvals::{GRANT_USES_USUAL, WantedBound, WantedGrant, grant_policy};
 
+use super::plan_fields;
 use crate::{fault::PageFault, form::Form, pages::decide};
 
 /// For how many days a grant holds if the person does not say otherwise.
@@ -29,6 +30,7 @@ pub(super) fn usual(ticket: &Ticket, days_max: u32) -> WantedGrant {
         ticket: ticket.id.clone(),
         payload: ticket.subject.payload,
         narrowed: BTreeMap::new(),
+        further: Vec::new(),
         uses_max: GRANT_USES_USUAL,
         days: DAYS_USUAL.min(days_max),
     }
@@ -53,7 +55,8 @@ pub(super) fn wanted(form: &Form<'_>, ticket: &Ticket, id: &str) -> Result<Wante
         }
     }
     let payload = decide::payload(form.field("payload"))?;
-    Ok(WantedGrant { ticket: TicketId::from(id.to_owned()), payload, narrowed, uses_max, days })
+    let further = plan_fields::wanted(form)?;
+    Ok(WantedGrant { ticket: TicketId::from(id.to_owned()), payload, narrowed, further, uses_max, days })
 }
 
 /// The fields for the bounds of a draft.

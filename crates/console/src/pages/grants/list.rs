@@ -47,7 +47,7 @@ pub(crate) async fn page(context: &ConsoleContext, request: &PageRequest) -> Res
     let line = |ticket: &Ticket| {
         Some(StandingLine {
             href: grant_path(ticket.id.as_str()),
-            tool: legibility::one_line(&ticket.subject.contract),
+            tool: legibility::one_line(&ticket.grant.as_ref()?.signed.grant.tools_in_words()),
             requester: requester_in_words(ticket),
             view: StandingView::new(ticket.grant.as_deref()?, now),
         })

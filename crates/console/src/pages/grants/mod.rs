@@ -5,4 +5,5 @@ pub(crate) mod change;
 mod form_fields;
 pub(crate) mod list;
 pub(crate) mod one;
+mod plan_fields;
 mod standing_view;

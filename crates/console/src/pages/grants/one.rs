@@ -3,13 +3,14 @@
 
 use askama::Template;
 use http::StatusCode;
-use servanda_approval::{ApprovalGrant, GRANT_USES_MAX, Ticket, requester_in_words};
+use servanda_approval::{ApprovalGrant, GRANT_USES_MAX, PLAN_CALLS_MAX, Ticket, requester_in_words};
 use servanda_contract::legibility;
 use servanda_doors::http::PageRequest;
 use servanda_engine::approvals::{GrantFailure, GrantPreview, WantedGrant, grant_policy, may_revoke};
 
 use super::{
     form_fields::{self, BoundField},
+    plan_fields::{self, CallField},
     standing_view::{StandingView, source},
 };
 use crate::{
@@ -18,7 +19,7 @@ use crate::{
     form_token,
     pages::ticket::{REASON_CHARS_MAX, find, ineligible_words},
     reply::ConsoleReply,
-    routing::grant_path,
+    routing::{grant_path, ticket_path},
     view::{PageFrame, PageNotice},
 };
 
@@ -51,9 +52,17 @@ enum GrantBody {
 /// A grant that was made.
 struct StandingBody {
     view: StandingView,
-    /// Pointer and words; none if a value is masked.
-    bounds: Vec<(String, String)>,
+    /// The calls; none if a value is masked.
+    calls: Vec<AllowedCall>,
     can_revoke: bool,
+}
+
+/// A call of a grant, as people approved it.
+struct AllowedCall {
+    tool: String,
+    href: String,
+    /// Pointer and words.
+    bounds: Vec<(String, String)>,
 }
 
 /// The form that makes a grant.
@@ -61,6 +70,10 @@ struct MakeForm {
     payload: String,
     shown: String,
     fields: Vec<BoundField>,
+    further: Vec<CallField>,
+    /// Whether the person wants further calls.
+    is_plan: bool,
+    calls_max: usize,
     uses: u32,
     uses_max: u32,
     days: u32,
@@ -88,14 +101,12 @@ pub(super) async fn shown(
     let (body, policy) = match &ticket.grant {
         Some(standing) => {
             let grant = &standing.signed.grant;
+            let sees_all = sees_all && plan_fields::sees_granted(context, viewer, grant).await?;
             let view = StandingView::new(standing, context.now());
             let can_revoke = view.is_in_force && may_revoke(&viewer.signed_in.person, ticket, viewer.settings());
-            let words = |bound: &servanda_approval::ArgumentBound| {
-                (legibility::reveal(&bound.pointer).into_owned(), legibility::one_line(&bound.describe()))
-            };
-            let bounds = if sees_all { grant.bounds.iter().map(words).collect() } else { Vec::new() };
+            let calls = if sees_all { allowed_calls(grant) } else { Vec::new() };
             (
-                GrantBody::Standing(Box::new(StandingBody { view, bounds, can_revoke })),
+                GrantBody::Standing(Box::new(StandingBody { view, calls, can_revoke })),
                 sees_all.then(|| grant_policy(grant)),
             )
         }
@@ -107,7 +118,12 @@ pub(super) async fn shown(
         frame: PageFrame::of("Grant", &viewer.signed_in),
         notice,
         source: source(ticket),
-        tool: legibility::one_line(&ticket.subject.contract),
+        tool: legibility::one_line(
+            &ticket
+                .grant
+                .as_ref()
+                .map_or_else(|| ticket.subject.contract.clone(), |standing| standing.signed.grant.tools_in_words()),
+        ),
         requester: requester_in_words(ticket),
         policy,
         token: form_token::make(&viewer.signed_in.token, &action),
@@ -130,8 +146,15 @@ pub(super) fn refusal(error: &GrantFailure, ticket: &Ticket) -> (StatusCode, Pag
         GrantFailure::OtherPayload | GrantFailure::Over(_) => {
             (StatusCode::CONFLICT, notice("Something changed since you looked", sentence(error)))
         }
-        GrantFailure::Bound { .. } | GrantFailure::Uses | GrantFailure::Days { .. } | GrantFailure::Reason => {
-            (StatusCode::BAD_REQUEST, notice("Nothing was done", sentence(error)))
+        GrantFailure::Bound { .. }
+        | GrantFailure::Uses
+        | GrantFailure::Days { .. }
+        | GrantFailure::Reason
+        | GrantFailure::OtherCaller
+        | GrantFailure::Repeated
+        | GrantFailure::TooManyCalls => (StatusCode::BAD_REQUEST, notice("Nothing was done", sentence(error))),
+        GrantFailure::Planned { .. } => {
+            (StatusCode::CONFLICT, notice("One of the calls cannot be allowed with the others", sentence(error)))
         }
         GrantFailure::NoTicket(_) | GrantFailure::NoGrant(_) => {
             (StatusCode::NOT_FOUND, notice("There is no such grant", sentence(error)))
@@ -169,12 +192,25 @@ async fn make(
         uses_max: GRANT_USES_MAX,
         days: wanted.days,
         days_max,
+        further: plan_fields::fields(context, viewer, ticket, &wanted).await?,
+        is_plan: !wanted.further.is_empty(),
+        calls_max: PLAN_CALLS_MAX,
         preview: context.approvals().preview_grant(&draft).await?,
     };
     Ok((GrantBody::Make(form), Some(grant_policy(&draft))))
 }
 
-fn masked() -> PageNotice {
+/// What a grant allows, call by call.
+fn allowed_calls(grant: &ApprovalGrant) -> Vec<AllowedCall> {
+    let call = |single: &ApprovalGrant| AllowedCall {
+        tool: legibility::one_line(&single.tool_name),
+        href: ticket_path(single.ticket.as_str()),
+        bounds: single.bounds.iter().map(plan_fields::bound_in_words).collect(),
+    };
+    grant.single_grants().iter().map(call).collect()
+}
+
+pub(super) fn masked() -> PageNotice {
     PageNotice {
         title: "Some arguments are masked for you".to_owned(),
         text: "A grant holds what the arguments were, so it is made by a person who sees all of them.".to_owned(),

@@ -1,5 +1,7 @@
 //! Grants through the whole engine: made from a ticket, drawn on by calls within the bounds, and by no other.
 
+mod plans;
+
 use std::sync::Mutex;
 
 use servanda_approval::{BoundFault, GrantEnd, GrantObstacle, Ineligible, TicketEvent};
@@ -40,7 +42,8 @@ impl Office {
 
     async fn wanted(&self, id: &TicketId, uses_max: u32) -> WantedGrant {
         let payload = self.ticket(id).await.subject.payload;
-        WantedGrant { ticket: id.clone(), payload, narrowed: std::collections::BTreeMap::new(), uses_max, days: 7 }
+        let (narrowed, further) = (std::collections::BTreeMap::new(), Vec::new());
+        WantedGrant { ticket: id.clone(), payload, narrowed, further, uses_max, days: 7 }
     }
 
     async fn grant(&self, who: &Person, wanted: &WantedGrant) -> Result<Ticket, GrantFailure> {
