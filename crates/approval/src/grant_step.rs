@@ -34,7 +34,7 @@ pub(crate) fn granted(
     }
     let life_ms = grant.until_ms.saturating_sub(now_ms);
     let is_bounded = (1..=GRANT_USES_MAX).contains(&grant.uses_max) && (1..=GRANT_LIFE_MS_MAX).contains(&life_ms);
-    // That people approved the further calls, whoever makes the statement has looked up: they have tickets of their own.
+    // The further calls have tickets of their own. The maker of the statement has looked up that people approved them.
     let is_plan_allowed = grant.further.len() < PLAN_CALLS_MAX
         && grant.further.iter().all(|call| call.ticket != ticket.id && needs_people(&call.demand).is_none());
     if grant_obstacle(ticket).is_some() || !is_bounded || !is_plan_allowed {

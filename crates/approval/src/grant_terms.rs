@@ -64,7 +64,7 @@ pub fn grant_obstacle(ticket: &Ticket) -> Option<GrantObstacle> {
 /// Whether a person may make a grant from a ticket: one who may approve it, without the emergency role. Having approved it is no hindrance.
 pub(crate) fn check_maker(ticket: &Ticket, approver: &Approver, now_ms: u64) -> Result<(), Ineligible> {
     let undecided = Ticket { decisions: Vec::new(), ..ticket.clone() };
-    // Groups that might have decided later, had nobody decided by then, have no part in it.
+    // Groups that escalation would have added later have no part in it.
     let now_ms = ticket.decided_ms.map_or(now_ms, |decided_ms| decided_ms.min(now_ms));
     match check_eligible(&undecided, approver, now_ms) {
         Ok(false) => Ok(()),

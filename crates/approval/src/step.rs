@@ -198,7 +198,7 @@ fn covered(request: &TicketRequest, latest: Option<&Ticket>, around: &TicketCont
         return reply(TicketReply::RunStopped { until_ms });
     }
     match latest.filter(|latest| latest.state == TicketState::Pending) {
-        // Nobody has to decide about it any more.
+        // No person has to decide about it any more.
         Some(waiting) => changed(superseded(waiting, "a grant allows it", around), TicketReply::Covered),
         None => reply(TicketReply::Covered),
     }

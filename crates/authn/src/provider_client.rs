@@ -153,7 +153,7 @@ impl ProviderClient {
             principal: verified.principal().to_owned(),
             groups: verified.groups().clone(),
             method: SignInMethod::Provider { sign_in: verified.credential().clone(), settings: self.mark.clone() },
-            // Whoever was not asked may not have been there: the provider's own session answered.
+            // A person who was not asked may not have been there: the provider's own session answered.
             proved_at: verified.asked_again_at().unwrap_or(Timestamp::from_unix_ms(0)),
             expires_at: Timestamp::from_unix_ms(now.unix_ms().saturating_add(self.settings.session_ms_max)),
         })

@@ -225,7 +225,7 @@ pub enum LeafTicketState {
     Approved,
     /// A person denied it.
     Denied,
-    /// Nobody decided in time.
+    /// No person decided in time.
     AutoDenied,
     /// What it was about changed.
     Superseded,

@@ -75,7 +75,7 @@ pub enum NoteFault {
         /// The other key's id.
         id: KeyId,
     },
-    /// Nobody who is known signed.
+    /// No known key signed.
     #[error("no known key signed the note")]
     Unsigned,
 }

@@ -127,7 +127,7 @@ pub enum StatePathFault {
         /// The person.
         by: String,
     },
-    /// Decided when nobody may.
+    /// A decision about a ticket that no longer takes one.
     #[error("`{by}` decides about ticket `{ticket}`, which is not pending")]
     ApprovalTooLate {
         /// The ticket.
@@ -135,7 +135,7 @@ pub enum StatePathFault {
         /// The person.
         by: String,
     },
-    /// Denied by nobody.
+    /// A denial that names no person.
     #[error("ticket `{ticket}` is denied, and no person denied it")]
     DeniedByNobody {
         /// The ticket.
