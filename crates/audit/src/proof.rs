@@ -2,7 +2,7 @@
 //! has the leaf and a policy verifies it offline.
 //!
 //! Deliberately not here: what the leaf says. `extra` is not authenticated by anything: it may carry what is needed to open the leaf's
-//! commitments, and whoever opens them compares.
+//! commitments, and the reader who opens them compares.
 
 use std::{fmt, str::FromStr};
 

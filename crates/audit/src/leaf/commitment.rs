@@ -1,4 +1,4 @@
-//! Commitments: a hash over a salt and a content. Whoever has both can prove that the leaf is about this content; without the salt the
+//! Commitments: a hash over a salt and a content. A holder of both can prove that the leaf is about this content; without the salt the
 //! hash tells nothing, even about contents that could be guessed. Erasing salt and content leaves the log as it is.
 //!
 //! Deliberately not here: where salts come from and are kept.

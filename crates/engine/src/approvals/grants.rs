@@ -161,7 +161,7 @@ impl Approvals {
     }
 }
 
-/// Whether a person may take the grant of a ticket back: its maker, the user whose agent it is for, and whoever decides or operates.
+/// Whether a person may take the grant of a ticket back: its maker, the user whose agent it is for, and people who decide or operate.
 pub fn may_revoke(person: &Person, ticket: &Ticket, settings: &ApprovalSettings) -> bool {
     use servanda_approval::PersonRole::{Admin, Approver, BreakGlass, Operator};
     let Some(standing) = &ticket.grant else { return false };
