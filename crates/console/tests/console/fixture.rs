@@ -316,6 +316,7 @@ impl Gateway {
             policy: None,
             questions: Vec::new(),
             ticket_id: None,
+            by_grant: false,
         };
         change(&mut record);
         self.history.record_finished(record.clone(), None, true).await.unwrap();
