@@ -10,8 +10,8 @@ use servanda_contract::{
 };
 
 use crate::{
-    ApprovalVerdict, RenderedArguments, Ticket, TicketPreview, TicketState, escalation_level, render_arguments,
-    rendering, responsible_groups, step::needed,
+    ApprovalVerdict, RenderedArguments, StateBefore, Ticket, TicketPreview, TicketState, escalation_level,
+    render_arguments, rendering, responsible_groups, step::needed,
 };
 
 /// What a person sees.
@@ -80,7 +80,8 @@ pub struct PacketField {
     pub source: String,
     /// What it answered.
     pub fields: RenderedArguments,
-    /// The digest of what it answered, in canonical form; none if there is no answer, or no canonical form of it.
+    /// The digest of what it answered, in canonical form; none if there is no answer, no canonical form of it, or a part of it is
+    /// masked.
     pub digest: Option<Digest>,
     /// Why there is no answer, if there is none.
     pub fault: Option<String>,
@@ -111,7 +112,7 @@ impl ApprovalPacket {
     pub fn new(ticket: &Ticket, reveals: impl Fn(&str) -> bool, now_ms: u64) -> Self {
         let subject = &ticket.subject;
         let arguments = render_arguments(&subject.arguments, &subject.sensitive, &reveals);
-        let before = subject.before.as_ref().map(PacketField::of_state);
+        let before = subject.before.as_ref().map(|before| PacketField::of_state(before, &reveals));
         let preview = subject.upstream_preview.as_ref();
         let upstream_preview = preview.map(|preview| PacketField::of_preview(&subject.upstream, preview, reveals));
         // These texts have arguments filled in, and which of them is not known.
@@ -163,9 +164,9 @@ impl ApprovalPacket {
 }
 
 impl PacketField {
-    fn of_state(before: &crate::ticket::StateBefore) -> Self {
+    fn of_state(before: &StateBefore, reveals: impl Fn(&str) -> bool) -> Self {
         let state = before.state.as_ref().map_err(String::as_str);
-        Self::of_data((before.tool.as_str(), before.at_ms), state, &BTreeMap::new(), |_| true)
+        Self::of_data((before.tool.as_str(), before.at_ms), state, &before.sensitive, reveals)
     }
 
     fn of_preview(upstream: &str, preview: &TicketPreview, reveals: impl Fn(&str) -> bool) -> Self {
@@ -184,14 +185,17 @@ impl PacketField {
     ) -> Self {
         let source = format!("{} at {}", legibility::one_line(who), Timestamp::from_unix_ms(at_ms));
         let canonical = said.ok().and_then(|said| json::canonicalize(said).ok());
-        let digest = canonical.as_ref().map(|canonical| Digest::compute(DigestDomain::Shown, &[canonical.bytes()]));
         let text = match (said, &canonical) {
             (Ok(_), Some(canonical)) => canonical.bytes().clone(),
             (Ok(said), None) => said.to_string().into(),
             (Err(_), _) => "{}".into(),
         };
         let fault = said.err().map(legibility::one_line);
-        Self { source, fields: render_arguments(&text, sensitive, reveals), digest, fault }
+        let fields = render_arguments(&text, sensitive, reveals);
+        // A digest would tell a masked value to whoever can guess it.
+        let shown = canonical.filter(|_| fields.masked == 0);
+        let digest = shown.map(|canonical| Digest::compute(DigestDomain::Shown, &[canonical.bytes()]));
+        Self { source, fields, digest, fault }
     }
 }
 

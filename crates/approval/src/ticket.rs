@@ -161,6 +161,9 @@ pub struct StateBefore {
     pub at_ms: u64,
     /// Its structured answer, or why there is none.
     pub state: Result<Value, String>,
+    /// The sensitive parts of its answer: JSON Pointer and `x-sensitivity`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sensitive: BTreeMap<String, String>,
 }
 
 /// What the upstream's own dry run of the call said when the ticket was opened.

@@ -1,4 +1,5 @@
-//! The observation: what an agent loop may believe about a call. Exactly the specification's object, no field more.
+//! The observation: what an agent loop may believe about a call. What is sent is exactly the specification's object, no field more; the
+//! summary that comes with every answer has what the specification has no place for.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -21,6 +22,9 @@ pub struct Observation {
     pub result_payload: ResultPayload,
     /// What should be checked afterwards.
     pub verification: Verification,
+    /// The ticket of the grant that the call used. Only the summary says it.
+    #[serde(skip)]
+    pub grant: Option<Box<str>>,
 }
 
 /// Which tool, which version, which call.
@@ -127,6 +131,9 @@ pub struct ObservationSummary<'a> {
     /// What to check afterwards, if the contract asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify: Option<&'a str>,
+    /// The ticket of the grant that the call used: people allowed it beforehand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grant: Option<&'a str>,
     /// Messages that are no errors.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     pub warnings: &'a [String],
@@ -151,6 +158,8 @@ pub struct ObservationContext<'a> {
     pub idempotency_hit: bool,
     /// How often it was sent, this time included.
     pub attempt_number: u32,
+    /// The ticket of the grant that the call used.
+    pub grant: Option<&'a str>,
 }
 
 impl Observation {
@@ -177,6 +186,7 @@ impl Observation {
             },
             result_payload: ResultPayload { data, errors, warnings: Vec::new() },
             verification,
+            grant: context.grant.map(Into::into),
         }
     }
 
@@ -207,6 +217,7 @@ impl Observation {
                 warnings: Vec::new(),
             },
             verification,
+            grant: context.grant.map(Into::into),
         }
     }
 
@@ -224,6 +235,7 @@ impl Observation {
             attempts: Some(self.execution_metadata.attempt_number).filter(|attempts| *attempts > 1),
             verify: (verification.target_state_reference.as_deref())
                 .filter(|_| verification.post_action_verification_required && !is_refusal),
+            grant: self.grant.as_deref(),
             warnings: &self.result_payload.warnings,
         }
     }

@@ -87,6 +87,9 @@ pub struct CallRecord {
     /// The ticket of the approval that the call needs or used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ticket_id: Option<String>,
+    /// Whether a grant let it pass gate 10; `ticket_id` names the grant.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_grant: bool,
 }
 
 /// The client name in the record of an upstream's answer that came after its call's deadline.
@@ -205,12 +208,18 @@ impl CallRecord {
             policy: None,
             questions: Vec::new(),
             ticket_id: None,
+            by_grant: false,
         }
     }
 
     /// The stage at which the call was refused or failed.
     pub fn refused_at(&self) -> Option<GateName> {
         self.refusal.as_ref().map(|refusal| refusal.gate)
+    }
+
+    /// The ticket of the grant that the call used. A call that was refused after gate 10 used none: a grant is drawn on by the dispatch.
+    pub fn grant(&self) -> Option<&str> {
+        self.ticket_id.as_deref().filter(|_| self.by_grant && self.dispatched_at.is_some())
     }
 
     /// How it ended, in words for people. A read that was sent and got no answer is stored as a tool error, because nothing

@@ -67,6 +67,18 @@ pub(crate) async fn ask(
     ask_for(core, snapshot, asking, deadline, structured).await
 }
 
+/// Asks, and returns the structured answer, or null if there is none, with the contract of the tool that gave it.
+pub(crate) async fn ask_state(
+    core: &Core,
+    snapshot: &WorldSnapshot,
+    asking: InternalCall<'_>,
+    deadline: Instant,
+) -> Result<(Arc<CompiledContract>, Value), InternalCallError> {
+    let structured = |observed: &CheckedAnswer<'_>| parsed(observed.data);
+    let tool = named_tool(snapshot, asking.tool);
+    perform(core, asking, tool, deadline, structured).await
+}
+
 /// Asks, and returns the structured answer, or else the content.
 pub(crate) async fn ask_content(
     core: &Core,
@@ -95,7 +107,7 @@ pub(crate) async fn ask_dry_run(
         let contract = Arc::clone(contract.dry_run().ok_or_else(no_dry_run)?.contract());
         Ok(InternalTool { contract, member })
     };
-    perform(core, asking, tool, deadline, seen).await
+    perform(core, asking, tool, deadline, seen).await.map(|(_, said)| said)
 }
 
 async fn ask_for(
@@ -105,14 +117,16 @@ async fn ask_for(
     deadline: Instant,
     part: impl FnOnce(&CheckedAnswer<'_>) -> Value,
 ) -> Result<Value, InternalCallError> {
-    let name = asking.tool;
-    let tool = async {
-        let exposed = exposed_name(snapshot, |identity| identity.name == name);
-        let exposed = exposed.ok_or_else(|| format!("there is no contract `{name}`"))?;
-        let ready = internal_tool(snapshot, &exposed).await;
-        ready.ok_or_else(|| format!("`{name}` cannot be called"))
-    };
-    perform(core, asking, tool, deadline, part).await
+    let tool = named_tool(snapshot, asking.tool);
+    perform(core, asking, tool, deadline, part).await.map(|(_, said)| said)
+}
+
+/// The tool of that contract name.
+async fn named_tool(snapshot: &WorldSnapshot, name: &str) -> Result<InternalTool, String> {
+    let exposed = exposed_name(snapshot, |identity| identity.name == name);
+    let exposed = exposed.ok_or_else(|| format!("there is no contract `{name}`"))?;
+    let ready = internal_tool(snapshot, &exposed).await;
+    ready.ok_or_else(|| format!("`{name}` cannot be called"))
 }
 
 async fn perform(
@@ -121,7 +135,7 @@ async fn perform(
     tool: impl Future<Output = Result<InternalTool, String>>,
     deadline: Instant,
     part: impl FnOnce(&CheckedAnswer<'_>) -> Value,
-) -> Result<Value, InternalCallError> {
+) -> Result<(Arc<CompiledContract>, Value), InternalCallError> {
     let name = asking.tool;
     let asked = async {
         let InternalTool { contract, member } = tool.await?;
@@ -143,7 +157,8 @@ async fn perform(
     if observed.class != TaxonomyClass::Success {
         return Err(InternalCallError::Unusable(format!("`{name}` failed")));
     }
-    Ok(part(&observed))
+    let said = part(&observed);
+    Ok((contract, said))
 }
 
 fn parsed(raw: Option<&RawValue>) -> Value {

@@ -141,7 +141,7 @@ pub use operation::{KEY_CHARS_MAX, OPERATION_ARGUMENT, Operation, OperationIdent
 pub use parse::GateLimits;
 pub use preconditions::PreconditionQuery;
 pub use preview::PreviewedCall;
-pub use preview_sensitivity::SensitiveName;
+pub use preview_sensitivity::{SensitiveName, sensitive_in_state};
 pub use probes::{CompiledProbe, CompiledProbes, ProbeQuery, ProbeSubject};
 pub use programs::{EFFECT_KEYWORD, ProgramArgument, forget_programs, unenforced_programs};
 pub use resolve::{ContractResolver, ResolvedCall, ToolExpectation, resolve};

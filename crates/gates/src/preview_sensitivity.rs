@@ -1,5 +1,6 @@
-//! Which parts of an upstream's preview are sensitive: what the schema of the tool's results marks, and whatever repeats a sensitive argument.
-//! A preview is no result, so its schema is not enforced on it; its marks count all the same.
+//! Which parts of what others say about a call are sensitive: of an upstream's preview of it, and of the state that a read tool shows before
+//! it. That is what the schema of the tool's results marks, and whatever repeats a sensitive argument. A preview is no result, so its schema is
+//! not enforced on it; its marks count all the same.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +12,9 @@ use crate::{
     approval_texts::{SECRET, SENSITIVE_MAX, SensitiveSearch},
 };
 
-/// A preview has a sensitive argument as the name of a member, and a name cannot be masked.
+/// What was said has a sensitive argument as the name of a member, and a name cannot be masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("what the upstream said is not shown: it has a sensitive argument as a name")]
+#[error("what was said is not shown: it has a sensitive argument as a name")]
 pub struct SensitiveName(());
 
 impl CompiledContract {
@@ -23,10 +24,19 @@ impl CompiledContract {
         said: &Value,
         arguments: &Bytes,
     ) -> Result<BTreeMap<String, String>, SensitiveName> {
+        self.sensitive_in_answer(said, self.sensitive_texts(arguments))
+    }
+
+    /// The sensitive parts of something that the contract's tool said: what its schema marks, and what repeats one of these texts.
+    fn sensitive_in_answer(
+        &self,
+        said: &Value,
+        told: Vec<(String, String)>,
+    ) -> Result<BTreeMap<String, String>, SensitiveName> {
         let root = &*self.contract().affordance.output_schema;
         let mut search = SensitiveSearch::new(root);
         search.value(said, root, 0);
-        let mut repeats = RepeatSearch { told: self.sensitive_texts(arguments), found: search.found };
+        let mut repeats = RepeatSearch { told, found: search.found };
         repeats.value(said, &mut String::new())?;
         if repeats.found.len() > SENSITIVE_MAX {
             // What cannot be listed is masked whole.
@@ -47,6 +57,18 @@ impl CompiledContract {
         }
         texts
     }
+}
+
+/// The sensitive parts of the state that a read tool showed: JSON Pointer and sensitivity. `by` is its contract with the arguments of the
+/// question, `about` the contract of the call that people decide about, with its arguments: whatever repeats a sensitive one of either is
+/// sensitive too.
+pub fn sensitive_in_state(
+    state: &Value,
+    by: (&CompiledContract, &Bytes),
+    about: (&CompiledContract, &Bytes),
+) -> Result<BTreeMap<String, String>, SensitiveName> {
+    let told = [about, by].into_iter().flat_map(|(contract, arguments)| contract.sensitive_texts(arguments));
+    by.0.sensitive_in_answer(state, told.collect())
 }
 
 fn add_texts(value: &Value, sensitivity: &str, texts: &mut Vec<(String, String)>) {
@@ -155,6 +177,17 @@ mod tests {
         check(&json!({ "n": 41_115, "a/b~": ["x4111"] }), Ok(&[("/a~1b~0/0", "financial"), ("/n", "financial")]));
         check(&json!("4111"), Ok(&[("", "financial")]));
         check(&json!({ "cards": { "4111": 1 } }), Err(()));
+    }
+
+    #[test]
+    fn a_state_is_judged_by_the_read_tool_s_schema_and_by_the_arguments_of_both() {
+        let compiled = compiled();
+        let (about, asked) = (Bytes::from_static(br#"{"card":"4111"}"#), Bytes::from_static(br#"{"card":"8222"}"#));
+        let sensitive = |state: &Value| sensitive_in_state(state, (&compiled, &asked), (&compiled, &about));
+        let found = sensitive(&json!({ "balance": 7, "of": "4111", "by": "8222", "name": "bob" })).unwrap();
+        let found: Vec<(&str, &str)> = found.iter().map(|(at, kind)| (at.as_str(), kind.as_str())).collect();
+        assert_eq!(found, [("/balance", "personal"), ("/by", "financial"), ("/of", "financial")]);
+        assert!(sensitive(&json!({ "4111": 1 })).is_err() && sensitive(&json!({ "8222": 1 })).is_err());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The laws of approvals: who may decide, what follows what, and what a warrant is worth.
 
 mod demands;
+mod grant_guards;
 mod grants;
 mod laws;
 mod notices;

@@ -206,7 +206,9 @@ fn arguments_that_are_not_what_was_hashed_cannot_be_approved() {
 #[test]
 fn what_a_tool_said_is_data() {
     let mut ticket = opened(request());
-    let told = |state| Some(StateBefore { tool: "bank.balance".to_owned(), at_ms: START_MS, state });
+    let told = |state| {
+        Some(StateBefore { tool: "bank.balance".to_owned(), at_ms: START_MS, state, sensitive: BTreeMap::new() })
+    };
     ticket.subject.before = told(Ok(json!({ "note": "APPROVE THIS\u{202e}" })));
     ticket.subject.consequence = Some("pays\n12 EUR\u{200b}".to_owned());
     let shown = packet(&ticket);
@@ -219,6 +221,26 @@ fn what_a_tool_said_is_data() {
     let shown = packet(&ticket);
     assert_eq!(shown.before.unwrap().fault.as_deref(), Some("it was away"));
     assert!(shown.flags.contains(&PacketFlag::NoBeforeState));
+}
+
+#[test]
+fn sensitive_parts_of_the_state_before_are_masked_by_role() {
+    let mut ticket = opened(request());
+    let sensitive =
+        BTreeMap::from([("/iban".to_owned(), "personal".to_owned()), ("/pin".to_owned(), "secret".to_owned())]);
+    let state = Ok(json!({ "iban": "CH93", "name": "bob", "pin": 1234 }));
+    ticket.subject.before = Some(StateBefore { tool: "bank.account".to_owned(), at_ms: START_MS, state, sensitive });
+    for (reveals, shown, has_digest) in [
+        ((|_| true) as fn(&str) -> bool, ["CH93", "bob", "1234"], true),
+        (|sensitivity| sensitivity != "secret", ["CH93", "bob", "••••••"], false),
+        (|_| false, ["••••••", "bob", "••••••"], false),
+    ] {
+        let before = ApprovalPacket::new(&ticket, reveals, START_MS).before.unwrap();
+        let values: Vec<&str> = before.fields.leaves.iter().map(|leaf| leaf.value.as_str()).collect();
+        assert_eq!(values, shown);
+        // A digest would tell a short value to whoever tries them all.
+        assert_eq!((before.digest.is_some(), before.fields.canonical.is_some()), (has_digest, has_digest));
+    }
 }
 
 #[test]
@@ -238,6 +260,7 @@ fn what_the_server_s_own_dry_run_said_is_data_with_a_digest() {
     }
     let masked = ApprovalPacket::new(&ticket, |_| false, START_MS).upstream_preview.unwrap();
     assert!(masked.fields.leaves[1].masked && masked.fields.canonical.is_none(), "{masked:?}");
+    assert_eq!(masked.digest, None);
     ticket.subject.upstream_preview = preview(UpstreamPreview::NotAvailable("it was\naway\u{1b}[2J".to_owned()));
     let shown = packet(&ticket);
     let field = shown.upstream_preview.unwrap();

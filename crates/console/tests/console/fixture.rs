@@ -82,6 +82,8 @@ pub struct Wanted {
     pub consequence: Option<String>,
     pub after: Option<&'static str>,
     pub before: Option<Result<Value, String>>,
+    /// The sensitive parts of the state before.
+    pub sensitive_in_state: &'static [(&'static str, &'static str)],
     pub preview: Option<UpstreamPreview>,
     pub sensitive_in_preview: &'static [(&'static str, &'static str)],
     pub compensation: Option<&'static str>,
@@ -107,6 +109,7 @@ impl Default for Wanted {
             after: None,
             before: None,
             preview: None,
+            sensitive_in_state: &[],
             sensitive_in_preview: &[],
             compensation: None,
             price: None,
@@ -249,20 +252,17 @@ impl Gateway {
                     tool: "company.get_invoice".to_owned(),
                     at_ms: self.clock.now().unix_ms(),
                     state,
+                    sensitive: listed(wanted.sensitive_in_state),
                 }),
                 upstream_preview: wanted.preview.map(|preview| TicketPreview {
                     at_ms: self.clock.now().unix_ms(),
                     preview,
-                    sensitive: wanted
-                        .sensitive_in_preview
-                        .iter()
-                        .map(|(at, kind)| ((*at).to_owned(), (*kind).to_owned()))
-                        .collect(),
+                    sensitive: listed(wanted.sensitive_in_preview),
                 }),
                 compensation: wanted.compensation.map(str::to_owned),
                 operation: None,
                 price: wanted.price.map(str::to_owned),
-                sensitive: wanted.sensitive.iter().map(|(at, how)| ((*at).to_owned(), (*how).to_owned())).collect(),
+                sensitive: listed(wanted.sensitive),
             },
         }
     }
@@ -316,6 +316,7 @@ impl Gateway {
             policy: None,
             questions: Vec::new(),
             ticket_id: None,
+            by_grant: false,
         };
         change(&mut record);
         self.history.record_finished(record.clone(), None, true).await.unwrap();
@@ -408,4 +409,9 @@ pub fn engine(users: Users, console_url: Option<String>, stores: FixtureStores, 
         clock,
         limits: EngineLimits::default(),
     })
+}
+
+/// Sensitive parts, as tickets have them.
+fn listed(parts: &[(&str, &str)]) -> BTreeMap<String, String> {
+    parts.iter().map(|(at, kind)| ((*at).to_owned(), (*kind).to_owned())).collect()
 }

@@ -25,6 +25,8 @@ mod identity_provider;
 #[cfg(test)]
 mod markup;
 #[cfg(test)]
+mod masked_states;
+#[cfg(test)]
 mod oidc;
 #[cfg(test)]
 mod oidc_refused;

@@ -43,6 +43,9 @@ pub struct CallSummary {
     /// The call that this record is the late answer of, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late_answer_of: Option<String>,
+    /// The ticket of the grant that it used, if a grant covered it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grant: Option<String>,
 }
 
 impl CallSummary {
@@ -63,6 +66,7 @@ impl CallSummary {
             gate: record.refused_at(),
             took_ms: record.finished_at.map(|at| at.since_ms(record.received_at)),
             late_answer_of: record.continues.as_ref().filter(|_| record.is_late_answer()).map(ToString::to_string),
+            grant: record.grant().map(str::to_owned),
         }
     }
 
@@ -80,8 +84,8 @@ impl CallSummary {
         Timestamp::from_unix_ms(self.received_ms).to_string().chars().skip(11).take(8).collect()
     }
 
-    /// The details beside the outcome: the stage and class of a refusal, or the call of a late answer. A plain success has
-    /// none.
+    /// The details beside the outcome: the stage and class of a refusal, the call of a late answer, the grant that was used. A plain
+    /// success has none.
     pub fn detail(&self) -> Option<String> {
         if let Some(first) = &self.late_answer_of {
             let first: String = first.chars().take(ID_CHARS_MIN).collect();
@@ -89,11 +93,15 @@ impl CallSummary {
         }
         // The outcome already says that a completed call is a success.
         let class = self.class.filter(|class| *class != "SUCCESS");
-        match (class, self.gate) {
+        let end = match (class, self.gate) {
             (Some(class), Some(gate)) => Some(format!("{class} at {gate}")),
             (Some(class), None) => Some(class.to_owned()),
             (None, gate) => gate.map(|gate| format!("at {gate}")),
-        }
+        };
+        // The id is whole, because `servanda grants show` takes no part of one.
+        let grant = self.grant.as_ref().map(|grant| format!("by grant {grant}"));
+        let parts: Vec<String> = end.into_iter().chain(grant).collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
     }
 
     /// The call on a line that may be cut at its end: enough of the id to find the call comes before the least important part.
@@ -125,6 +133,9 @@ impl fmt::Display for CallSummary {
         if let Some(first) = &self.late_answer_of {
             write!(formatter, ", the late answer of {first},")?;
         }
+        if let Some(grant) = &self.grant {
+            write!(formatter, ", by grant {grant},")?;
+        }
         if let Some(took_ms) = self.took_ms {
             write!(formatter, " {took_ms} ms")?;
         }
@@ -152,6 +163,7 @@ mod tests {
             gate: None,
             took_ms: Some(3),
             late_answer_of: None,
+            grant: None,
         }
     }
 
@@ -168,6 +180,19 @@ mod tests {
         };
         assert_eq!(refused.brief(), format!("{begin} refused call_0193a5b2c3d4 POLICY_VIOLATION at policy"));
         let first = "call_0193a5b2c3d0e5f60718293a4b5c6d7e";
+        let grant = || Some("apr_0193a5b2c3d1e5f60718293a4b5c6d7e".to_owned());
+        let granted = CallSummary { grant: grant(), ..completed.clone() };
+        assert_eq!(
+            granted.brief(),
+            format!("{begin} completed call_0193a5b2c3d4 by grant apr_0193a5b2c3d1e5f60718293a4b5c6d7e")
+        );
+        assert!(granted.to_string().contains(" completed, by grant apr_0193a5b2c3d1e5f60718293a4b5c6d7e, 3 ms "));
+        let failed =
+            CallSummary { class: Some("TIMEOUT"), gate: Some(GateName::Perform), grant: grant(), ..completed.clone() };
+        assert_eq!(
+            failed.detail().as_deref(),
+            Some("TIMEOUT at perform, by grant apr_0193a5b2c3d1e5f60718293a4b5c6d7e")
+        );
         let late = CallSummary { late_answer_of: Some(first.to_owned()), ..completed };
         assert_eq!(late.brief(), format!("{begin} completed, the late answer of call_0193a5b2c3d0"));
         assert!(late.to_string().contains(first), "{late}");

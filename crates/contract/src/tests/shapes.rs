@@ -52,6 +52,7 @@ fn context(call_id: &CallId) -> ObservationContext<'_> {
         trace_id: "4bf92f3577b34da6a3ce929d0e0e4736",
         idempotency_hit: false,
         attempt_number: 1,
+        grant: None,
     }
 }
 
@@ -106,6 +107,7 @@ fn record() -> CallRecord {
         policy: None,
         questions: Vec::new(),
         ticket_id: None,
+        by_grant: false,
     }
 }
 
@@ -208,6 +210,35 @@ fn a_record_of_a_dry_run() {
     let previewed = CallRecord { outcome: Outcome::Previewed, ticket_id: Some("apr_1".to_owned()), ..record() };
     golden_json("record_previewed.json", &previewed);
     assert_eq!(serde_json::from_value::<CallRecord>(json!(previewed)).unwrap(), previewed);
+}
+
+#[test]
+fn a_record_of_a_call_that_used_a_grant() {
+    let ticket_id = Some("apr_1".to_owned());
+    let dispatched_at = Some(Timestamp::from_unix_ms(1_794_735_332_009));
+    let granted =
+        CallRecord { outcome: Outcome::Completed, refusal: None, ticket_id, by_grant: true, dispatched_at, ..record() };
+    golden_json("record_granted.json", &granted);
+    assert_eq!(serde_json::from_value::<CallRecord>(json!(granted)).unwrap(), granted);
+    assert_eq!(granted.grant(), Some("apr_1"));
+    let approved = CallRecord { by_grant: false, ..granted.clone() };
+    assert_eq!(approved.grant(), None, "its ticket approved the call itself");
+    let not_sent = CallRecord { dispatched_at: None, ..granted };
+    assert_eq!(not_sent.grant(), None, "nothing was drawn");
+}
+
+/// What comes with every answer in `_meta["servanda/call"]`. The whole observation is the specification's object and names no grant.
+#[test]
+fn what_an_agent_is_told_of_a_grant() {
+    let call_id = call_id();
+    let context = ObservationContext { grant: Some("apr_1"), ..context(&call_id) };
+    let done = Observation::from_result(&context, TaxonomyClass::Success, None, Vec::new(), Verification::none());
+    golden_json("call_granted.json", &done.summary(None));
+    let refused = Observation::from_refusal(&context, &refusal(), Verification::none());
+    assert_eq!(json!(refused.summary(Some(GateName::Perform)))["grant"], "apr_1");
+    for observation in [done, refused] {
+        assert_eq!(holds(&schemas::observation(), &json!(observation)), []);
+    }
 }
 
 #[test]

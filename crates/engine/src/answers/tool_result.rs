@@ -120,6 +120,7 @@ pub(crate) fn occasion(record: &CallRecord) -> ObservationContext<'_> {
         trace_id: &record.trace_id,
         idempotency_hit: record.outcome == Outcome::Replayed,
         attempt_number: record.attempts.unwrap_or(1),
+        grant: record.grant(),
     }
 }
 

@@ -100,6 +100,7 @@ impl CallPipeline<'_> {
             Ok(permit) => {
                 tracing::info!(ticket = %ticket.id, call_id = %permit.call_id(), "a grant covers a call");
                 self.record.ticket_id = Some(ticket.id.to_string());
+                self.record.by_grant = true;
                 self.trail.note(GateName::Confirmation, true, started_us);
                 self.begun = Instant::now();
                 Ok(ControlFlow::Break(permit))

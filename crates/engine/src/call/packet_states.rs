@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use bytes::Bytes;
 use servanda_approval::{StateBefore, TicketPreview};
 use servanda_contract::preview::UpstreamPreview;
-use servanda_gates::HeldCall;
+use servanda_gates::{HeldCall, sensitive_in_state};
 
 use super::{
     context::CallContext,
@@ -49,13 +49,22 @@ impl CallPipeline<'_> {
     }
 
     async fn state_before(&self, held: &HeldCall, tool: String, arguments: Bytes) -> StateBefore {
+        let question = arguments.clone();
         let asking = InternalCall { tool: &tool, arguments, caller: Arc::clone(&held.proposal().caller) };
-        let asked = internal_call::ask(self.core, self.snapshot, asking, within_ms(ASKING_MS_MAX)).await;
-        let state = asked.map_err(InternalCallError::into_words).and_then(|state| {
-            let is_short = state.to_string().len() <= BEFORE_BYTES_MAX;
-            if is_short { Ok(state) } else { Err("the state is too long to be shown".to_owned()) }
+        let asked = internal_call::ask_state(self.core, self.snapshot, asking, within_ms(ASKING_MS_MAX)).await;
+        let judged = asked.map_err(InternalCallError::into_words).and_then(|(by, state)| {
+            if state.to_string().len() > BEFORE_BYTES_MAX {
+                return Err("the state is too long to be shown".to_owned());
+            }
+            let told = (held.contract(), held.arguments().bytes());
+            let sensitive = sensitive_in_state(&state, (&by, &question), told);
+            sensitive.map(|sensitive| (state, sensitive)).map_err(|repeats| repeats.to_string())
         });
-        StateBefore { tool, at_ms: self.core.clock.now().unix_ms(), state }
+        let at_ms = self.core.clock.now().unix_ms();
+        match judged {
+            Ok((state, sensitive)) => StateBefore { tool, at_ms, state: Ok(state), sensitive },
+            Err(why) => StateBefore { tool, at_ms, state: Err(why), sensitive: BTreeMap::new() },
+        }
     }
 
     async fn upstream_preview(&self, held: &HeldCall, arguments: Bytes, context: &CallContext) -> TicketPreview {

@@ -172,6 +172,7 @@ impl LongWorkView {
             finished_at: Timestamp::from_unix_ms(effect.changed_ms),
             trace_id,
             attempt_number: effect.dispatches.max(1),
+            grant: None,
             idempotency_hit: false,
         }
     }

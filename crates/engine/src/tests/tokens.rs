@@ -49,6 +49,7 @@ fn rendered(refusal: &Refusal) -> (String, String, ToolResult) {
         trace_id: "4bf92f3577b34da6a3ce929d0e0e4736",
         idempotency_hit: false,
         attempt_number: 1,
+        grant: None,
     };
     let observation = Observation::from_refusal(&occasion, refusal, Verification::none());
     let result = tool_result::from_refusal(refusal.clone(), observation);

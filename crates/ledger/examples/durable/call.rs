@@ -144,5 +144,6 @@ fn record(call_id: CallId, outcome: Outcome, terms: Terms) -> CallRecord {
         policy: None,
         questions: Vec::new(),
         ticket_id: None,
+        by_grant: false,
     }
 }

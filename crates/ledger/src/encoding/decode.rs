@@ -135,6 +135,7 @@ struct OptionalFields {
     price: Option<Box<Price>>,
     questions: Vec<QuestionRecord>,
     ticket_id: Option<String>,
+    by_grant: bool,
 }
 
 impl PartialRecord {
@@ -172,6 +173,7 @@ impl PartialRecord {
             tag::POLICY_DETAIL => self.policy = Some(parts::with_detail(self.policy.take(), json(from)?)?),
             tag::QUESTIONS => rest.questions = json(from)?,
             tag::TICKET => rest.ticket_id = Some(from.text()?),
+            tag::BY_GRANT => rest.by_grant = true,
             _ => return Err(MalformedBytes("it has an unknown field").into()),
         }
         Ok(())
@@ -207,6 +209,7 @@ impl PartialRecord {
             policy: self.policy,
             questions: self.rest.questions,
             ticket_id: self.rest.ticket_id,
+            by_grant: self.rest.by_grant,
         })
     }
 }

@@ -62,6 +62,8 @@ mod tag {
     pub(super) const POLICY_DETAIL: u8 = 28;
     pub(super) const QUESTIONS: u8 = 29;
     pub(super) const TICKET: u8 = 30;
+    /// Empty: that it is there says that a grant let the call pass.
+    pub(super) const BY_GRANT: u8 = 31;
 }
 
 /// Encodes a record. Content that goes to the dictionary is only referred to.
@@ -104,6 +106,7 @@ fn write(record: &CallRecord, to: &mut Encoder, dictionary: &mut Dictionary) -> 
         policy,
         questions,
         ticket_id,
+        by_grant,
     } = record;
     to.field(tag::TRACE, |to| to.text(trace_id));
     parts::write_caller(caller, to);
@@ -135,6 +138,9 @@ fn write(record: &CallRecord, to: &mut Encoder, dictionary: &mut Dictionary) -> 
     }
     write_json(to, tag::QUESTIONS, Some(questions).filter(|questions| !questions.is_empty()))?;
     write_text(to, tag::TICKET, ticket_id.as_deref());
+    if *by_grant {
+        to.field(tag::BY_GRANT, |_| {});
+    }
     Ok(())
 }
 

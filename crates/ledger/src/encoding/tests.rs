@@ -151,7 +151,8 @@ fn any_record() -> BoxedStrategy<CallRecord> {
     let links =
         (option::of(text()), option::of(text()), option::of(text()), option::of(any::<u32>()), option::of(text()))
             .boxed();
-    let rest = (option::of(price), option::of(policy()), vec(question(), 0..3), vec(verdict(), 0..20)).boxed();
+    let rest =
+        (option::of(price), option::of(policy()), vec(question(), 0..3), vec(verdict(), 0..20), any::<bool>()).boxed();
     (who, digests, times, end, links, rest)
         .prop_map(|(who, digests, times, end, links, rest)| CallRecord {
             trace_id: who.1,
@@ -176,6 +177,7 @@ fn any_record() -> BoxedStrategy<CallRecord> {
             policy: rest.1,
             questions: rest.2,
             verdicts: rest.3,
+            by_grant: rest.4,
             ..record(&who.0, end.0, 0)
         })
         .boxed()
@@ -303,6 +305,18 @@ fn the_stored_record_of_an_approved_call_is_golden() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/encoding/approved_record.golden.txt");
     assert_eq!(said, std::fs::read_to_string(path).unwrap_or_default());
     assert_eq!(decode("call_1", &bytes, &DictionaryEntries::default()).unwrap(), approved);
+}
+
+/// The same for the record of a call that a grant covered.
+#[test]
+fn the_stored_record_of_a_granted_call_is_golden() {
+    let ticket_id = Some("apr_0190f4a1b2c37d4e8f90a1b2c3d4e5f6".to_owned());
+    let granted = CallRecord { ticket_id, by_grant: true, ..record("call_1", Outcome::Completed, 1_800_000_000_000) };
+    let bytes = encode(&granted, &mut Dictionary::default()).unwrap();
+    let said = format!("record {}\n", servanda_contract::digest::hex(&bytes));
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/encoding/granted_record.golden.txt");
+    assert_eq!(said, std::fs::read_to_string(path).unwrap_or_default());
+    assert_eq!(decode("call_1", &bytes, &DictionaryEntries::default()).unwrap(), granted);
 }
 
 #[test]

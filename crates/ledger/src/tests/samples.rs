@@ -41,6 +41,7 @@ pub(crate) fn record(call_id: &str, outcome: Outcome, received_ms: u64) -> CallR
         policy: None,
         questions: Vec::new(),
         ticket_id: None,
+        by_grant: false,
     }
 }
 

@@ -2,6 +2,7 @@
 //! the same time. One test function, because a cluster costs more than a case.
 
 mod known;
+mod span_reads;
 
 use servanda_contract::record::Outcome;
 use servanda_effects::{
@@ -44,6 +45,7 @@ async fn the_suite_against_postgresql() {
     known::a_database_that_is_not_the_known_one_is_refused(&cluster).await;
     known::a_database_that_was_put_back_under_a_running_gateway_is_noticed(&cluster).await;
     known::a_ledger_that_moves_on_meanwhile_is_not_behind(&cluster).await;
+    span_reads::calls_of_the_oldest_spans_are_read_without_the_calls_since(&cluster).await;
     standbys_are_noticed(&cluster).await;
 }
 

@@ -19,7 +19,12 @@ fn used() -> Ticket {
     (asked.id, asked.demand) = (TicketId::from("apr_1".to_owned()), demand(2));
     asked.subject.consequence = Some("pays 12 EUR \u{0} to bob".to_owned());
     let state = Ok(serde_json::json!({ "balance": 3 }));
-    asked.subject.before = Some(StateBefore { tool: "bank.balance".to_owned(), at_ms: 900, state });
+    asked.subject.before = Some(StateBefore {
+        tool: "bank.balance".to_owned(),
+        at_ms: 900,
+        state,
+        sensitive: [("/balance".to_owned(), "financial".to_owned())].into(),
+    });
     asked.subject.upstream_preview = Some(TicketPreview {
         at_ms: 950,
         preview: UpstreamPreview::Said(serde_json::json!({ "balance_after": -9 })),

@@ -59,10 +59,17 @@ pub(super) const TOOLS: &[SampleTool] = &[
         description: "EXECUTE ONLY to replace the billing e-mail address of one existing customer. The \
             old address is not kept. Does not notify anyone, and does not change the name or any other field.",
         input: || {
-            schema::full_object(json!({
-                "customer_id": schema::customer_id(),
-                "email": schema::email("The new billing address."),
-            }))
+            schema::object(
+                &["customer_id", "email"],
+                json!({
+                    "customer_id": schema::customer_id(),
+                    "email": schema::email("The new billing address."),
+                    "validate_only": {
+                        "type": "boolean",
+                        "description": "With true, nothing is changed: the answer is the customer as it would be.",
+                    },
+                }),
+            )
         },
         output: Some(customer_schema),
         hints: Hints::Replaces,
@@ -88,6 +95,8 @@ struct GetCustomer {
 struct UpdateCustomerEmail {
     customer_id: String,
     email: EmailAddress,
+    #[serde(default)]
+    validate_only: bool,
 }
 
 /// Reads one customer, or declines if there is none.
@@ -122,7 +131,14 @@ fn get_customer(company: &Company, arguments: Arguments) -> SampleToolOutcome {
 }
 
 fn update_customer_email(company: &Company, arguments: Arguments) -> SampleToolOutcome {
-    let UpdateCustomerEmail { customer_id, email } = decode(arguments)?;
+    let UpdateCustomerEmail { customer_id, email, validate_only } = decode(arguments)?;
+    if validate_only {
+        return company.read(|connection| {
+            let mut customer = customer(connection, &customer_id)?;
+            schema::set(&mut customer, "email", email.as_str().into());
+            Ok(customer)
+        });
+    }
     company.change(|transaction| {
         let updated = transaction
             .execute("UPDATE customers SET email = ?2 WHERE customer_id = ?1", [&customer_id, email.as_str()])?;

@@ -159,6 +159,20 @@ fn declined() -> Vec<(&'static str, Value, &'static str)> {
 }
 
 #[test]
+fn its_own_dry_run_says_what_would_be_and_has_no_effect() {
+    let new = json!({ "customer_id": "cus_003", "email": "new@cobalt.example", "validate_only": true });
+    let messages = [
+        call(1, "update_customer_email", new),
+        call(2, "get_customer", json!({ "customer_id": "cus_003" })),
+        call(3, "count_effects", json!({})),
+    ];
+    let conversation = converse(HONEST, &messages);
+    assert_eq!(conversation.result(1)["structuredContent"]["email"], "new@cobalt.example");
+    assert_ne!(conversation.result(2)["structuredContent"]["email"], "new@cobalt.example");
+    assert_eq!(conversation.result(3)["structuredContent"]["total"], 0);
+}
+
+#[test]
 fn what_cannot_be_done_is_declined_and_has_no_effect() {
     for (tool, arguments, expected) in declined() {
         let messages = [call(1, tool, arguments.clone()), call(2, "count_effects", json!({}))];

@@ -178,10 +178,12 @@ fn show(json: &str, timed_out: bool, raw: bool, screen: Screen) -> Result<(), Co
             if raw || !screen.is_read_by_a_person() { screen.raw(&text)? } else { screen.data(text)? }
         }
         let call_id = &observation.tool_identity.call_id;
+        let grant = answered.meta.get(meta::CALL).and_then(|call| call.get("grant")).and_then(Value::as_str);
         screen.say(format_args!(
-            "{call_id} · {} · {} ms",
+            "{call_id} · {} · {} ms{}",
             observation.status.taxonomy_class.name(),
-            observation.execution_metadata.latency_ms
+            observation.execution_metadata.latency_ms,
+            grant.map(|grant| format!(" · by grant {grant}")).unwrap_or_default()
         ));
     }
     if answered.is_error {

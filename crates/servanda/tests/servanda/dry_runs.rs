@@ -113,3 +113,58 @@ fn the_command_shows_a_preview_and_its_exit_code_says_whether_the_call_would_pas
     let explained = world.run(&["explain", "--last"]).ended(0).stdout;
     assert!(explained.contains("previewed"), "{explained}");
 }
+
+/// The sample's own count of what happened.
+fn counted(world: &World) -> i64 {
+    let answered = world.run(&["call", "--json", "company__count_effects"]).ended(0).json();
+    let total = answered["structuredContent"]["total"].as_i64().unwrap();
+    assert_eq!(total, world.effects(), "its books say the same");
+    total
+}
+
+#[test]
+fn by_the_sample_s_own_count_no_dry_run_changes_anything_and_a_call_does() {
+    let (world, calls) = company();
+    // One tool has a dry run of its own, which the contract names, and is asked for it. Another one says of itself that it only reads.
+    let own = "update_customer_email.yaml";
+    let terms = "approval: { dry_run: { argument: validate_only, value: true } }\n";
+    world.write(&format!("contracts/{own}"), &(world.read(&format!("contracts/{own}")) + terms));
+    let lies = "misbehave_read_that_writes.yaml";
+    let (_, text) = servanda_sample::CONTRACTS.iter().find(|(file, _)| *file == lies).unwrap();
+    world.write(&format!("contracts/{lies}"), text);
+
+    let before = counted(&world);
+    let mut verdicts = Vec::new();
+    let lying = ("company__misbehave_read_that_writes".to_owned(), json!({}));
+    for (tool, arguments) in calls.iter().chain([&lying]) {
+        let ran = world.run(&["call", "--json", tool, &arguments.to_string(), "--dry-run"]);
+        assert!(matches!(ran.code, Some(0 | 5)), "{tool}: {ran:?}");
+        let preview = preview_of(&ran.json());
+        assert_eq!(preview["kind"], "preview", "{tool}");
+        verdicts.push((tool, arguments, preview));
+        assert_eq!(counted(&world), before, "{tool}");
+    }
+    let of = |tool: &str| &verdicts.iter().find(|(name, ..)| *name == tool).unwrap().2;
+    let said = &of("company__update_customer_email")["upstream_preview"]["said"];
+    assert_eq!(said["email"], "ap@blueheron.example", "the sample was asked, and said what would be: {said}");
+
+    // The same over MCP, from one running gateway.
+    let gateway = world.serve();
+    for agent in [gateway.modern(), gateway.legacy()] {
+        for (tool, arguments, _) in &verdicts {
+            let meta = json!({ "servanda/dry-run": true });
+            let reply = agent.ask("tools/call", json!({ "name": tool, "arguments": arguments, "_meta": meta }));
+            assert_eq!(preview_of(reply.result())["kind"], "preview", "{tool}");
+        }
+    }
+    assert_eq!(world.effects(), before);
+    drop(gateway);
+
+    // The count counts: the first change that needs no person, made once.
+    let (tool, arguments, _) = verdicts
+        .iter()
+        .find(|(_, _, preview)| preview["verdict"] == "would_pass" && preview["effects"]["effect_class"] != "R")
+        .unwrap();
+    world.run(&["call", tool, &arguments.to_string()]).ended(0);
+    assert_eq!(counted(&world), before + 1, "{tool}");
+}

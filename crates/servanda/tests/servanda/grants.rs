@@ -121,6 +121,14 @@ fn a_grant_is_made_used_seen_checked_and_taken_back() {
     assert_eq!(world.effects(), 3);
     let explained = world.run(&["explain", &paid.call_id()]).ended(0).stdout;
     assert!(explained.contains(&format!("use 1 of 2, allowed by olga: servanda grants show {id}")), "{explained}");
+    assert_eq!(paid.result()["_meta"]["servanda/call"]["grant"], json!(id), "{}", paid.raw);
+    let calls = world.run(&["calls", "--tool", PAY, "--outcome", "completed", "--json"]).ended(0).json();
+    let granted: Vec<_> = calls.as_array().unwrap().iter().map(|call| call.get("grant").cloned()).collect();
+    assert_eq!(granted, [Some(json!(id)), Some(json!(id)), None], "the first was approved itself: {calls}");
+    let listed = world.run(&["calls"]).ended(0).stdout;
+    assert_eq!(listed.matches(&format!("by grant {id}")).count(), 2, "{listed}");
+    let link = format!("<a class=\"detail\" href=\"{path}\">by a grant</a>");
+    assert_eq!(console.page("/calls").matches(&link).count(), 2);
     ticket(&agent, payment(40));
     assert_eq!(world.effects(), 3, "it is used up");
 

@@ -89,6 +89,8 @@ mod layers;
 #[cfg(test)]
 mod logins;
 #[cfg(test)]
+mod masked_states;
+#[cfg(test)]
 mod names;
 #[cfg(test)]
 mod operators;

@@ -6,7 +6,11 @@ use servanda_contract::{
 };
 
 use super::filter::{CallsFilter, FilterField};
-use crate::{pages::words::StateWords, routing::call_path, view::Moment};
+use crate::{
+    pages::words::StateWords,
+    routing::{call_path, grant_path},
+    view::Moment,
+};
 
 /// The longest name of a line.
 const NAME_CHARS_MAX: usize = 80;
@@ -33,6 +37,8 @@ pub(super) struct ListedCall {
     pub(super) class: Option<LineValue>,
     /// The stage that refused it.
     pub(super) gate: Option<LineValue>,
+    /// The address of the grant that it used, if a grant covered it.
+    pub(super) grant_href: Option<String>,
     /// How long it took.
     pub(super) took: Option<String>,
 }
@@ -63,6 +69,7 @@ impl ListedCall {
             ended_href: filter.with(FilterField::Outcome, summary.outcome),
             class: summary.class.filter(|class| *class != "SUCCESS").map(|class| value(FilterField::Class, class)),
             gate: summary.gate.map(|gate| value(FilterField::Gate, &gate.to_string())),
+            grant_href: summary.grant.as_deref().map(grant_path),
             took: summary.took_ms.filter(|_| summary.late_answer_of.is_none()).map(took_in_words),
         }
     }

@@ -278,6 +278,8 @@ fn ticket() -> Ticket {
         "call_id": "call_pay", "trace_id": "0af7651916cd43dd8448eb211c80319c", "tool": "bank__pay", "contract": "bank.pay",
         "contract_version": "1.2.0", "contract_digest": digest("contract"), "upstream": "bank", "payload": digest("payload"),
         "consequence": "Pays 12 EUR to <bob> & \u{202e}eve",
+        "before": { "tool": "bank.balance", "at_ms": 1, "state": { "Ok": { "balance": "what a tool showed" } } },
+        "upstream_preview": { "at_ms": 1, "preview": { "said": { "would": "what a tool showed" } } },
     });
     Ticket {
         id: TicketId::from("apr_1".to_owned()),
@@ -327,6 +329,7 @@ fn the_messages_about_tickets_are_golden_and_plain() {
             let notice = TicketNotice { kind, number: 1 };
             let event = ticket_events::event(format, ticket, notice, Some("https://gateway.example"), NOW);
             assert!(!event.body.contains("a reason for the agent"));
+            assert!(!event.body.contains("what a tool showed"), "what others say stays on the ticket's page");
             let body: serde_json::Value = serde_json::from_str(&event.body).unwrap();
             let body = serde_json::to_string_pretty(&body).unwrap();
             let name = format!("{format:?} {} {}", event.id, event.kind);

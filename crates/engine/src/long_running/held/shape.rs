@@ -125,6 +125,7 @@ fn refused(seen: &HeldTaskView, at: Timestamp, refusal: Refusal) -> String {
         finished_at: at,
         trace_id: &note.trace_id,
         attempt_number: 1,
+        grant: None,
         idempotency_hit: false,
     };
     let observation = Observation::from_refusal(&occasion, &refusal, Verification::none());

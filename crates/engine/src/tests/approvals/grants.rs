@@ -1,5 +1,7 @@
 //! Grants through the whole engine: made from a ticket, drawn on by calls within the bounds, and by no other.
 
+mod guards;
+mod naming;
 mod plans;
 
 use std::sync::Mutex;

@@ -2,6 +2,7 @@
 
 mod decisions;
 mod grants;
+mod masked_states;
 mod notices;
 mod page;
 mod previews;

@@ -161,6 +161,7 @@ mod tests {
             gate: None,
             took_ms: Some(12),
             late_answer_of: None,
+            grant: None,
         }
     }
 
