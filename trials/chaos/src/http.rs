@@ -84,6 +84,24 @@ pub fn post(path: &str, address: SocketAddr, headers: &[(&str, &str)], body: &st
     (text + &format!("content-length: {}\r\n\r\n{body}", body.len())).into_bytes()
 }
 
+/// A request for a page.
+pub fn page(path: &str, address: SocketAddr, headers: &[(&str, &str)]) -> Vec<u8> {
+    let headers: String = headers.iter().flat_map(|(name, value)| [*name, ": ", *value, "\r\n"]).collect();
+    format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n{headers}\r\n").into_bytes()
+}
+
+/// A request with a form.
+pub fn form(path: &str, address: SocketAddr, headers: &[(&str, &str)], fields: &[(String, String)]) -> Vec<u8> {
+    let escaped = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
+    let pairs: Vec<String> =
+        fields.iter().map(|(name, value)| format!("{}={}", escaped(name), escaped(value))).collect();
+    let (body, headers): (_, String) =
+        (pairs.join("&"), headers.iter().flat_map(|(name, value)| [*name, ": ", *value, "\r\n"]).collect());
+    let kind = "content-type: application/x-www-form-urlencoded\r\n";
+    let head = format!("POST {path} HTTP/1.1\r\nhost: {address}\r\n{kind}{headers}");
+    format!("{head}content-length: {}\r\n\r\n{body}", body.len()).into_bytes()
+}
+
 /// Reads one message; none at a clean end.
 pub async fn read_message(stream: &mut BufReader<TcpStream>, is_response: bool) -> io::Result<Option<Message>> {
     let Some(start) = read_line(stream).await? else { return Ok(None) };
