@@ -89,3 +89,22 @@ fn words(html: &str) -> String {
     let text: Vec<&str> = text.split_whitespace().collect();
     text.join(" ").chars().take(600).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::fields;
+
+    #[test]
+    fn a_form_is_sent_as_it_stands() {
+        let html = r#"<form action="/other"><input name="no" value="1"></form>
+            <form id="make" method="post" action="/grants/apr_1">
+            <input type="hidden" name="form_token" value="t"><label>x</label>
+            <input id="uses" name="uses" type="text" value="20" required>
+            <input type="checkbox" name="further" value="apr_2"> <input type="checkbox" name="exact" value="yes" checked>
+            <button type="submit">Allow</button></form><form action="/out"><input name="late" value="2"></form>"#;
+        let expected = [("form_token", "t"), ("uses", "20"), ("exact", "yes")];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(fields(html, "/grants/apr_1").as_deref(), Some(&expected[..]));
+        assert_eq!(fields(html, "/grants/apr_2"), None);
+    }
+}

@@ -304,4 +304,7 @@ fn files_that_are_no_history_are_refused() {
     assert!(check("no JSON\n", &[""], Listings::default()).is_err());
     assert!(check("", &["no JSON\n"], Listings::default()).is_err());
     assert!(check("", &[""], Listings { effects: Some("{}"), grants: None }).is_err());
+    for grants in ["{}", "[{}]", r#"[{ "ticket": "apr_1" }]"#] {
+        assert!(check("", &[""], Listings { effects: None, grants: Some(grants) }).is_err(), "{grants}");
+    }
 }

@@ -38,7 +38,8 @@ async fn redemptions(deployment: &mut Deployment, keys: &Keys) -> Result<(), Sto
     let rounds = if deployment.long { LONG_ROUNDS } else { ROUNDS };
     let (mut performed, mut lost) = (0, 0);
     for round in 0..rounds {
-        let order = deployment.order("pay_n", None);
+        // Calls that wait for their turn would not redeem at once.
+        let order = deployment.order("filed_n", None);
         // Not in the history: the checker takes it for granted that a payload has one key.
         let asked = order.call(deployment.gateway(0)?.address, PATIENCE).await;
         approve(deployment, keys, &waits(asked)?).await?;

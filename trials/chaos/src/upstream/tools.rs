@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 /// The kinds of tools: a plain one, one with a precondition, a slow one, one that changes an account which only one call may
-/// change at a time, a long one of that kind, and one whose business id is a path, so that a grant can cover many of them.
+/// change at a time, a long one of that kind, and one whose calls never wait for each other. That one's business id is a path, so
+/// that a grant can cover many of them.
 pub const WAYS: [&str; 6] = ["pay", "checked", "slow", "turn", "long", FILED];
 /// The way whose tools name the business id as a file.
 pub const FILED: &str = "filed";

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use tokio::{task::JoinHandle, time::sleep};
 
-use super::{PATIENCE, Round, draws};
+use super::{PATIENCE, Round, draws, draws_of};
 use crate::{
     agent::Answer,
     clock::now_ms,
@@ -12,6 +13,7 @@ use crate::{
     gateway::Launch,
     matrix::Stop,
     people::{self, Keys},
+    rng::Rng,
     trials::Deployment,
     upstream::script::HONEST,
 };
@@ -29,6 +31,8 @@ const CRASH_POINTS: [&str; 6] = [
     "upstream.before_write=pause:2600@0.1",
     "ledger.before_commit=pause:2600@0.05",
 ];
+/// How long the upstream refuses connections. A call that never left is drawn, and is sent when it comes again.
+const UPSTREAM_DOWN: Duration = Duration::from_millis(300);
 /// How long failpoints are armed.
 const ARMED: Duration = Duration::from_millis(1_500);
 
@@ -36,6 +40,8 @@ const ARMED: Duration = Duration::from_millis(1_500);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
     None,
+    /// The upstream is down, and people allowed more calls than come: every call draws, once, however often it is repeated.
+    Spare,
     /// A gateway is killed.
     Kill,
     /// A gateway is paused for longer than its silence allows, and wakes up late.
@@ -58,8 +64,9 @@ enum Way {
 }
 
 impl Trouble {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::None,
+        Self::Spare,
         Self::Kill,
         Self::Late,
         Self::CrashPoint,
@@ -67,6 +74,17 @@ impl Trouble {
         Self::RevokedAndKilled,
         Self::RevokedWhileLate,
     ];
+
+    /// The number of calls that people allow and that ask, with those that the grant does not cover.
+    pub fn numbers(self, rng: &mut Rng) -> (u64, u64) {
+        let (least, most) = match self {
+            Self::Spare => (20, 41),
+            _ if self.revokes() => (15, 41),
+            _ => (3, 26),
+        };
+        let uses = rng.between(least, most);
+        (uses, if self == Self::Spare { uses } else { rng.between(48, 72) })
+    }
 
     /// Whether the grant is taken back.
     pub const fn revokes(self) -> bool {
@@ -110,6 +128,11 @@ impl Trouble {
         sleep(Duration::from_millis(at_ms)).await;
         match self {
             Self::None | Self::CrashPoint => {}
+            Self::Spare => {
+                deployment.hostile.kill().await;
+                sleep(UPSTREAM_DOWN).await;
+                deployment.hostile.restart().await?;
+            }
             Self::Kill => {
                 deployment.kill(victim).await;
                 deployment.start(victim, &Launch::default()).await?;
@@ -123,9 +146,9 @@ impl Trouble {
                 sleep(deployment.silence() * 3 / 10).await;
                 deployment.resume(victim);
             }
-            Self::Revoked => take_back(deployment, keys, &round.ticket, way).await?,
+            Self::Revoked => round.draws_at_revocation = Some(take_back(deployment, keys, &round.ticket, way).await?),
             Self::RevokedAndKilled => {
-                take_back(deployment, keys, &round.ticket, way).await?;
+                round.draws_at_revocation = Some(take_back(deployment, keys, &round.ticket, way).await?);
                 deployment.kill(victim).await;
                 deployment.start(victim, &Launch::default()).await?;
             }
@@ -137,11 +160,8 @@ impl Trouble {
                 };
                 // The paused gateway may hold the ticket, so that the person waits for it.
                 let (taken, ()) = tokio::join!(take_back(deployment, keys, &round.ticket, way), late);
-                taken?;
+                round.draws_at_revocation = Some(taken?);
             }
-        }
-        if self.revokes() {
-            round.draws_at_revocation = Some(draws(deployment, &round.ticket).await?);
         }
         Ok(())
     }
@@ -150,7 +170,7 @@ impl Trouble {
 /// On the command line, or in the console of a gateway that is not the victim.
 fn way(deployment: &mut Deployment, victim: usize) -> Way {
     let other = deployment.other(victim);
-    if other == victim || deployment.rng.permille(500) { Way::Command } else { Way::ConsoleOf(other) }
+    if other == victim || deployment.rng.permille(600) { Way::Command } else { Way::ConsoleOf(other) }
 }
 
 /// The failpoints of the first gateway are armed for a while. It is replaced then, alive or not.
@@ -162,30 +182,40 @@ async fn crash(deployment: &mut Deployment) -> Result<(), Stop> {
     deployment.start(0, &Launch::default()).await
 }
 
-/// A person takes the grant back, again if the store did not confirm it, and the history says when that was certain.
-async fn take_back(deployment: &Deployment, keys: &Keys, ticket: &str, way: Way) -> Result<(), Stop> {
+/// A person takes the grant back, again if the store did not confirm it, and the history says when that was certain. Returns the uses that
+/// were listed then.
+async fn take_back(deployment: &Deployment, keys: &Keys, ticket: &str, mut way: Way) -> Result<Value, Stop> {
     let started = Instant::now();
     loop {
         let taken = match way {
             Way::Command => {
-                people::revoke(&deployment.setup, &deployment.members[0].folder, ticket, &keys.approver).await
+                let folder = &deployment.members[0].folder;
+                people::revoke(&deployment.setup, folder, ticket, &keys.approver).await.map(Some)
             }
             Way::ConsoleOf(number) => {
                 match PersonAtConsole::sign_in(deployment.gateway(number)?.address, &keys.approver).await {
-                    Ok(person) => person.revoke_grant(ticket, "the trial is over").await,
+                    Ok(person) => person.revoke_grant(ticket, "the trial is over").await.map(|()| None),
                     Err(why) => Err(why),
                 }
             }
         };
-        match taken {
-            Ok(()) => break,
-            Err(why) if why.contains("took it back") || why.contains("taken back") => break,
+        let shown = match taken {
+            Ok(shown) => shown,
+            Err(why) if why.contains("took it back") || why.contains("taken back") => None,
             Err(why) if started.elapsed() > PATIENCE => {
                 return Err(Stop::Broken(format!("taking a grant back: {why}")));
             }
-            Err(_) => sleep(Duration::from_millis(100)).await,
-        }
+            Err(_) => {
+                // The console has no form for a grant that is used up.
+                way = Way::Command;
+                sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        deployment.history()?.revoked(ticket);
+        return match shown {
+            Some(shown) => draws_of(&shown),
+            None => draws(deployment, ticket).await,
+        };
     }
-    deployment.history()?.revoked(ticket);
-    Ok(())
 }
