@@ -79,7 +79,8 @@ impl Trouble {
     pub fn numbers(self, rng: &mut Rng) -> (u64, u64) {
         let (least, most) = match self {
             Self::Spare => (20, 41),
-            _ if self.revokes() => (15, 41),
+            // More than come, so that only the person ends it.
+            _ if self.revokes() => (80, 101),
             _ => (3, 26),
         };
         let uses = rng.between(least, most);
@@ -93,7 +94,7 @@ impl Trouble {
 
     /// How long the calls of a wave take to begin: at once, or so long that a person takes the grant back in the middle of them.
     pub const fn begin_ms(self) -> u64 {
-        if self.revokes() { 400 } else { 60 }
+        if self.revokes() { 600 } else { 60 }
     }
 
     /// What the upstream may do with a call. Without trouble, every call that is sent is done.
@@ -120,7 +121,7 @@ impl Trouble {
         round: &mut Round,
         wave: &mut Vec<JoinHandle<Answer>>,
     ) -> Result<(), Stop> {
-        let (at_ms, victim) = (deployment.rng.between(0, self.begin_ms()), deployment.somewhere());
+        let (at_ms, victim) = (deployment.rng.between(0, self.begin_ms() / 2), deployment.somewhere());
         let way = way(deployment, victim);
         if self == Self::CrashPoint {
             return crash(deployment).await;
