@@ -141,7 +141,11 @@ fn judge_key(grant: &Grant, key: &GrantedKey<'_>, verdict: &mut Verdict) {
         verdict.found(Lie::NotDrawn, key, format!("{effects} effects; {told}"));
         return;
     }
-    let claims_more = answers.iter().find(|told| told.says_unknown() || told.is_refused() && told.effect == "happened");
+    // Whether the store has taken a call of class K is not known when it does not confirm in time; such a call may be sent later.
+    let is_unconfirmed =
+        |told: &Told| told.class == "k" && told.gate == "fence" && told.code == "DEPENDENCY_UNAVAILABLE";
+    let is_unknown = |told: &Told| told.says_unknown() && !is_unconfirmed(told);
+    let claims_more = answers.iter().find(|told| is_unknown(told) || told.is_refused() && told.effect == "happened");
     let last = answers.last().filter(|told| !told.is_held());
     if let Some(told) = claims_more.or(last) {
         verdict.found(Lie::NotHeld, key, told.short());

@@ -31,8 +31,8 @@ const CRASH_POINTS: [&str; 6] = [
     "upstream.before_write=pause:2600@0.1",
     "ledger.before_commit=pause:2600@0.05",
 ];
-/// How long the upstream refuses connections. A call that never left is drawn, and is sent when it comes again.
-const UPSTREAM_DOWN: Duration = Duration::from_millis(300);
+/// How long the upstream refuses connections at the most. A call that never left is drawn, and is sent when it comes again.
+const UPSTREAM_DOWN_MAX: Duration = Duration::from_secs(3);
 /// How long failpoints are armed.
 const ARMED: Duration = Duration::from_millis(1_500);
 
@@ -131,7 +131,10 @@ impl Trouble {
             Self::None | Self::CrashPoint => {}
             Self::Spare => {
                 deployment.hostile.kill().await;
-                sleep(UPSTREAM_DOWN).await;
+                let down = Instant::now();
+                while wave.iter().any(|call| !call.is_finished()) && down.elapsed() < UPSTREAM_DOWN_MAX {
+                    sleep(Duration::from_millis(20)).await;
+                }
                 deployment.hostile.restart().await?;
             }
             Self::Kill => {
