@@ -6,7 +6,10 @@ use serde_json::{Value, json, value::RawValue};
 
 use crate::{
     http::{Message, Wire, post},
-    upstream::{script::HONEST, tools::ATTEMPT_META},
+    upstream::{
+        script::HONEST,
+        tools::{ATTEMPT_META, business_argument},
+    },
     world::USUAL,
 };
 
@@ -95,7 +98,8 @@ impl Order {
             Some((upstream, tool)) => format!("{upstream}__{tool}"),
             None => format!("{USUAL}__{}", self.tool),
         };
-        let mut arguments = json!({ "business_id": self.business, "amount": self.amount, "script": self.script });
+        let named = business_argument(&self.tool);
+        let mut arguments = json!({ named: self.business, "amount": self.amount, "script": self.script });
         if let Some(account) = &self.account {
             arguments["account"] = json!(account);
         }

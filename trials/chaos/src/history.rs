@@ -34,6 +34,16 @@ pub struct Asking {
     pub attempt: String,
 }
 
+/// What a person allowed: how many calls below a folder, and which call people approved before.
+#[derive(Debug)]
+pub struct Allowed<'a> {
+    pub ticket: &'a str,
+    pub folder: &'a str,
+    pub first: &'a str,
+    pub payload_max: i64,
+    pub uses: u64,
+}
+
 impl History {
     /// Begins a history in a folder.
     pub fn begin(folder: &Path, trial: &str, seed: u64, store: Store, silence_ms: u64) -> io::Result<Self> {
@@ -72,6 +82,20 @@ impl History {
         let mut event = json!({ "kind": "gateway", "gateway": gateway, "what": what, "at_ms": now_ms() });
         merge(&mut event, more);
         self.write(&event);
+    }
+
+    /// Records what a person allowed from now on.
+    pub fn grant(&self, allowed: &Allowed<'_>) {
+        let Allowed { ticket, folder, first, payload_max, uses } = allowed;
+        self.write(&json!({
+            "kind": "grant", "ticket": ticket, "folder": folder, "first": first, "payload_max": payload_max, "uses": uses,
+            "at_ms": now_ms(),
+        }));
+    }
+
+    /// Records that a person was told that the grant is taken back.
+    pub fn revoked(&self, ticket: &str) {
+        self.write(&json!({ "kind": "revoked", "ticket": ticket, "at_ms": now_ms() }));
     }
 
     /// Records what the trial did to the store: `away`, `back`, `full`, `has room`.

@@ -76,12 +76,26 @@ impl Wire {
 /// A request with a JSON body.
 pub fn post(path: &str, address: SocketAddr, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
     let mut text = format!("POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n");
-    for (name, value) in headers {
-        for part in [name, ": ", value, "\r\n"] {
-            text.push_str(part);
-        }
-    }
+    text.push_str(&lines(headers));
     (text + &format!("content-length: {}\r\n\r\n{body}", body.len())).into_bytes()
+}
+
+/// A request for a page.
+pub fn page(path: &str, address: SocketAddr, headers: &[(&str, &str)]) -> Vec<u8> {
+    (format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n") + &lines(headers) + "\r\n").into_bytes()
+}
+
+/// A request with a form.
+pub fn form(path: &str, address: SocketAddr, headers: &[(&str, &str)], fields: &[(String, String)]) -> Vec<u8> {
+    let escaped = |text: &str| text.bytes().fold(String::new(), |escaped, byte| escaped + &format!("%{byte:02X}"));
+    let pairs = fields.iter().map(|(name, value)| format!("{}={}", escaped(name), escaped(value)));
+    let (body, kind) = (pairs.collect::<Vec<_>>().join("&"), "application/x-www-form-urlencoded");
+    let head = format!("POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: {kind}\r\n") + &lines(headers);
+    (head + &format!("content-length: {}\r\n\r\n{body}", body.len())).into_bytes()
+}
+
+fn lines(headers: &[(&str, &str)]) -> String {
+    headers.iter().flat_map(|(name, value)| [*name, ": ", *value, "\r\n"]).collect()
 }
 
 /// Reads one message; none at a clean end.

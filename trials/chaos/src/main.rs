@@ -3,6 +3,7 @@
 mod agent;
 mod checker;
 mod clock;
+mod console;
 mod effects;
 mod gateway;
 mod history;

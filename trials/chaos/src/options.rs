@@ -9,7 +9,8 @@ pub const USAGE: &str =
        [--calls N] [--seed N] [--store sqlite|postgres|both] [--only PART_OF_A_CASE] [--class rkqn] [--clients N] [--calm] [--keep]
        [--expect-violations]
   --matrix             every row of the crash-point matrix with every class
-  --trial NAME         a named trial: away, late, k_down, full, damage, orphans, clocks, ends, or `all` of them
+  --trial NAME         a named trial: away, late, k_down, full, damage, orphans, clocks, approvals, grants,
+                       ends, or `all` of them
   --long               named trials in their long form, with the silence that users' gateways have
   --random SECONDS     random schedules for so long
   --budget SECONDS     random schedules in which every call costs money, of which there is not enough

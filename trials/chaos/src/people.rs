@@ -54,15 +54,32 @@ pub async fn ticket(setup: &Setup, folder: &Path, id: &str) -> Result<Value, Str
 pub async fn approve(setup: &Setup, folder: &Path, id: &str, key: &str) -> Result<(), String> {
     let shown = ticket(setup, folder, id).await?;
     let payload = shown["payload_hash"].as_str().ok_or_else(|| format!("the ticket shows no hash: {shown}"))?;
+    with_credential(setup, folder, &["approvals", "approve", id, "--payload", payload], key).await.map(drop)
+}
+
+/// The grant of a ticket, as the gateway prints it.
+pub async fn grant(setup: &Setup, folder: &Path, id: &str) -> Result<Value, String> {
+    effects::run(setup, folder, &["grants", "show", id, "--json"]).await
+}
+
+/// Takes a grant back with a person's key, and returns the grant as it was at that moment. The error is what the command said.
+pub async fn revoke(setup: &Setup, folder: &Path, id: &str, key: &str) -> Result<Value, String> {
+    let words = ["grants", "revoke", id, "--reason", "the trial is over", "--json"];
+    let shown = with_credential(setup, folder, &words, key).await?;
+    serde_json::from_str(&shown).map_err(|_| format!("`grants revoke` printed no JSON: {shown}"))
+}
+
+/// Runs a command of a person, whose credential it reads from its input, and returns what it prints.
+async fn with_credential(setup: &Setup, folder: &Path, words: &[&str], key: &str) -> Result<String, String> {
     let mut command = command(setup, folder, &Launch::default(), Path::new(""))?;
-    command.args(["approvals", "approve", id, "--payload", payload]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut child = command.spawn().map_err(|error| error.to_string())?;
     if let Some(mut stdin) = child.stdin.take() {
         stdin.write_all(key.as_bytes()).await.map_err(|error| error.to_string())?;
     }
     let ran =
-        timeout(PATIENCE, child.wait_with_output()).await.map_err(|_| "`approvals approve` does not end".to_owned())?;
+        timeout(PATIENCE, child.wait_with_output()).await.map_err(|_| format!("`{}` does not end", words.join(" ")))?;
     let ran = ran.map_err(|error| error.to_string())?;
-    if ran.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&ran.stderr).into_owned()) }
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if ran.status.success() { Ok(said(&ran.stdout)) } else { Err(said(&ran.stderr)) }
 }

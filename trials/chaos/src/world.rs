@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 use crate::{
     gateway::{Launch, command},
     people,
-    upstream::tools::{GATEWAY_HEADER, KEY_META, MUTATING, WAYS, WITH_ACCOUNT, arguments, payment},
+    upstream::tools::{
+        FILED, GATEWAY_HEADER, KEY_META, MUTATING, WAYS, WITH_ACCOUNT, arguments, business_argument, payment,
+    },
 };
 
 /// The upstream that every gateway has.
@@ -31,6 +33,9 @@ pub const USUAL_SILENCE_MS: u64 = 15_000;
 const KEY_WINDOW_SEC: u64 = 3_600;
 /// How long answers are remembered: longer than a clock jumps in row 23, shorter than in row 20.
 const TTL_SEC: u64 = 6 * 3_600;
+
+/// How many calls of the one agent may be refused in a minute, where calls wait for people.
+const REFUSED_CALLS_MAX: u32 = 1_000_000;
 
 /// Where effects are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -166,6 +171,8 @@ impl Setup {
         });
         if let Some(times) = self.approvals {
             config["auth"] = json!({ "mode": "required" });
+            // One agent asks for everything, and most of it is held, which counts as refused.
+            config["limits"]["refused_calls_per_minute_max"] = json!(REFUSED_CALLS_MAX);
             config["approvals"] = json!({
                 "by_class": false,
                 // Callers get the ticket at once.
@@ -202,7 +209,7 @@ impl Setup {
     pub fn limit_ms(&self, tool: &str) -> u64 {
         let tool = tool.rsplit_once('.').map_or(tool, |(_, tool)| tool);
         match tool.split_once('_').map_or("", |(way, _)| way) {
-            "slow" | "turn" => SLOW_CALL_MS_MAX,
+            "slow" | "turn" | FILED => SLOW_CALL_MS_MAX,
             "long" => self.long_ms_max,
             _ => CALL_MS_MAX,
         }
@@ -286,10 +293,16 @@ fn reading(tool: &str, input: &Value, output: &Value) -> Value {
 
 fn paying(way: &str, class: &str) -> Value {
     let mut contract = base(&format!("{way}_{class}"), &arguments(way), &paid());
-    let resource = if WITH_ACCOUNT.contains(&way) { "account/{account}" } else { "payment/{business_id}" };
+    let of_account = WITH_ACCOUNT.contains(&way);
+    let resource =
+        if of_account { "account/{account}".to_owned() } else { format!("payment/{{{}}}", business_argument(way)) };
     let change = json!({ "resource": resource, "operation": "CREATE", "scope": "tenant" });
     let mut effect = json!({ "mutation_class": "write_irreversible", "manifest": [change] });
     effect["class"] = json!(class.to_uppercase());
+    if way == FILED {
+        // Otherwise calls wait for each other before they draw on a grant, and only the waiting would be tested.
+        effect["overlap"] = json!("allow");
+    }
     if class != "n" {
         effect["key"] = json!({ "meta": KEY_META });
     }

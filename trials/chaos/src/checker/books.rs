@@ -60,6 +60,12 @@ impl Books {
         self.calls(business).filter(|call| call.effect_ms.is_some()).count() + usize::try_from(strays).unwrap_or(0)
     }
 
+    /// The business ids of all calls and effects.
+    pub fn businesses(&self) -> impl Iterator<Item = &str> {
+        let strays = self.effects.keys().filter(|business| !self.by_business.contains_key(*business));
+        self.by_business.keys().chain(strays).map(String::as_str)
+    }
+
     /// The calls that name an account, by account, in the order of their arrival.
     pub fn by_account(&self) -> BTreeMap<&str, Vec<&Call>> {
         let mut accounts = BTreeMap::<&str, Vec<&Call>>::new();

@@ -32,7 +32,7 @@ pub struct Told {
     pub digest: String,
     /// Whether the result says that it is a stored one.
     pub replayed: bool,
-    /// Whether the refusal names an effect that can be asked about.
+    /// Whether the refusal names an effect, or a ticket, that can be asked about.
     pub has_handle: bool,
     pub message: String,
 }
@@ -47,10 +47,26 @@ pub struct Silence {
     pub died: bool,
 }
 
+/// What a person allowed from now on, as the trial asked for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    pub ticket: String,
+    /// What the business ids of its calls begin with.
+    pub folder: String,
+    /// The business id of the call that people approved; that call is none of the grant's.
+    pub first: String,
+    /// The most that a call may pay.
+    pub payload_max: i64,
+    pub uses: usize,
+    /// When a person had taken it back, and was told so.
+    pub revoked_ms: Option<u64>,
+}
+
 /// What happened, as the clients and the trial recorded it.
 #[derive(Debug, Default)]
 pub struct History {
     pub told: Vec<Told>,
+    pub grants: Vec<Grant>,
     pub silences: Vec<Silence>,
     pub silence_ms_max: u64,
 }
@@ -65,6 +81,8 @@ impl History {
             match event["kind"].as_str() {
                 Some("answer") => history.told.push(told(&event)),
                 Some("gateway") => history.note(&event),
+                Some("grant") => history.grants.push(grant(&event)),
+                Some("revoked") => history.note_revoked(&event),
                 Some("about") => {
                     history.silence_ms_max = event["silence_ms"].as_u64().unwrap_or(history.silence_ms_max);
                 }
@@ -126,6 +144,13 @@ impl History {
         }
     }
 
+    fn note_revoked(&mut self, event: &Value) {
+        let ticket = event["ticket"].as_str().unwrap_or_default();
+        for grant in self.grants.iter_mut().filter(|grant| grant.ticket == ticket) {
+            grant.revoked_ms = event["at_ms"].as_u64();
+        }
+    }
+
     fn begin(&mut self, gateway: &str, from_ms: u64) {
         let gateway = gateway.to_owned();
         self.silences.push(Silence { gateway, from_ms, until_ms: u64::MAX, died: false });
@@ -133,6 +158,18 @@ impl History {
 
     fn open(&mut self, gateway: &str) -> impl Iterator<Item = &mut Silence> {
         self.silences.iter_mut().filter(move |one| one.gateway == gateway && one.until_ms == u64::MAX)
+    }
+}
+
+fn grant(event: &Value) -> Grant {
+    let text = |member: &str| event[member].as_str().unwrap_or_default().to_owned();
+    Grant {
+        ticket: text("ticket"),
+        folder: text("folder"),
+        first: text("first"),
+        payload_max: event["payload_max"].as_i64().unwrap_or(0),
+        uses: event["uses"].as_u64().and_then(|uses| usize::try_from(uses).ok()).unwrap_or(0),
+        revoked_ms: None,
     }
 }
 
@@ -182,6 +219,11 @@ impl Told {
     /// Says that the key was used, and that its answer has expired.
     pub fn is_expired(&self) -> bool {
         self.is_refused() && self.code == "IDEMPOTENCY_CONFLICT" && self.message.contains("expired")
+    }
+
+    /// Says that the call waits for people, with their ticket.
+    pub fn is_held(&self) -> bool {
+        self.is_refused() && self.code == "CONFIRMATION_MISSING" && self.effect == "none" && self.has_handle
     }
 
     /// Says that nothing was done.

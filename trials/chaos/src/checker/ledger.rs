@@ -7,19 +7,27 @@ use serde_json::Value;
 
 use super::{Lie, Verdict, books::Books, history::Told};
 
-/// The state of each effect, by the client's key.
-pub type Listing = BTreeMap<String, String>;
+/// An effect as the gateway lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    pub id: String,
+    pub state: String,
+}
+
+/// The effects by the client's key.
+pub type Listing = BTreeMap<String, Listed>;
 
 /// Reads a listing: a list, or an object with a list of `effects`.
 pub fn read(text: &str) -> Result<Listing, String> {
     let listing: Value = serde_json::from_str(text).map_err(|error| format!("the listing: {error}"))?;
     let rows = listing.as_array().or_else(|| listing["effects"].as_array()).ok_or("the listing has no effects")?;
-    let state = |row: &Value| {
+    let listed = |row: &Value| {
         let key = row["key"]["client_key"].as_str().or(row["client_key"].as_str())?;
         let key = key.strip_prefix("key:").unwrap_or(key).to_owned();
-        Some((key, row["state"].as_str()?.to_owned()))
+        let id = row["id"].as_str().unwrap_or_default().to_owned();
+        Some((key, Listed { id, state: row["state"].as_str()?.to_owned() }))
     };
-    Ok(rows.iter().filter_map(state).collect())
+    Ok(rows.iter().filter_map(listed).collect())
 }
 
 /// Judges the listing. A key that is not in it was never sent.
@@ -27,7 +35,7 @@ pub fn judge(keys: &BTreeMap<&str, Vec<&Told>>, listing: &Listing, books: &Books
     for (key, answers) in keys {
         let Some(first) = answers.first() else { continue };
         let effects = books.effects(&first.business);
-        let state = listing.get(*key).map_or("", String::as_str);
+        let state = listing.get(*key).map_or("", |listed| &*listed.state);
         let agrees = match state {
             "" | "failed_retryable" => effects == 0,
             "completed" => effects == 1,

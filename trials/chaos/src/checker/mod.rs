@@ -6,6 +6,7 @@
 
 mod books;
 mod command;
+mod grants;
 mod history;
 mod ledger;
 mod overlap;
@@ -40,6 +41,16 @@ pub enum Lie {
     Overlap,
     /// The gateway's listing does not agree with the upstream's file.
     ListingDisagrees,
+    /// More calls were performed under a grant than people allowed, or one that the grant does not cover.
+    MoreThanGranted,
+    /// A call under a grant was performed, or a client was told so, and no use of the grant was written.
+    NotDrawn,
+    /// A use of a grant was written twice, or for no call of the grant.
+    DrawDisagrees,
+    /// A call was performed under a grant, or a use was written, after a person had taken the grant back.
+    DrawnAfterRevocation,
+    /// A call that no use was written for was told something else than that it waits for people.
+    NotHeld,
     /// The upstream's file names no attempts, so it is impossible to tell which attempt sent what.
     NotTold,
 }
@@ -64,6 +75,20 @@ pub struct Counts {
     pub unknown_before: usize,
     /// "Under way" answers whose effect word is `none` although the effect had begun.
     pub conflicts_that_say_none: usize,
+    pub grants: usize,
+    /// Uses of grants that were written, and effects under grants.
+    pub draws: usize,
+    pub granted_effects: usize,
+}
+
+/// What the gateway lists when nothing is running any more, as its commands print it; each is judged if it is given.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Listings<'a> {
+    /// `servanda effects --json`
+    pub effects: Option<&'a str>,
+    /// The uses of grants, by ticket: what `servanda grants show --json` prints as `draws`, and what it printed when a person had just
+    /// taken the grant back.
+    pub grants: Option<&'a str>,
 }
 
 /// What the checker found.
@@ -73,8 +98,8 @@ pub struct Verdict {
     pub findings: Vec<Finding>,
 }
 
-/// Judges a history by the upstreams' files and, if given, by the gateway's listing of effects.
-pub fn check(history: &str, books: &[&str], listing: Option<&str>) -> Result<Verdict, String> {
+/// Judges a history by the upstreams' files and, if given, by the gateway's listings.
+pub fn check(history: &str, books: &[&str], listings: Listings<'_>) -> Result<Verdict, String> {
     let history = history::History::read(history)?;
     let books = books::Books::read(books)?;
     let mut verdict = Verdict::default();
@@ -88,8 +113,13 @@ pub fn check(history: &str, books: &[&str], listing: Option<&str>) -> Result<Ver
         verdict.found(Lie::NotTold, "all", words);
     }
     overlap::judge(&history, &books, &mut verdict);
-    if let Some(listing) = listing {
-        ledger::judge(&keys, &ledger::read(listing)?, &books, &mut verdict);
+    let listing = listings.effects.map(ledger::read).transpose()?;
+    if let Some(listing) = &listing {
+        ledger::judge(&keys, listing, &books, &mut verdict);
+    }
+    let drawn = listings.grants.map(grants::read).transpose()?;
+    for grant in &history.grants {
+        grants::judge(grant, &keys, (&books, listing.as_ref(), drawn.as_ref()), &mut verdict);
     }
     Ok(verdict)
 }
@@ -131,8 +161,8 @@ impl Verdict {
 
 impl fmt::Display for Verdict {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Counts { keys, answers, done, unknown, unknown_happened, unknown_before, conflicts_that_say_none } =
-            &self.counts;
+        let Counts { keys, answers, done, unknown, unknown_happened, unknown_before, .. } = &self.counts;
+        let Counts { conflicts_that_say_none, grants, draws, granted_effects, .. } = &self.counts;
         write!(
             formatter,
             "{answers} answers of {keys} keys, {done} done | effects > 1: {} | acknowledged and lost: {} | claim less than \
@@ -147,6 +177,19 @@ impl fmt::Display for Verdict {
             self.count(&[Lie::TwoResults]),
             self.count(&[Lie::Overlap]),
             self.count(&[Lie::ListingDisagrees]),
+        )?;
+        if *grants == 0 {
+            return Ok(());
+        }
+        write!(
+            formatter,
+            " | {grants} grants, drawn on {draws} times, {granted_effects} effects under them: more than granted: {} | not drawn: {} | \
+             draw disagrees: {} | after revocation: {} | not held: {}",
+            self.count(&[Lie::MoreThanGranted]),
+            self.count(&[Lie::NotDrawn]),
+            self.count(&[Lie::DrawDisagrees]),
+            self.count(&[Lie::DrawnAfterRevocation]),
+            self.count(&[Lie::NotHeld]),
         )
     }
 }
@@ -164,6 +207,11 @@ impl fmt::Display for Finding {
             Lie::FalseUnknown => "false unknown of a live call",
             Lie::Overlap => "two at once on an account",
             Lie::ListingDisagrees => "the listing disagrees",
+            Lie::MoreThanGranted => "more than granted",
+            Lie::NotDrawn => "performed under a grant without a use of it",
+            Lie::DrawDisagrees => "a use of a grant for no call of it",
+            Lie::DrawnAfterRevocation => "after the grant was taken back",
+            Lie::NotHeld => "beyond the grant and not held",
             Lie::NotTold => "not judged",
         };
         write!(formatter, "{lie}: {}: {}", self.key, self.words)

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Lie, check};
+use super::{Lie, Listings, check};
 
 /// A small recorded history and the upstream's file beside it.
 #[derive(Debug, Clone)]
@@ -74,9 +74,10 @@ impl Recorded {
         self.lies_beside(None)
     }
 
-    fn lies_beside(&self, listing: Option<&str>) -> Vec<Lie> {
+    fn lies_beside(&self, effects: Option<&str>) -> Vec<Lie> {
         let text = |lines: &[Value]| lines.iter().map(Value::to_string).collect::<Vec<_>>().join("\n") + "\n";
-        let verdict = check(&text(&self.history), &[&text(&self.books)], listing).expect("the files can be read");
+        let verdict = check(&text(&self.history), &[&text(&self.books)], Listings { effects, grants: None })
+            .expect("the files can be read");
         let mut lies: Vec<Lie> = verdict.findings.iter().map(|finding| finding.lie).collect();
         lies.sort_unstable();
         lies.dedup();
@@ -299,8 +300,11 @@ fn a_listing_that_disagrees_is_found() {
 
 #[test]
 fn files_that_are_no_history_are_refused() {
-    assert!(check("{}\n", &[""], None).is_err());
-    assert!(check("no JSON\n", &[""], None).is_err());
-    assert!(check("", &["no JSON\n"], None).is_err());
-    assert!(check("", &[""], Some("{}")).is_err());
+    assert!(check("{}\n", &[""], Listings::default()).is_err());
+    assert!(check("no JSON\n", &[""], Listings::default()).is_err());
+    assert!(check("", &["no JSON\n"], Listings::default()).is_err());
+    assert!(check("", &[""], Listings { effects: Some("{}"), grants: None }).is_err());
+    for grants in ["{}", "[{}]", r#"[{ "ticket": "apr_1" }]"#] {
+        assert!(check("", &[""], Listings { effects: None, grants: Some(grants) }).is_err(), "{grants}");
+    }
 }

@@ -63,7 +63,7 @@ fn check(scene: &Scene, listing: Option<&str>) -> Result<checker::Verdict, Strin
         let kept = std::fs::write(scene.setup.folder.join("listing.json"), listing);
         kept.map_err(|error| error.to_string())?;
     }
-    checker::check(&history, &[&books], listing)
+    checker::check(&history, &[&books], checker::Listings { effects: listing, grants: None })
 }
 
 /// The effects as the gateway lists them.

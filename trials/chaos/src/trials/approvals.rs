@@ -26,17 +26,8 @@ const SHORT_SEC: u64 = 4;
 const HOUR_SEC: u64 = 3_600;
 
 pub async fn run(deployment: &mut Deployment) -> Result<(), Stop> {
-    deployment.setup.approvals = Some(ApprovalTimes { decide_within_sec: HOUR_SEC / 2, use_within_sec: HOUR_SEC / 2 });
-    // The agent needs a key before the first gateway can be greeted.
-    deployment.start_store().await?;
-    for _ in 0..deployment.replicas(REPLICAS) {
-        deployment.add_gateway()?;
-    }
-    let keys = Keys::make(&deployment.setup, &deployment.members[0].folder).await?;
-    deployment.credential = Some(keys.agent.clone());
-    for number in 0..deployment.members.len() {
-        deployment.start(number, &Launch::default()).await?;
-    }
+    let times = ApprovalTimes { decide_within_sec: HOUR_SEC / 2, use_within_sec: HOUR_SEC / 2 };
+    let keys = deployment.start_with_people(REPLICAS, times).await?;
     redemptions(deployment, &keys).await?;
     clock_forward(deployment, &keys).await?;
     stopped_over_the_deadline(deployment, &keys).await
@@ -47,7 +38,8 @@ async fn redemptions(deployment: &mut Deployment, keys: &Keys) -> Result<(), Sto
     let rounds = if deployment.long { LONG_ROUNDS } else { ROUNDS };
     let (mut performed, mut lost) = (0, 0);
     for round in 0..rounds {
-        let order = deployment.order("pay_n", None);
+        // Calls that wait for their turn would not redeem at once.
+        let order = deployment.order("filed_n", None);
         // Not in the history: the checker takes it for granted that a payload has one key.
         let asked = order.call(deployment.gateway(0)?.address, PATIENCE).await;
         approve(deployment, keys, &waits(asked)?).await?;

@@ -25,9 +25,10 @@ use crate::{
     http::Wire,
     matrix::Stop,
     options::Options,
+    people::Keys,
     postgres::Postgres,
     rng::Rng,
-    world::{Setup, Store, USUAL_SILENCE_MS},
+    world::{ApprovalTimes, Setup, Store, USUAL_SILENCE_MS},
 };
 
 /// How long a client waits beyond the tool's own time limit.
@@ -78,6 +79,8 @@ pub struct Deployment {
     pub credential: Option<String>,
     /// Whether the gateways' listing is judged at the end; not if there is no single ledger of all keys.
     pub is_listed: bool,
+    /// The file with the uses of grants, if people made some.
+    pub grants: Option<PathBuf>,
 }
 
 impl Deployment {
@@ -109,6 +112,7 @@ impl Deployment {
             wrong: Vec::new(),
             credential: None,
             is_listed: true,
+            grants: None,
         })
     }
 
@@ -120,6 +124,21 @@ impl Deployment {
             self.start(number, &Launch::default()).await?;
         }
         Ok(())
+    }
+
+    /// The same where calls that change something wait for people, who get keys first: without one the agent cannot greet a gateway.
+    pub async fn start_with_people(&mut self, replicas: usize, times: ApprovalTimes) -> Result<Keys, Stop> {
+        self.setup.approvals = Some(times);
+        self.start_store().await?;
+        for _ in 0..self.replicas(replicas) {
+            self.add_gateway()?;
+        }
+        let keys = Keys::make(&self.setup, &self.members[0].folder).await?;
+        self.credential = Some(keys.agent.clone());
+        for number in 0..self.members.len() {
+            self.start(number, &Launch::default()).await?;
+        }
+        Ok(keys)
     }
 
     /// Starts the store, if it is a server.
@@ -184,7 +203,11 @@ impl Deployment {
     }
 
     pub async fn kill(&mut self, number: usize) {
-        let since_ms = now_ms();
+        self.kill_since(number, now_ms()).await;
+    }
+
+    /// The same for a gateway that may have died by itself, since this time at the earliest.
+    pub async fn kill_since(&mut self, number: usize, since_ms: u64) {
         let member = &mut self.members[number];
         if let Some(mut gateway) = member.gateway.take() {
             gateway.resume();
@@ -257,6 +280,11 @@ impl Deployment {
 
     /// Makes a call and does not wait.
     pub fn begin(&self, number: usize, order: &Order) -> JoinHandle<Answer> {
+        self.begin_after(number, order, Duration::ZERO)
+    }
+
+    /// The same, a little later.
+    pub fn begin_after(&self, number: usize, order: &Order, wait: Duration) -> JoinHandle<Answer> {
         let order = order.clone();
         let place = self.place(number);
         let attempt = format!("{}-{}", self.trial, self.counter.fetch_add(1, Ordering::Relaxed));
@@ -264,6 +292,7 @@ impl Deployment {
             let Some((history, gateway, address)) = place else {
                 return Answer::Nothing("the gateway is gone".to_owned());
             };
+            sleep(wait).await;
             let asking = Asking { who: attempt.clone(), gateway, attempt };
             let patience = PATIENCE + Duration::from_millis(order.limit_ms);
             history.ask(&asking, &order, &mut Wire::new(address), patience).await
@@ -349,9 +378,12 @@ impl Deployment {
         let upstreams = std::iter::once(&self.hostile).chain(&self.others);
         let books = upstreams.map(|upstream| read(&upstream.books_file)).collect::<Result<Vec<_>, _>>()?;
         let books: Vec<&str> = books.iter().map(String::as_str).collect();
-        checker::check(&read(&history.file)?, &books, listing.as_deref())
+        let grants = self.grants.as_deref().map(read).transpose()?;
+        let listings = checker::Listings { effects: listing.as_deref(), grants: grants.as_deref() };
+        checker::check(&read(&history.file)?, &books, listings)
     }
 
+    /// The effects, when nothing is running any more.
     async fn listing(&mut self) -> Result<Option<String>, String> {
         let Some(member) = self.members.first() else { return Ok(None) };
         let (folder, started) = (member.folder.clone(), Instant::now());

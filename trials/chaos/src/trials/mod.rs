@@ -9,6 +9,7 @@ mod damage;
 mod deployment;
 mod ends;
 mod full;
+mod grants;
 mod k_down;
 mod late;
 mod orphans;
@@ -33,7 +34,7 @@ struct Named {
     run: Run,
 }
 
-const TRIALS: [Named; 9] = [
+const TRIALS: [Named; 10] = [
     Named { name: "away", run: |deployment| Box::pin(away::run(deployment)) },
     Named { name: "late", run: |deployment| Box::pin(late::run(deployment)) },
     Named { name: "k_down", run: |deployment| Box::pin(k_down::run(deployment)) },
@@ -42,6 +43,7 @@ const TRIALS: [Named; 9] = [
     Named { name: "orphans", run: |deployment| Box::pin(orphans::run(deployment)) },
     Named { name: "clocks", run: |deployment| Box::pin(clocks::run(deployment)) },
     Named { name: "approvals", run: |deployment| Box::pin(approvals::run(deployment)) },
+    Named { name: "grants", run: |deployment| Box::pin(grants::run(deployment)) },
     Named { name: "ends", run: |deployment| Box::pin(ends::run(deployment)) },
 ];
 

@@ -193,7 +193,8 @@ impl Office {
     fn accept(&self, message: &Value, tool: &str, request: &Message) -> Result<Call, String> {
         let params = &message["params"];
         let arguments = &params["arguments"];
-        let business = arguments["business_id"].as_str().ok_or("business_id is missing")?.to_owned();
+        let named = tools::business_argument(tool);
+        let business = arguments[named].as_str().ok_or_else(|| format!("{named} is missing"))?.to_owned();
         let name = if tool == "balance" { format!("balance/{business}") } else { business.clone() };
         let amount = arguments["amount"].as_i64().unwrap_or(0);
         let owned = |text: Option<&str>| text.map(str::to_owned);

@@ -3,8 +3,11 @@
 use serde_json::{Value, json};
 
 /// The kinds of tools: a plain one, one with a precondition, a slow one, one that changes an account which only one call may
-/// change at a time, and a long one of that kind.
-pub const WAYS: [&str; 5] = ["pay", "checked", "slow", "turn", "long"];
+/// change at a time, a long one of that kind, and one whose calls never wait for each other. That one's business id is a path, so
+/// that a grant can cover many of them.
+pub const WAYS: [&str; 6] = ["pay", "checked", "slow", "turn", "long", FILED];
+/// The way whose tools name the business id as a file.
+pub const FILED: &str = "filed";
 /// The ways whose tools name an account.
 pub const WITH_ACCOUNT: [&str; 2] = ["turn", "long"];
 /// The classes of tools that change something.
@@ -30,22 +33,28 @@ pub fn list() -> Value {
     json!({ "tools": tools })
 }
 
+/// The argument that has the business id of a tool's calls.
+pub fn business_argument(tool: &str) -> &'static str {
+    let bare = tool.rsplit_once('.').map_or(tool, |(_, bare)| bare);
+    if bare.starts_with(FILED) { "file" } else { "business_id" }
+}
+
 /// The arguments of a tool that changes something.
 pub fn arguments(way: &str) -> Value {
-    let mut arguments = payment();
+    let mut arguments = json!({
+        business_argument(way): { "type": "string" },
+        "amount": { "type": "integer" },
+        "script": { "type": "string" },
+    });
     if WITH_ACCOUNT.contains(&way) {
         arguments["account"] = json!({ "type": "string" });
     }
     arguments
 }
 
-/// The arguments of a payment.
+/// The arguments of a plain payment.
 pub fn payment() -> Value {
-    json!({
-        "business_id": { "type": "string" },
-        "amount": { "type": "integer" },
-        "script": { "type": "string" },
-    })
+    arguments("pay")
 }
 
 fn tool(name: &str, properties: &Value) -> Value {
