@@ -6,6 +6,8 @@ pub mod doubles;
 pub mod drawing;
 #[path = "operating.rs"]
 pub mod operating;
+#[path = "planning.rs"]
+pub mod planning;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -260,6 +262,7 @@ impl Gateway {
                         .collect(),
                 }),
                 compensation: wanted.compensation.map(str::to_owned),
+                plan: Vec::new(),
                 operation: None,
                 price: wanted.price.map(str::to_owned),
                 sensitive: wanted.sensitive.iter().map(|(at, how)| ((*at).to_owned(), (*how).to_owned())).collect(),
