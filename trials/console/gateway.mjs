@@ -28,6 +28,8 @@ export async function startGateway(binary, ...options) {
     warrants: () => asked('w'),
     /** Opens a ticket about a refund, and says its id. */
     openRefund: () => asked('r'),
+    /** Opens a ticket about an agent's plan, and says its id. */
+    openPlan: () => asked('p'),
     /** A call that the newest grant covers: its id, or null. */
     draw: () => asked('d'),
     stop: () => child.stdin.end(),

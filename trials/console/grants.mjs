@@ -109,6 +109,33 @@ export async function grants(person, gateway, tools) {
     same(await person.accessibility(), []);
     await page.getByLabel('Reason').fill('the month is over');
     await page.getByRole('button', { name: 'Take this grant back' }).click();
-    await page.getByRole('heading', { name: '0 of 20 used, taken back' }).waitFor();
+    await page.getByRole('heading', { name: '0 of 40 used, taken back' }).waitFor();
+  });
+
+  await check('a plan of an agent: every call read, approved once, used by its first call until its count ends', person, async () => {
+    const { ticket: proposed } = await gateway.openPlan();
+    await page.setViewportSize({ width: 375, height: 800 });
+    await person.goto(`/approvals/${proposed}`);
+    same(await person.overflows(), false);
+    same(await person.accessibility(), []);
+    await page.setViewportSize({ width: 1280, height: 900 });
+    const shown = await text(person);
+    for (const words of ['What would be allowed', 'bank.refund 1.0.0, at most 2 times', 'bank.close 1.0.0, once', '12.50 EUR']) {
+      ok(shown.includes(words), words);
+    }
+    await shoot(person, 'plan');
+    await page.getByRole('button', { name: 'Approve this plan' }).click();
+    await page.getByRole('heading', { name: 'Approved', exact: true }).waitFor();
+    same(await person.accessibility(), []);
+    ok((await gateway.draw()).call);
+    ok((await gateway.draw()).call);
+    same((await gateway.draw()).call, null);
+    await page.getByRole('link', { name: 'What is allowed from now on' }).click();
+    await page.getByRole('heading', { name: '2 of 3 used, in force' }).waitFor();
+    ok((await text(person)).includes('2 of 2 used'));
+    same(await person.accessibility(), []);
+    await page.getByLabel('Reason').fill('the outage is over');
+    await page.getByRole('button', { name: 'Take this grant back' }).click();
+    await page.getByRole('heading', { name: '2 of 3 used, taken back' }).waitFor();
   });
 }

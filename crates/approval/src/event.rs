@@ -20,6 +20,9 @@ pub enum TicketEvent {
         decision: Box<SignedDecision>,
         /// The person, as the gateway authenticated them.
         approver: Box<Approver>,
+        /// What the approval of a plan allows, signed for that person; none for everything else. It holds if and only if the decision
+        /// approves the plan.
+        grant: Option<Box<SignedGrant>>,
     },
     /// A person allows calls like this one from now on.
     Grant {
@@ -90,7 +93,12 @@ pub enum ApprovalUseKind {
     /// The approval of this very call.
     Approval,
     /// One use of the grant that a person made from the ticket.
-    Grant,
+    Grant {
+        /// Which call of the grant, counted from zero.
+        call: usize,
+        /// What it takes of the grant's money, in millionths.
+        cost_micros: u64,
+    },
 }
 
 /// What a store replies to an event.

@@ -1,22 +1,18 @@
 //! A grant: what a person allows from now on, as a statement that the gateway signs when the person makes it. It covers calls of one caller
-//! to one contract whose arguments are within its bounds, a number of times, for some days. A plan is a grant for calls like several approved
-//! ones: one statement, one number of times for all of them together, one revocation.
+//! like the approved ones, each within its bounds and a number of times, for some days and, where the person says so, up to a sum of money.
 //!
 //! It is kept with the ticket it was made from. Whether arguments are within the bounds is decided by a Cedar policy that says the same
-//! (`servanda_policy`); drawing on it is `grant_step`'s.
+//! (`servanda_policy`); what is left of it is `standing_grant`'s, and drawing on it is `grant_step`'s.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use servanda_authority::attestation::{AttestationKey, AttestationPublicKey, UnsignedStatement};
-use servanda_contract::{
-    CallId, Caller, CallerActor, Digest,
-    digest::DigestDomain,
-    json,
-    tool::{ApprovalPattern, Presence, SideEffectClass},
-};
+use servanda_contract::{Caller, CallerActor, Digest, cost::Price, digest::DigestDomain, json, tool::Presence};
 
-use crate::{ApprovalCause, ApprovalDemand, Deadline, TicketId, grant_bounds::ArgumentBound};
+use crate::{
+    ApprovalDemand, CostCeiling, GrantedCall, TicketId, cost_ceiling::UncountedCost, granted_call::needs_people,
+};
 
 /// The domain of signatures under grants.
 const DOMAIN: &str = "servanda/grant/v1";
@@ -32,7 +28,7 @@ pub struct GrantKey(Digest);
 pub struct ApprovalGrant {
     /// The ticket that it was made from.
     pub ticket: TicketId,
-    /// H of the call that was approved.
+    /// H of what was approved there: a call, or a plan.
     pub payload_hash: Digest,
     /// The tenant.
     pub tenant: String,
@@ -41,22 +37,11 @@ pub struct ApprovalGrant {
     /// The agents that act for the user, the acting one first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actors: Vec<CallerActor>,
-    /// The contract's name.
-    pub tool_name: String,
-    /// The contract's version.
-    pub tool_version: String,
-    /// The contract's digest.
-    pub contract_digest: Digest,
-    /// The approval that the call needed.
-    pub demand: ApprovalDemand,
-    /// What each argument may be. A call with other arguments than these is not covered.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub bounds: Vec<ArgumentBound>,
-    /// The other calls of a plan; none if it is for one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub further: Vec<PlannedCall>,
-    /// How many calls it covers, all together.
-    pub uses_max: u32,
+    /// The calls, each with its own bounds and its own number of times.
+    pub calls: Vec<GrantedCall>,
+    /// The most that all calls together may cost; none if there is no limit of money.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_max: Option<CostCeiling>,
     /// When it ends, in milliseconds since the epoch.
     pub until_ms: u64,
     /// The person who made it.
@@ -72,27 +57,6 @@ pub struct ApprovalGrant {
     pub at_ms: u64,
 }
 
-/// A further call of a plan. It is of the same caller, and everything that is not said here is as in the grant.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PlannedCall {
-    /// The ticket on which people approved such a call.
-    pub ticket: TicketId,
-    /// H of the call that was approved.
-    pub payload_hash: Digest,
-    /// The contract's name.
-    pub tool_name: String,
-    /// The contract's version.
-    pub tool_version: String,
-    /// The contract's digest.
-    pub contract_digest: Digest,
-    /// The approval that the call needed.
-    pub demand: ApprovalDemand,
-    /// What each argument may be.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub bounds: Vec<ArgumentBound>,
-}
-
 /// A grant with the gateway's signature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -103,59 +67,6 @@ pub struct SignedGrant {
     pub key_id: String,
     /// The signature over its canonical bytes.
     pub signature: String,
-}
-
-/// A grant as a store keeps it: what was signed, and what became of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StandingGrant {
-    /// What the person allowed.
-    pub signed: SignedGrant,
-    /// When it ends, on both clocks of the store.
-    pub until: Deadline,
-    /// The calls that drew on it, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub draws: Vec<GrantDraw>,
-    /// Who took it back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub revoked: Option<GrantRevocation>,
-}
-
-/// A call that drew on a grant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GrantDraw {
-    /// The call.
-    pub call_id: CallId,
-    /// Its effect.
-    pub effect_id: String,
-    /// H of the call.
-    pub payload: Digest,
-    /// When, by the store's clock.
-    pub at_ms: u64,
-}
-
-/// That a person took a grant back.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GrantRevocation {
-    /// Who.
-    pub by: String,
-    /// Why.
-    pub reason: String,
-    /// When, by the store's clock.
-    pub at_ms: u64,
-}
-
-/// Why a grant cannot be drawn on any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GrantEnd {
-    /// A person took it back.
-    Revoked,
-    /// Its time is over.
-    Expired,
-    /// It was drawn on as often as it may be.
-    UsedUp,
 }
 
 /// The call that a grant must cover.
@@ -175,17 +86,10 @@ pub struct GrantExpectation<'a> {
     pub demand: &'a ApprovalDemand,
     /// H of the call.
     pub payload: &'a Digest,
+    /// The most that the call costs by its contract; none if that cannot be counted.
+    pub price: Option<&'a Price>,
     /// The time.
     pub now_ms: u64,
-}
-
-/// Evidence: a known key signed the grant, and one of its calls is of this caller and contract, may give what the call needs, has its time not
-/// over and admits the arguments.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VerifiedGrant {
-    ticket: TicketId,
-    payload: Digest,
-    digest: Digest,
 }
 
 /// Why a grant does not cover a call.
@@ -206,6 +110,9 @@ pub enum GrantFault {
     /// The arguments are not within its bounds.
     #[error("the arguments are not within its bounds")]
     Bounds,
+    /// The call's number of times is used up, or what is left of the money is too little.
+    #[error("{0}")]
+    UsedUp(&'static str),
 }
 
 impl GrantKey {
@@ -229,56 +136,52 @@ impl ApprovalGrant {
     /// What it is looked up by: one key for each of its tools.
     pub fn keys(&self) -> BTreeSet<GrantKey> {
         let caller = Caller { actors: self.actors.clone(), ..Caller::named(&self.tenant, &self.principal) };
-        let further = self.further.iter().map(|call| &call.tool_name);
-        std::iter::once(&self.tool_name).chain(further).map(|tool| GrantKey::new(&caller, tool)).collect()
+        self.calls.iter().map(|call| GrantKey::new(&caller, &call.tool_name)).collect()
     }
 
-    /// What it allows, as one grant for each of its calls. Each is looked at by itself, so that what one call needed is never paired with the
-    /// bounds of another.
-    pub fn single_grants(&self) -> Vec<Self> {
-        let of_first = Self { further: Vec::new(), ..self.clone() };
-        let of_further = |call: &PlannedCall| Self {
-            ticket: call.ticket.clone(),
-            payload_hash: call.payload_hash,
-            tool_name: call.tool_name.clone(),
-            tool_version: call.tool_version.clone(),
-            contract_digest: call.contract_digest,
-            demand: call.demand.clone(),
-            bounds: call.bounds.clone(),
-            ..of_first.clone()
-        };
-        let further: Vec<Self> = self.further.iter().map(of_further).collect();
-        std::iter::once(of_first).chain(further).collect()
+    /// How many times all of its calls together may be made.
+    pub fn uses_max(&self) -> u32 {
+        self.calls.iter().fold(0, |sum, call| sum.saturating_add(call.uses_max))
     }
 
     /// Its tools in words: `bank.pay`, or `bank.pay and 2 more calls`.
     pub fn tools_in_words(&self) -> String {
-        match self.further.len() {
-            0 => self.tool_name.clone(),
-            1 => format!("{} and 1 more call", self.tool_name),
-            more => format!("{} and {more} more calls", self.tool_name),
+        let first = self.calls.first().map(|call| call.tool_name.clone()).unwrap_or_default();
+        match self.calls.len() {
+            0 | 1 => first,
+            2 => format!("{first} and 1 more call"),
+            all => format!("{first} and {} more calls", all - 1),
         }
     }
 
-    /// Checks everything about a call but its arguments.
-    fn check_call(&self, expected: &GrantExpectation<'_>) -> Result<(), GrantFault> {
+    /// Checks everything about a call but its arguments and what is left for it.
+    pub(crate) fn check_call(&self, call: &GrantedCall, expected: &GrantExpectation<'_>) -> Result<(), GrantFault> {
         let same = [
             (self.tenant == expected.tenant && self.principal == expected.principal, "another caller"),
             (self.actors == expected.actors, "another agent"),
-            (self.tool_name == expected.tool, "another tool"),
-            (self.contract_digest == *expected.contract_digest, "another version of the contract"),
+            (call.tool_name == expected.tool, "another tool"),
+            (call.contract_digest == *expected.contract_digest, "another version of the contract"),
         ];
         if let Some((_, what)) = same.into_iter().find(|(is_same, _)| !is_same) {
             return Err(GrantFault::OtherCalls(what));
         }
         needs_people(expected.demand).map_or(Ok(()), |why| Err(GrantFault::NeedsPeople(why)))?;
-        if !self.demand.still_satisfies(expected.demand) || self.presence < expected.demand.presence {
+        if !call.demand.still_satisfies(expected.demand) || self.presence < expected.demand.presence {
             return Err(GrantFault::NeedsPeople("more than when the grant was made"));
         }
         if expected.now_ms >= self.until_ms {
             return Err(GrantFault::Expired);
         }
         Ok(())
+    }
+
+    /// What a call with this price takes of its money: nothing if it has no limit of money.
+    pub(crate) fn cost_micros(&self, price: Option<&Price>) -> Result<u64, GrantFault> {
+        let Some(ceiling) = &self.cost_max else { return Ok(0) };
+        ceiling.cost_micros(price).map_err(|uncounted| match uncounted {
+            UncountedCost::Unknown => GrantFault::OtherCalls("calls whose cost can be counted"),
+            UncountedCost::OtherCurrency => GrantFault::OtherCalls("calls that cost another currency"),
+        })
     }
 
     /// Signs it.
@@ -301,93 +204,9 @@ impl SignedGrant {
         key.verify(DOMAIN, &self.statement(), &self.signature).map_err(|_| GrantFault::Signature)
     }
 
-    /// Checks that one of its calls covers a call. Whether a grant for one call admits the arguments is for its policy to say.
-    pub fn verify(
-        &self,
-        keys: &[AttestationPublicKey],
-        expected: &GrantExpectation<'_>,
-        admits: impl Fn(&ApprovalGrant) -> bool,
-    ) -> Result<VerifiedGrant, GrantFault> {
-        self.check(keys)?;
-        let mut fault = GrantFault::OtherCalls("another tool");
-        for single in self.grant.single_grants() {
-            match single.check_call(expected) {
-                Ok(()) if admits(&single) => {
-                    let (ticket, digest) = (self.grant.ticket.clone(), self.digest());
-                    return Ok(VerifiedGrant { ticket, payload: *expected.payload, digest });
-                }
-                Ok(()) => fault = GrantFault::Bounds,
-                Err(other) => fault = other,
-            }
-        }
-        Err(fault)
-    }
-
     fn statement(&self) -> Vec<u8> {
         let document = serde_json::json!({ "grant": self.grant, "key_id": self.key_id });
         // A statement of texts and numbers always has canonical bytes; without them no signature holds.
         json::canonicalize(&document).map(|canonical| canonical.bytes().to_vec()).unwrap_or_default()
     }
-}
-
-impl StandingGrant {
-    /// Why it cannot be drawn on any more, if it cannot.
-    pub fn end(&self, now_ms: u64, ledger_ms: u64) -> Option<GrantEnd> {
-        if self.revoked.is_some() {
-            Some(GrantEnd::Revoked)
-        } else if self.until.has_passed(now_ms, ledger_ms) {
-            Some(GrantEnd::Expired)
-        } else if self.draws.len() >= usize::try_from(self.signed.grant.uses_max).unwrap_or_default() {
-            Some(GrantEnd::UsedUp)
-        } else {
-            None
-        }
-    }
-
-    /// Which use of it, counted from one, a call was.
-    pub fn use_of(&self, call_id: &CallId) -> Option<usize> {
-        self.draws.iter().position(|draw| draw.call_id == *call_id).map(|before| before + 1)
-    }
-}
-
-impl GrantEnd {
-    /// The end in words.
-    pub const fn describe(self) -> &'static str {
-        match self {
-            Self::Revoked => "a person took it back",
-            Self::Expired => "its time is over",
-            Self::UsedUp => "it is used up",
-        }
-    }
-}
-
-impl VerifiedGrant {
-    /// The ticket that it is kept with.
-    pub const fn ticket(&self) -> &TicketId {
-        &self.ticket
-    }
-
-    /// H of the call.
-    pub const fn payload(&self) -> &Digest {
-        &self.payload
-    }
-
-    /// The digest of the grant.
-    pub const fn digest(&self) -> &Digest {
-        &self.digest
-    }
-}
-
-/// Why people decide about every single call that needs this approval, if they do.
-pub(crate) fn needs_people(demand: &ApprovalDemand) -> Option<&'static str> {
-    let is_critical = demand.class == SideEffectClass::CriticalMutation
-        || demand.causes.iter().any(|cause| matches!(cause, ApprovalCause::CriticalScope(_)));
-    let is_for_one = matches!(demand.pattern, ApprovalPattern::Consent | ApprovalPattern::Operator);
-    let reasons = [
-        (is_critical, "it is a critical change"),
-        (!is_for_one, "its pattern asks people about each call"),
-        (demand.quorum != 1, "several people have to approve it"),
-        (demand.presence == Presence::Passkey, "a passkey has to sign each decision"),
-    ];
-    reasons.into_iter().find(|(holds, _)| *holds).map(|(_, why)| why)
 }

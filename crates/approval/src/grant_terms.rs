@@ -2,42 +2,19 @@
 //! the store's transaction.
 
 use crate::{
-    ApprovalGrant, Approver, ArgumentBound, Ineligible, LeafFault, PlannedCall, Ticket, TicketState, check_eligible,
-    grant::needs_people, proposed_bounds,
+    ApprovalGrant, Approver, ArgumentBound, CostCeiling, GrantObstacle, GrantedCall, Ineligible, Ticket, TicketState,
+    check_eligible, plan::call_obstacle, proposed_bounds,
 };
-
-/// The sensitivity of values that are not written into anything that lasts.
-const SECRET: &str = "secret";
 
 /// What a person wants to allow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GrantTerms {
-    /// What each argument may be.
-    pub bounds: Vec<ArgumentBound>,
-    /// How many calls.
-    pub uses_max: u32,
+    /// The calls.
+    pub calls: Vec<GrantedCall>,
+    /// The most that they may cost together.
+    pub cost_max: Option<CostCeiling>,
     /// Until when, in milliseconds since the epoch.
     pub until_ms: u64,
-}
-
-/// Why no grant can be made from a ticket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum GrantObstacle {
-    /// People did not approve it.
-    #[error("a grant is made from a call that people approved")]
-    NotApproved,
-    /// One was made already.
-    #[error("a grant was made from this ticket already")]
-    MadeAlready,
-    /// People decide about every such call.
-    #[error("people decide about each such call: {0}")]
-    NeedsPeople(&'static str),
-    /// An argument is a secret.
-    #[error("an argument is a secret, and a grant would hold it")]
-    Secret,
-    /// The arguments have no bounds.
-    #[error("its arguments cannot be bounded: {0}")]
-    Arguments(LeafFault),
 }
 
 /// Why no grant can be made from a ticket, if none can.
@@ -52,13 +29,8 @@ pub fn grant_obstacle(ticket: &Ticket) -> Option<GrantObstacle> {
     if ticket.decisions.iter().any(|signed| signed.decision.break_glass) {
         return Some(GrantObstacle::NeedsPeople("it was approved in an emergency"));
     }
-    if let Some(why) = needs_people(&ticket.demand) {
-        return Some(GrantObstacle::NeedsPeople(why));
-    }
-    if ticket.subject.sensitive.values().any(|sensitivity| sensitivity == SECRET) {
-        return Some(GrantObstacle::Secret);
-    }
-    None
+    // Without the bounds, because a list has no arguments.
+    call_obstacle(&ticket.demand, &ticket.subject.sensitive)
 }
 
 /// Whether a person may make a grant from a ticket: one who may approve it, without the emergency role. Having approved it is no hindrance.
@@ -81,8 +53,8 @@ pub(crate) fn check_maker_of(
     now_ms: u64,
 ) -> Result<(), Ineligible> {
     check_maker(ticket, approver, now_ms)?;
-    // The calls of a plan are of one caller, so only what they need is different.
-    grant.further.iter().try_for_each(|call| {
+    // The calls of a grant are of one caller, so only what they need is different.
+    grant.calls.iter().try_for_each(|call| {
         let of_call = Ticket { demand: call.demand.clone(), ..ticket.clone() };
         check_maker(&of_call, approver, now_ms)
     })
@@ -94,17 +66,18 @@ impl Ticket {
         check_maker_of(self, grant, approver, now_ms)
     }
 
-    /// Its call as a further one of a plan.
-    pub fn planned_call(&self, bounds: Vec<ArgumentBound>) -> PlannedCall {
+    /// Its call as one of a grant.
+    pub fn granted_call(&self, bounds: Vec<ArgumentBound>, uses_max: u32) -> GrantedCall {
         let subject = &self.subject;
-        PlannedCall {
-            ticket: self.id.clone(),
+        GrantedCall {
+            ticket: Some(self.id.clone()),
             payload_hash: subject.payload,
             tool_name: subject.contract.clone(),
             tool_version: subject.contract_version.clone(),
             contract_digest: subject.contract_digest,
             demand: self.demand.clone(),
             bounds,
+            uses_max,
         }
     }
 
@@ -133,13 +106,8 @@ impl Ticket {
             tenant: subject.tenant.clone(),
             principal: subject.principal.clone(),
             actors: subject.actors.clone(),
-            tool_name: subject.contract.clone(),
-            tool_version: subject.contract_version.clone(),
-            contract_digest: subject.contract_digest,
-            demand: self.demand.clone(),
-            bounds: terms.bounds,
-            further: Vec::new(),
-            uses_max: terms.uses_max,
+            calls: terms.calls,
+            cost_max: terms.cost_max,
             until_ms: terms.until_ms,
             approver: approver.principal.clone(),
             groups: approver.groups.clone(),

@@ -10,8 +10,8 @@ use servanda_contract::{
 };
 
 use crate::{
-    ApprovalVerdict, RenderedArguments, StateBefore, Ticket, TicketPreview, TicketState, escalation_level,
-    render_arguments, rendering, responsible_groups, step::needed,
+    ApprovalVerdict, ArgumentBound, GrantedCall, PlanTerms, RenderedArguments, StateBefore, Ticket, TicketPreview,
+    TicketState, escalation_level, render_arguments, rendering, responsible_groups, step::needed,
 };
 
 /// What a person sees.
@@ -71,6 +71,35 @@ pub struct ApprovalPacket {
     pub escalation_level: u8,
     /// What a person should look at twice.
     pub flags: Vec<PacketFlag>,
+    /// What an approval would allow; none if the ticket is about a call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PacketPlan>,
+}
+
+/// What the approval of a plan allows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PacketPlan {
+    /// What the agent says that it is for.
+    pub purpose: String,
+    /// The calls.
+    pub calls: Vec<PacketPlanCall>,
+    /// For how many days.
+    pub days: u32,
+    /// The most that the calls may cost together.
+    pub cost_max: Option<String>,
+}
+
+/// A call of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PacketPlanCall {
+    /// The tool, with the contract's version.
+    pub action: String,
+    /// How many times.
+    pub times: u32,
+    /// Argument and bound, in words; none if arguments are masked for this viewer.
+    pub bounds: Option<Vec<(String, String)>>,
+    /// Why it needs an approval.
+    pub causes: Vec<String>,
 }
 
 /// A part of a packet that a tool supplied, as data.
@@ -118,6 +147,7 @@ impl ApprovalPacket {
         // These texts have arguments filled in, and which of them is not known.
         let unmasked = |text: Option<&str>| text.filter(|_| arguments.masked == 0).map(legibility::one_line);
         let (consequence, after) = (unmasked(subject.consequence.as_deref()), unmasked(subject.after.as_deref()));
+        let plan = ticket.plan().map(|terms| PacketPlan::new(terms, arguments.masked == 0));
         let flags = flags(ticket, &arguments, before.as_ref(), upstream_preview.as_ref());
         let time = |ms: u64| Timestamp::from_unix_ms(ms).to_string();
         Self {
@@ -144,22 +174,47 @@ impl ApprovalPacket {
                 .operation
                 .as_deref()
                 .map_or_else(|| subject.payload.hex_prefix(16), legibility::one_line),
-            compensation: subject.compensation.as_deref().map_or_else(
-                || "nothing undoes it".to_owned(),
-                |tool| format!("`{}` undoes it", legibility::one_line(tool)),
-            ),
+            compensation: match subject.compensation.as_deref() {
+                Some(tool) => format!("`{}` undoes it", legibility::one_line(tool)),
+                None if ticket.is_plan() => "the contract of each tool says it".to_owned(),
+                None => "nothing undoes it".to_owned(),
+            },
             price: subject.price.as_deref().map(legibility::one_line),
             if_denied: "nothing is sent; the agent is told that a person denied it, with your reason, and may not ask again for an hour",
             call_id: subject.call_id.to_string(),
             trace_id: legibility::one_line(&subject.trace_id),
             escalation_level: escalation_level(ticket, now_ms),
             flags,
+            plan,
         }
     }
 
     /// Whether a person may approve what this packet shows. What is masked or is not what was hashed cannot be approved.
     pub fn can_be_approved(&self) -> bool {
         !self.flags.contains(&PacketFlag::PayloadMismatch)
+    }
+}
+
+impl PacketPlan {
+    /// What a plan says, for a viewer who sees all of its values or not.
+    pub fn new(terms: PlanTerms, sees_all: bool) -> Self {
+        let call = |call: GrantedCall| {
+            let bound = |bound: &ArgumentBound| {
+                (legibility::reveal(&bound.pointer).into_owned(), legibility::one_line(&bound.describe()))
+            };
+            PacketPlanCall {
+                action: legibility::one_line(&format!("{} {}", call.tool_name, call.tool_version)),
+                times: call.uses_max,
+                bounds: sees_all.then(|| call.bounds.iter().map(bound).collect()),
+                causes: call.demand.causes.iter().map(|cause| cause.describe(call.demand.class)).collect(),
+            }
+        };
+        Self {
+            purpose: legibility::one_line(&terms.purpose),
+            calls: terms.calls.into_iter().map(call).collect(),
+            days: terms.days,
+            cost_max: terms.cost_max.map(|ceiling| legibility::one_line(&ceiling.describe())),
+        }
     }
 }
 
@@ -228,6 +283,7 @@ impl Ticket {
         ];
         rendering::canonical_again(&subject.arguments).is_some()
             && Digest::compute(DigestDomain::Proposal, &parts) == subject.payload
+            && (!self.is_plan() || self.plan().is_some())
     }
 }
 
@@ -259,7 +315,7 @@ fn flags(
         (warns("cannot see") || warns("hidden"), PacketFlag::HiddenCharacters),
         (warns("host"), PacketFlag::StrangeHost),
         (arguments.masked > 0, PacketFlag::Masked),
-        (mutates && ticket.subject.compensation.is_none(), PacketFlag::Irreversible),
+        (mutates && !ticket.is_plan() && ticket.subject.compensation.is_none(), PacketFlag::Irreversible),
         (before.is_some_and(|before| before.fault.is_some()), PacketFlag::NoBeforeState),
         (preview.is_some_and(|preview| preview.fault.is_some()), PacketFlag::NoUpstreamPreview),
     ];

@@ -21,6 +21,7 @@ const GRANT_DAYS_MAX: u32 = 7;
 
 /// When approvals are needed, and from whom, unless contracts or policies say otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own, as in the operator's file")]
 pub struct ApprovalSettings {
     /// Whether the side-effect class decides about calls that neither contract nor policy mentions.
     pub by_class: bool,
@@ -46,6 +47,8 @@ pub struct ApprovalSettings {
     pub wait_ms_max: u64,
     /// For how many days a grant may hold; 0 means that none is made and none covers a call.
     pub grant_days_max: u32,
+    /// Whether agents may propose plans.
+    pub plans: bool,
     /// Where people decide, without a slash at the end.
     pub console_url: Option<String>,
     /// What people may do.
@@ -93,6 +96,7 @@ impl Default for ApprovalSettings {
             patterns: BTreeMap::new(),
             wait_ms_max: WAIT_MS_MAX,
             grant_days_max: GRANT_DAYS_MAX,
+            plans: false,
             console_url: None,
             roles: RoleAssignments::default(),
         }
@@ -100,6 +104,11 @@ impl Default for ApprovalSettings {
 }
 
 impl ApprovalSettings {
+    /// Whether an agent may propose a plan here: plans are on, and a grant can be made of one.
+    pub const fn takes_plans(&self) -> bool {
+        self.plans && self.grant_days_max > 0
+    }
+
     /// The settings of a pattern.
     pub fn pattern(&self, pattern: ApprovalPattern) -> PatternSettings {
         self.patterns.get(&pattern).cloned().unwrap_or_default()

@@ -4,8 +4,8 @@
 //! The law: only people approve. Time never does, and neither does a repetition, a restart or an escalation.
 
 use crate::{
-    ApprovalUse, ApprovalUseKind, ApprovalVerdict, Approver, Deadline, SignedDecision, Ticket, TicketEvent,
-    TicketReply, TicketRequest, TicketState, check_eligible, grant_step, ticket::TicketConsumption,
+    ApprovalUse, ApprovalUseKind, ApprovalVerdict, Approver, Deadline, SignedDecision, SignedGrant, Ticket,
+    TicketEvent, TicketReply, TicketRequest, TicketState, check_eligible, grant_step, ticket::TicketConsumption,
 };
 
 /// How long a denial holds for the same payload.
@@ -76,7 +76,9 @@ pub fn step(ticket: Option<&Ticket>, event: &TicketEvent, around: &TicketContext
         (TicketEvent::Request(request), present) => requested(request, present, around),
         (TicketEvent::Cover(request), present) => covered(request, present, around),
         (_, None) => reply(TicketReply::NotFound),
-        (TicketEvent::Decide { decision, approver }, Some(ticket)) => decided(ticket, decision, approver, around),
+        (TicketEvent::Decide { decision, approver, grant }, Some(ticket)) => {
+            decided(ticket, decision, (approver, grant.as_deref()), around)
+        }
         (TicketEvent::Grant { grant, approver }, Some(ticket)) => {
             result_of(grant_step::granted(ticket, grant, approver, around.now_ms, around.ledger_ms))
         }
@@ -85,8 +87,9 @@ pub fn step(ticket: Option<&Ticket>, event: &TicketEvent, around: &TicketContext
         }
         (TicketEvent::Consume { usage, effect_id }, Some(ticket)) => match usage.kind {
             ApprovalUseKind::Approval => consumed(ticket, usage, effect_id, around),
-            ApprovalUseKind::Grant => {
-                result_of(grant_step::drawn(ticket, usage, effect_id, around.now_ms, around.ledger_ms))
+            ApprovalUseKind::Grant { call, cost_micros } => {
+                let now = (around.now_ms, around.ledger_ms);
+                result_of(grant_step::drawn(ticket, usage, (call, cost_micros), effect_id, now))
             }
         },
         (TicketEvent::Supersede { reason }, Some(ticket)) if ticket.state.is_open() => {
@@ -156,6 +159,9 @@ fn requested(request: &TicketRequest, latest: Option<&Ticket>, around: &TicketCo
         TicketState::Approved if !latest.demand.still_satisfies(&request.demand) => {
             opened_instead(request, latest, "more is needed for an approval than when it was given", around)
         }
+        TicketState::Approved if has_ended_plan(latest, around) => {
+            opened_instead(request, latest, "its grant has ended", around)
+        }
         TicketState::Pending => reply(TicketReply::Pending),
         TicketState::Approved => reply(TicketReply::Approved),
         TicketState::Denied => {
@@ -175,6 +181,12 @@ fn requested(request: &TicketRequest, latest: Option<&Ticket>, around: &TicketCo
         // The approved call was made; this is another one.
         TicketState::Consumed => opened(request, None, around),
     }
+}
+
+/// Whether nothing is left of an approved plan.
+fn has_ended_plan(ticket: &Ticket, around: &TicketContext) -> bool {
+    ticket.is_plan()
+        && ticket.grant.as_ref().is_none_or(|standing| standing.end(around.now_ms, around.ledger_ms).is_some())
 }
 
 /// A call that a grant covers. What people decided about this very call, or about its run, comes first.
@@ -245,8 +257,13 @@ fn opened_instead(request: &TicketRequest, before: &Ticket, reason: &str, around
     transition
 }
 
-/// A person decides.
-fn decided(ticket: &Ticket, signed: &SignedDecision, approver: &Approver, around: &TicketContext) -> TicketTransition {
+/// A person decides. The approval of a plan comes with its grant; one without the other is nothing.
+fn decided(
+    ticket: &Ticket,
+    signed: &SignedDecision,
+    (approver, grant): (&Approver, Option<&SignedGrant>),
+    around: &TicketContext,
+) -> TicketTransition {
     let decision = &signed.decision;
     let is_theirs = decision.tenant == approver.tenant && decision.approver == approver.principal;
     if ticket.subject.tenant != approver.tenant || decision.ticket != ticket.id || !is_theirs {
@@ -266,6 +283,13 @@ fn decided(ticket: &Ticket, signed: &SignedDecision, approver: &Approver, around
         // The person has to say that they use the emergency role.
         return reply(TicketReply::NotEligible(crate::Ineligible::OtherGroup));
     }
+    let is_approval_of_plan = decision.verdict == ApprovalVerdict::Approve && ticket.is_plan();
+    if is_approval_of_plan && takes_emergency_role {
+        return reply(TicketReply::NotEligible(crate::Ineligible::OtherGroup));
+    }
+    if grant.is_some() && !is_approval_of_plan {
+        return reply(TicketReply::NotNow);
+    }
     let mut ticket = Ticket { changed_ms: around.now_ms, ..ticket.clone() };
     ticket.decisions.push(signed.clone());
     if decision.verdict == ApprovalVerdict::Deny {
@@ -279,6 +303,12 @@ fn decided(ticket: &Ticket, signed: &SignedDecision, approver: &Approver, around
         return changed(ticket, TicketReply::Recorded { missing });
     }
     (ticket.state, ticket.decided_ms) = (TicketState::Approved, Some(around.now_ms));
+    if is_approval_of_plan {
+        return match grant_step::attached(ticket, grant, approver, around.now_ms, around.ledger_ms) {
+            Ok(ticket) => changed(ticket, TicketReply::Approved),
+            Err(why) => reply(why),
+        };
+    }
     ticket.use_by = Some(Deadline::after(around.now_ms, around.ledger_ms, ticket.demand.use_within_ms));
     changed(ticket, TicketReply::Approved)
 }

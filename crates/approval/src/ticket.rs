@@ -87,7 +87,7 @@ pub struct Ticket {
     pub grant: Option<Box<StandingGrant>>,
 }
 
-/// What is to be approved: a call, as its requester proposed it.
+/// What is to be approved: a call as its requester proposed it, or a plan of several.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TicketSubject {
@@ -149,6 +149,9 @@ pub struct TicketSubject {
     /// The sensitive arguments: JSON Pointer and `x-sensitivity`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sensitive: BTreeMap<String, String>,
+    /// The approval that each call of a proposed plan needs, in the order of the plan's calls among the arguments; empty if this is a call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub plan: Vec<ApprovalDemand>,
 }
 
 /// What a read-only tool showed before the call.
@@ -263,6 +266,11 @@ impl Ticket {
     pub fn requester(&self) -> Caller {
         let actors = self.subject.actors.clone();
         Caller { actors, ..Caller::named(&self.subject.tenant, &self.subject.principal) }
+    }
+
+    /// Whether it is about a plan that an agent proposes, and not about one call.
+    pub fn is_plan(&self) -> bool {
+        !self.subject.plan.is_empty()
     }
 
     /// How many people have approved.

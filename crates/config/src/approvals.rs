@@ -57,6 +57,8 @@ pub struct ApprovalsConfig {
     /// For how many days people may allow calls from now on; 0 means not at all.
     #[schemars(range(max = 30))]
     pub grant_days_max: u32,
+    /// Whether agents may propose plans: calls of several tools that a person allows at once, each within bounds and a number of times.
+    pub plans: bool,
     /// Who decides under a pattern.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub patterns: BTreeMap<ApprovalPattern, PatternConfig>,
@@ -115,6 +117,7 @@ impl Default for ApprovalsConfig {
             use_within_sec: own.use_within_ms / 1000,
             wait_ms_max: own.wait_ms_max,
             grant_days_max: own.grant_days_max,
+            plans: own.plans,
             patterns: BTreeMap::new(),
             roles: BTreeMap::new(),
             notify: Vec::new(),
@@ -161,6 +164,7 @@ impl Config {
             use_within_ms: approvals.use_within_sec.saturating_mul(1000),
             wait_ms_max: approvals.wait_ms_max,
             grant_days_max: approvals.grant_days_max,
+            plans: approvals.plans,
             patterns: approvals.pattern_settings(),
             console_url: approvals.console_url.clone().or(console_url).map(|url| url.trim_end_matches('/').to_owned()),
             // The file was checked when it was read.

@@ -87,7 +87,7 @@ async fn main() -> std::io::Result<()> {
     serve_with(listener, router(gateway.engine.clone(), options), stop, serving).await
 }
 
-/// Reads letters: `n` opens another ticket, `r` one about a refund and prints its id, `d` makes a call that the newest grant covers and prints
+/// Reads letters: `n` opens another ticket, `r` one about a refund and prints its id, `p` one about a plan and prints its id, `d` makes a call that the newest grant covers and prints
 /// it, `c` records another call, `t` lets six minutes pass, `w` prints the warrants of approved tickets with
 /// the public key that checks them; the end of the input ends the example.
 async fn commands(gateway: Arc<Gateway>, users: Users, stop: CancellationToken) {
@@ -107,6 +107,13 @@ async fn commands(gateway: Arc<Gateway>, users: Users, stop: CancellationToken) 
                 gateway.record(tenant, &principal, |record| "company__new_one".clone_into(&mut record.tool)).await;
             }
             Ok(b'r') => println!("{}", json!({ "ticket": gateway.open(refund(users, &mut refunds)).await.id })),
+            Ok(b'p') => {
+                let mut plan = fixture::planning::plan();
+                for call in &mut plan.calls {
+                    call.demand.pattern = of(users).pattern;
+                }
+                println!("{}", json!({ "ticket": gateway.open_plan(&plan, of(users)).await.id }));
+            }
             Ok(b'd') => println!("{}", draw(&gateway, users).await),
             Ok(b't') => gateway.clock.pass_ms(6 * 60_000),
             Ok(_) => {}

@@ -123,11 +123,8 @@ impl Gateway for Engine {
             let is_open = |upstream: &str| !snapshot.is_foreign(upstream, &requester.caller);
             let listing = snapshot.discovery.listing(requester, is_open).await;
             let listing = snapshot.visible_listing(listing, requester);
-            if self.deferred.long_running.wait_ms_max.is_some() {
-                snapshot.with_own_tools(listing, &requester.caller)
-            } else {
-                listing
-            }
+            let has_handles = self.deferred.long_running.wait_ms_max.is_some();
+            snapshot.with_own_tools(listing, &requester.caller, has_handles)
         })
     }
 

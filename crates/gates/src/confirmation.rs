@@ -11,7 +11,7 @@ use std::{ops::Deref, sync::Arc};
 use bytes::Bytes;
 use servanda_approval::{
     ApprovalDemand, ApprovalFacts, ApprovalInputs, ApprovalUse, ApprovalUseKind, GrantExpectation, GrantFault,
-    GrantKey, SignedGrant, TicketId, TicketKey, VerifiedGrant, VerifiedWarrant, Warrant, WarrantExpectation,
+    GrantKey, StandingGrant, TicketId, TicketKey, VerifiedGrant, VerifiedWarrant, Warrant, WarrantExpectation,
     WarrantFault, demand,
 };
 use servanda_authority::attestation::AttestationPublicKey;
@@ -23,7 +23,7 @@ use servanda_contract::{
 };
 use servanda_effects::effect::{ClientKey, EffectKey};
 use servanda_identity::effects::UrlDestination;
-use servanda_policy::{GrantQuestion, grant_admits};
+use servanda_policy::{GrantQuestion, granted_call_admits};
 
 use crate::{
     CompiledContract, Mandate, mandate::CallOrigin, operation::Operation, policy, resources, semantics::CanonicalCall,
@@ -92,8 +92,8 @@ pub struct ShownWarrant<'a> {
 /// The grant that may cover a held call, and what it is checked against.
 #[derive(Debug, Clone, Copy)]
 pub struct ShownGrant<'a> {
-    /// The grant.
-    pub grant: &'a SignedGrant,
+    /// The grant, as it is kept.
+    pub grant: &'a StandingGrant,
     /// The keys that may have signed it.
     pub keys: &'a [AttestationPublicKey],
     /// The time.
@@ -189,7 +189,10 @@ impl Permit {
             VerifiedApproval::Warrant(warrant) => {
                 (ApprovalUseKind::Approval, warrant.ticket(), warrant.payload(), warrant.digest())
             }
-            VerifiedApproval::Grant(grant) => (ApprovalUseKind::Grant, grant.ticket(), grant.payload(), grant.digest()),
+            VerifiedApproval::Grant(grant) => {
+                let kind = ApprovalUseKind::Grant { call: grant.call(), cost_micros: grant.cost_micros() };
+                (kind, grant.ticket(), grant.payload(), grant.digest())
+            }
         };
         let call_id = self.call_id().clone();
         Some(ApprovalUse { kind, ticket: ticket.clone(), payload: *payload, call_id, warrant: *digest })
@@ -304,8 +307,8 @@ impl JudgedCall {
         GrantKey::new(&self.proposal().caller, &self.contract().contract().identity.name)
     }
 
-    /// Checks that a grant covers the call, which needs this approval: whose it is, for which contract, until when, and by its policy the
-    /// arguments.
+    /// Checks that a call of a grant covers this call, which needs this approval: whose it is, for which contract, until when, how often, for
+    /// how much money, and by its policy the arguments.
     pub fn check_grant(&self, demand: &ApprovalDemand, shown: &ShownGrant<'_>) -> Result<VerifiedGrant, GrantFault> {
         let (caller, tool) = (&self.proposal().caller, &self.contract().contract().identity.name);
         let contract_digest = self.contract().digest();
@@ -317,11 +320,13 @@ impl JudgedCall {
             contract_digest: &contract_digest,
             demand,
             payload: &self.proposal_digest(),
+            price: self.contract().price().ok(),
             now_ms: shown.now_ms,
         };
         let arguments = self.arguments().bytes();
         let question = GrantQuestion { caller, tool, contract: &contract_digest, arguments };
-        shown.grant.verify(shown.keys, &expected, |single| grant_admits(single, &question))
+        let grant = &shown.grant.signed.grant;
+        shown.grant.verify(shown.keys, &expected, |call| granted_call_admits(grant, call, &question))
     }
 
     /// The digest that an approval would sign.

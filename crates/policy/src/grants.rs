@@ -12,7 +12,9 @@ use cedar_policy::{
     Authorizer, Context, Decision, Entities, EntityId, EntityTypeName, EntityUid, PolicySet, Request,
     RestrictedExpression,
 };
-use servanda_approval::{ApprovalGrant, ArgumentBound, ArgumentLeaf, BoundRule, LEAVES_MAX, argument_leaves};
+use servanda_approval::{
+    ApprovalGrant, ArgumentBound, ArgumentLeaf, BoundRule, GrantedCall, LEAVES_MAX, argument_leaves,
+};
 use servanda_contract::{Caller, CallerActor, Digest};
 
 /// The longest policy of a grant for one call: more than its bounds can have.
@@ -33,15 +35,19 @@ pub struct GrantQuestion<'a> {
 
 /// The policy of a grant: one `permit` for each of its calls.
 pub fn grant_policy(grant: &ApprovalGrant) -> String {
-    grant.single_grants().iter().map(policy_of_one).collect::<Vec<_>>().join("\n")
+    (0..grant.calls.len()).filter_map(|number| policy_of_call(grant, number)).collect::<Vec<_>>().join("\n")
 }
 
-/// The policy of a grant for one call.
-fn policy_of_one(grant: &ApprovalGrant) -> String {
-    let mut text = format!("@id({})\npermit (\n", literal(&format!("grant:{}", grant.ticket)));
+/// The policy of one call of a grant. Its id names the ticket on which people approved the call, or its place in the plan.
+fn policy_of_call(grant: &ApprovalGrant, number: usize) -> Option<String> {
+    let call = grant.calls.get(number)?;
+    let place = || format!("grant:{}/{}", grant.ticket, number + 1);
+    let id = call.ticket.as_ref().map_or_else(place, |ticket| format!("grant:{ticket}"));
+    let mut text = format!("@id({})\npermit (\n", literal(&id));
     let user = literal(&user_id(&grant.tenant, &grant.principal));
-    let (tool, contract) = (literal(&grant.tool_name), literal(&grant.contract_digest.to_string()));
-    let pointers: BTreeSet<String> = grant.bounds.iter().map(|bound| literal(&bound.pointer)).collect();
+    let GrantedCall { tool_name, contract_digest, bounds, .. } = call;
+    let (tool, contract) = (literal(tool_name), literal(&contract_digest.to_string()));
+    let pointers: BTreeSet<String> = bounds.iter().map(|bound| literal(&bound.pointer)).collect();
     let fields: Vec<String> = pointers.into_iter().collect();
     let mut conditions = vec![
         format!("context.tenant == {}", literal(&grant.tenant)),
@@ -49,27 +55,32 @@ fn policy_of_one(grant: &ApprovalGrant) -> String {
         format!("context.contract == {contract}"),
         format!("context.fields == [{}]", fields.join(", ")),
     ];
-    conditions.extend(grant.bounds.iter().map(condition));
+    conditions.extend(bounds.iter().map(condition));
     // Writing to a text does not fail.
     let _ = writeln!(
         text,
         "  principal == User::{user},\n  action == Action::\"call\",\n  resource == Tool::{tool}\n) when {{"
     );
     let _ = writeln!(text, "  {}\n}};", conditions.join(" &&\n  "));
-    text
+    Some(text)
 }
 
 /// Whether a policy of a grant permits a call. Whatever cannot be decided is not permitted.
 pub fn grant_admits(grant: &ApprovalGrant, question: &GrantQuestion<'_>) -> bool {
     // Each call by itself: an error in the policy of one must not end the others, and must not be hidden by them either.
-    grant.single_grants().iter().any(|single| is_permitted(single, question).unwrap_or(false))
+    (0..grant.calls.len()).any(|number| granted_call_admits(grant, number, question))
 }
 
-fn is_permitted(grant: &ApprovalGrant, question: &GrantQuestion<'_>) -> Option<bool> {
-    if grant.bounds.len() > LEAVES_MAX {
+/// Whether the policy of one call of a grant, counted from zero, permits a call.
+pub fn granted_call_admits(grant: &ApprovalGrant, number: usize, question: &GrantQuestion<'_>) -> bool {
+    is_permitted(grant, number, question).unwrap_or(false)
+}
+
+fn is_permitted(grant: &ApprovalGrant, number: usize, question: &GrantQuestion<'_>) -> Option<bool> {
+    if grant.calls.get(number)?.bounds.len() > LEAVES_MAX {
         return None;
     }
-    let text = policy_of_one(grant);
+    let text = policy_of_call(grant, number)?;
     if text.len() > POLICY_BYTES_MAX {
         return None;
     }

@@ -51,7 +51,7 @@ pub use decision::{AllowedByPolicy, PolicyDecision, PolicyRefusalCause, RefusedB
 pub use expectation::{ExpectedApproval, ExpectedDecision};
 pub use explain::{ConsideredPolicy, PolicyExplanation, PolicyOutcome};
 pub use findings::{PolicyFinding, PolicyFindingKind, PolicyLoadFailure};
-pub use grants::{GrantQuestion, grant_admits, grant_policy};
+pub use grants::{GrantQuestion, grant_admits, grant_policy, granted_call_admits};
 pub use list::ListDecision;
 pub use listed_policy::ListedPolicy;
 pub use load::{BuiltInPermits, PolicyLimits};

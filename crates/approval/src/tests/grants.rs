@@ -1,5 +1,8 @@
 //! Grants: from which tickets, by whom, what happens to them, and what a signed one is worth.
 
+mod calls;
+mod plans;
+
 use serde_json::{Value, json};
 use servanda_contract::{
     CallId,
@@ -12,10 +15,10 @@ use super::samples::{
 };
 use crate::{
     ApprovalCause, ApprovalUse, ApprovalUseKind, ApprovalVerdict, Approver, ArgumentBound, BoundFault, BoundRule,
-    DENIAL_HOLD_MS, DENIALS_IN_A_ROW_MAX, GRANT_LIFE_MS_MAX, GRANT_USES_MAX, GrantEnd, GrantExpectation, GrantFault,
-    GrantObstacle, GrantTerms, Ineligible, NarrowedBound, PLAN_CALLS_MAX, PersonRole, RunDenials, SignedGrant, Ticket,
-    TicketContext, TicketEvent, TicketId, TicketReply, TicketRequest, TicketState, grant_obstacle, proposed_bounds,
-    step,
+    DENIAL_HOLD_MS, DENIALS_IN_A_ROW_MAX, Deadline, GRANT_LIFE_MS_MAX, GRANT_USES_MAX, GrantEnd, GrantExpectation,
+    GrantFault, GrantObstacle, GrantTerms, Ineligible, NarrowedBound, PersonRole, RunDenials, SignedGrant,
+    StandingGrant, Ticket, TicketContext, TicketEvent, TicketId, TicketReply, TicketRequest, TicketState,
+    grant_obstacle, proposed_bounds, step,
 };
 
 const DAY_MS: u64 = 24 * HOUR_MS;
@@ -24,10 +27,16 @@ type GrantChange = fn(&mut crate::ApprovalGrant);
 
 /// The grant that bob makes from a ticket: two calls for a day.
 fn signed_by(ticket: &Ticket, maker: &Approver, change: impl FnOnce(&mut crate::ApprovalGrant)) -> SignedGrant {
-    let terms = GrantTerms { bounds: ticket.proposed_bounds().unwrap(), uses_max: 2, until_ms: START_MS + DAY_MS };
+    let calls = vec![ticket.granted_call(ticket.proposed_bounds().unwrap(), 2)];
+    let terms = GrantTerms { calls, cost_max: None, until_ms: START_MS + DAY_MS };
     let mut grant = ticket.make_grant(terms, maker, "console".to_owned(), START_MS);
     change(&mut grant);
     grant.sign(&key(1)).unwrap()
+}
+
+fn standing(signed: SignedGrant) -> StandingGrant {
+    let until = Deadline { clock_ms: START_MS + DAY_MS, ledger_ms: u64::MAX };
+    StandingGrant { signed, until, draws: Vec::new(), revoked: None }
 }
 
 fn grant_event(ticket: &Ticket, maker: &Approver) -> TicketEvent {
@@ -43,8 +52,13 @@ fn granted() -> Ticket {
 }
 
 fn draw(ticket: &Ticket, call: &str, effect_id: &str) -> TicketEvent {
+    draw_of(ticket, (0, 0), call, effect_id)
+}
+
+/// A draw on one call of the grant at a cost.
+fn draw_of(ticket: &Ticket, (number, cost_micros): (usize, u64), call: &str, effect_id: &str) -> TicketEvent {
     let usage = ApprovalUse {
-        kind: ApprovalUseKind::Grant,
+        kind: ApprovalUseKind::Grant { call: number, cost_micros },
         call_id: CallId::from(call.to_owned()),
         payload: digest(effect_id),
         warrant: ticket.grant.as_ref().unwrap().signed.digest(),
@@ -70,7 +84,7 @@ fn a_grant_is_drawn_on_as_often_as_it_says_and_once_for_each_effect() {
     let (ticket, reply) = happens(&ticket, &draw(&ticket, "call_3", "eff_3"), &after(6_000));
     assert_eq!((draws(&ticket), reply), (2, TicketReply::GrantEnded(GrantEnd::UsedUp)));
     let standing = ticket.grant.as_ref().unwrap();
-    assert_eq!(standing.use_of(&CallId::from("call_2".to_owned())), Some(2));
+    assert_eq!(standing.use_of(&CallId::from("call_2".to_owned())), Some((2, 2)));
     assert_eq!(standing.use_of(&CallId::from("call_3".to_owned())), None);
     // The approval of the very call is used apart from the grant.
     let (ticket, reply) = happens(&ticket, &consume(usage(&ticket)), &after(7_000));
@@ -135,9 +149,12 @@ fn only_who_may_approve_makes_a_grant_and_only_within_limits() {
         assert_eq!(happens(&ticket, &grant_event(&ticket, &maker), &after(2_000)).1, expected, "{}", maker.principal);
     }
     let bob = approver("bob");
-    let changed: [(GrantChange, TicketReply); 7] = [
-        (|grant| grant.uses_max = 0, TicketReply::NotNow),
-        (|grant| grant.uses_max = GRANT_USES_MAX + 1, TicketReply::NotNow),
+    let changed: [(GrantChange, TicketReply); 10] = [
+        (|grant| grant.calls[0].uses_max = 0, TicketReply::NotNow),
+        (|grant| grant.calls[0].uses_max = GRANT_USES_MAX + 1, TicketReply::NotNow),
+        (|grant| grant.calls.clear(), TicketReply::NotNow),
+        (|grant| grant.calls[0].ticket = None, TicketReply::NotNow),
+        (|grant| grant.calls[0].payload_hash = digest("another call"), TicketReply::NotNow),
         (|grant| grant.until_ms = START_MS + 2_000, TicketReply::NotNow),
         (|grant| grant.until_ms = START_MS + 2_001 + GRANT_LIFE_MS_MAX, TicketReply::NotNow),
         (|grant| grant.ticket = TicketId::from("apr_9".to_owned()), TicketReply::NotFound),
@@ -254,10 +271,15 @@ fn a_signed_grant_is_for_one_caller_one_contract_and_no_more_than_was_asked() {
         contract_digest: &subject.contract_digest,
         demand: &asked,
         payload: &payload,
+        price: None,
         now_ms: START_MS + 1,
     };
+    let signed = standing(signed);
     let verified = signed.verify(&keys, &expected, |_| true).unwrap();
-    assert_eq!((verified.ticket(), verified.payload(), *verified.digest()), (&ticket.id, &payload, signed.digest()));
+    assert_eq!(
+        (verified.ticket(), verified.payload(), *verified.digest()),
+        (&ticket.id, &payload, signed.signed.digest())
+    );
 
     let newer = digest("a newer contract");
     let with = |change: fn(&mut crate::ApprovalDemand)| {
@@ -292,93 +314,12 @@ fn a_signed_grant_is_for_one_caller_one_contract_and_no_more_than_was_asked() {
     }
     assert_eq!(signed.verify(&keys, &expected, |_| false), Err(GrantFault::Bounds));
     let mut more = signed.clone();
-    more.grant.uses_max = 100;
+    more.signed.grant.calls[0].uses_max = 100;
     assert_eq!(more.verify(&keys, &expected, |_| true), Err(GrantFault::Signature));
     assert_eq!(signed.verify(&[key(2).public().clone()], &expected, |_| true), Err(GrantFault::Signature));
+    let signed = signed.signed;
     let stored: SignedGrant = serde_json::from_str(&serde_json::to_string(&signed).unwrap()).unwrap();
     assert_eq!((stored.check(&keys), stored.digest()), (Ok(()), signed.digest()));
-}
-
-/// Another approved call of the same caller, of another tool.
-fn planned(demand: crate::ApprovalDemand) -> crate::PlannedCall {
-    let mut other = approved_by(request_of(&json!({ "invoice": 7 })), &["bob"]);
-    other.id = TicketId::from("apr_2".to_owned());
-    other.subject.contract = "bank.refund".to_owned();
-    other.subject.contract_digest = digest("of refunds");
-    other.demand = demand;
-    other.planned_call(other.proposed_bounds().unwrap())
-}
-
-#[test]
-fn a_plan_pairs_each_call_with_what_that_call_needed() {
-    let ticket = approved_by(request(), &["bob"]);
-    let weak = demand(ApprovalPattern::Operator, 1);
-    let strong = crate::ApprovalDemand { groups: ["finance".to_owned()].into(), ..weak.clone() };
-    let of_finance = Approver { groups: ["finance".to_owned()].into(), ..approver("bob") };
-    let signed = signed_by(&ticket, &of_finance, |grant| grant.further = vec![planned(strong.clone())]);
-    let (keys, payload, subject) = ([key(1).public().clone()], digest("a call"), &ticket.subject);
-    let refunds = digest("of refunds");
-    let pay = GrantExpectation {
-        tenant: &subject.tenant,
-        principal: &subject.principal,
-        actors: &subject.actors,
-        tool: &subject.contract,
-        contract_digest: &subject.contract_digest,
-        demand: &weak,
-        payload: &payload,
-        now_ms: START_MS + 1,
-    };
-    let refund = GrantExpectation { tool: "bank.refund", contract_digest: &refunds, demand: &strong, ..pay };
-    let only = |tool: &'static str| move |single: &crate::ApprovalGrant| single.tool_name == tool;
-    for (expected, tool) in [(pay, "bank.pay"), (refund, "bank.refund")] {
-        let verified = signed.verify(&keys, &expected, only(tool)).unwrap();
-        assert_eq!((verified.ticket(), *verified.digest()), (&ticket.id, signed.digest()), "the plan's own");
-    }
-    for (expected, name) in [
-        (GrantExpectation { demand: &strong, ..pay }, "what a refund was approved by does not count for a payment"),
-        (GrantExpectation { contract_digest: &refunds, ..pay }, "the contract of the other call"),
-        (GrantExpectation { contract_digest: &subject.contract_digest, ..refund }, "the contract of the first call"),
-        (GrantExpectation { tool: "bank.close", ..pay }, "a third tool"),
-        (GrantExpectation { now_ms: START_MS + DAY_MS, ..refund }, "too late"),
-    ] {
-        assert!(signed.verify(&keys, &expected, |_| true).is_err(), "{name}");
-    }
-    let mut wider = signed.clone();
-    wider.grant.further[0].bounds.clear();
-    assert_eq!(wider.verify(&keys, &pay, |_| true), Err(GrantFault::Signature));
-    assert_eq!(signed.grant.keys().len(), 2);
-    let plain = signed_by(&ticket, &of_finance, |_| {});
-    assert!(!serde_json::to_string(&plain).unwrap().contains("further"), "earlier statements keep their bytes");
-}
-
-#[test]
-fn a_plan_is_made_by_who_may_approve_every_call_of_it() {
-    let ticket = approved_by(request(), &["bob"]);
-    let weak = demand(ApprovalPattern::Operator, 1);
-    let with = |change: fn(&mut crate::ApprovalDemand)| {
-        let mut changed = weak.clone();
-        change(&mut changed);
-        vec![planned(changed)]
-    };
-    let not_finance = TicketReply::NotEligible(Ineligible::OtherGroup);
-    let not_fresh = TicketReply::NotEligible(Ineligible::Presence { needed: Presence::Fresh });
-    let own = vec![crate::PlannedCall { ticket: ticket.id.clone(), ..planned(weak.clone()) }];
-    for (further, expected) in [
-        (with(|_| {}), TicketReply::Done),
-        (with(|demand| demand.groups = ["finance".to_owned()].into()), not_finance),
-        (with(|demand| demand.presence = Presence::Fresh), not_fresh),
-        (with(|demand| demand.class = SideEffectClass::CriticalMutation), TicketReply::NotNow),
-        (with(|demand| demand.quorum = 2), TicketReply::NotNow),
-        (with(|demand| demand.pattern = ApprovalPattern::Compliance), TicketReply::NotNow),
-        (own, TicketReply::NotNow),
-        (vec![planned(weak.clone()); PLAN_CALLS_MAX - 1], TicketReply::Done),
-        (vec![planned(weak.clone()); PLAN_CALLS_MAX], TicketReply::NotNow),
-    ] {
-        let bob = approver("bob");
-        let grant = Box::new(signed_by(&ticket, &bob, |grant| grant.further.clone_from(&further)));
-        let event = TicketEvent::Grant { grant, approver: Box::new(bob) };
-        assert_eq!(happens(&ticket, &event, &after(2_000)).1, expected, "{further:?}");
-    }
 }
 
 fn rules(arguments: &Value) -> Vec<(String, BoundRule)> {

@@ -68,7 +68,7 @@ fn event_of(happening: &Happening, ticket: &Ticket, number: usize, first: &Ticke
         if happening.which == 2 {
             decision.payload_hash = digest("another payload");
         }
-        TicketEvent::Decide { decision: Box::new(signed(decision)), approver: Box::new(person.clone()) }
+        TicketEvent::Decide { decision: Box::new(signed(decision)), approver: Box::new(person.clone()), grant: None }
     };
     let which = happening.which;
     match happening.kind {

@@ -89,6 +89,7 @@ pub(super) fn request_of(arguments: &Value) -> TicketRequest {
             operation: None,
             price: None,
             sensitive: std::collections::BTreeMap::new(),
+            plan: Vec::new(),
         },
     }
 }
@@ -145,7 +146,7 @@ pub(super) fn signed(decision: ApprovalDecision) -> SignedDecision {
 
 pub(super) fn decide(ticket: &Ticket, approver: Approver, verdict: ApprovalVerdict) -> TicketEvent {
     let decision = Box::new(signed(decision(ticket, &approver, verdict)));
-    TicketEvent::Decide { decision, approver: Box::new(approver) }
+    TicketEvent::Decide { decision, approver: Box::new(approver), grant: None }
 }
 
 /// The ticket after an event that changes it alone, and the reply.

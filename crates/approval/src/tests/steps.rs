@@ -262,7 +262,8 @@ fn decisions_count_only_for_what_their_person_was_shown() {
         (said(), bob.clone(), TicketReply::Approved),
     ];
     for (decision, approver, reply) in table {
-        let event = TicketEvent::Decide { decision: Box::new(signed(decision)), approver: Box::new(approver) };
+        let event =
+            TicketEvent::Decide { decision: Box::new(signed(decision)), approver: Box::new(approver), grant: None };
         assert_eq!(happens(&ticket, &event, &after(1_000)).1, reply, "{event:?}");
     }
 }
@@ -275,7 +276,7 @@ fn the_emergency_role_is_never_one_person_alone() {
     let emergency = |name: &str, break_glass| {
         let person = Approver { roles: [PersonRole::BreakGlass].into(), ..approver(name) };
         let decision = crate::ApprovalDecision { break_glass, ..decision(&ticket, &person, ApprovalVerdict::Approve) };
-        TicketEvent::Decide { decision: Box::new(signed(decision)), approver: Box::new(person) }
+        TicketEvent::Decide { decision: Box::new(signed(decision)), approver: Box::new(person), grant: None }
     };
     let not_said = happens(&ticket, &emergency("eve", false), &after(1_000)).1;
     assert_eq!(not_said, TicketReply::NotEligible(Ineligible::OtherGroup), "the person has to say so");

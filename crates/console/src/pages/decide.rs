@@ -172,6 +172,10 @@ async fn refused(
             let text = format!("Your decision was not recorded: a reason has at most {REASON_CHARS_MAX} characters.");
             (StatusCode::BAD_REQUEST, notice("The reason is too long", text))
         }
+        error @ (DecideError::NoGrants | DecideError::Masked) => (
+            StatusCode::FORBIDDEN,
+            notice("This plan cannot be approved by you here", format!("Nothing was recorded: {error}.")),
+        ),
         DecideError::Passkey => {
             let text = "Your decision was not recorded: a passkey has to sign it, which needs JavaScript.".to_owned();
             (StatusCode::FORBIDDEN, notice("This decision needs your passkey", text))

@@ -11,6 +11,7 @@ pub(crate) mod inbox;
 pub(crate) mod overview;
 mod packet_view;
 pub(crate) mod passkeys;
+mod plan_view;
 pub(crate) mod policies;
 pub(crate) mod provider;
 pub(crate) mod review;

@@ -91,13 +91,13 @@ impl PacketView {
         &self.packet.arguments
     }
 
-    /// Whether everything that the packet has is on the page: only then is it approved together with others.
+    /// Whether everything that the packet has is on the page: only then is it approved together with others. A plan is read on its own page.
     pub(crate) fn is_whole(&self) -> bool {
         let arguments = self.arguments();
         let is_cut = arguments.left_out > 0 || arguments.leaves.iter().any(|leaf| leaf.cut > 0);
         let is_plain = !self.packet.flags.iter().any(|flag| {
             matches!(flag, PacketFlag::HiddenCharacters | PacketFlag::StrangeHost | PacketFlag::PayloadMismatch)
         });
-        is_plain && !is_cut && arguments.masked == 0
+        is_plain && !is_cut && arguments.masked == 0 && self.packet.plan.is_none()
     }
 }

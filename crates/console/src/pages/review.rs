@@ -211,6 +211,7 @@ async fn result(
         }
         Err(DecideError::NoTicket(_)) => ("quiet", "Not acted on: there is no such ticket.".to_owned()),
         Err(DecideError::Reason) => ("quiet", "Not acted on: the reason is too long.".to_owned()),
+        Err(error @ (DecideError::NoGrants | DecideError::Masked)) => ("quiet", format!("Not acted on: {error}.")),
         Err(DecideError::Passkey) => ("quiet", "Not acted on: it needs your passkey.".to_owned()),
         Err(DecideError::Keys(_) | DecideError::Store(_)) => {
             ("quiet", "It is not known whether this was recorded: open the ticket.".to_owned())

@@ -9,7 +9,11 @@ use servanda_approval::{
 use servanda_contract::tool::Presence;
 use servanda_doors::http::PageRequest;
 
-use super::{fault::sign_in_path, packet_view::PacketView};
+use super::{
+    fault::sign_in_path,
+    packet_view::PacketView,
+    plan_view::{self, PlanView},
+};
 use crate::{
     context::{ConsoleContext, ConsoleViewer},
     fault::PageFault,
@@ -34,9 +38,18 @@ struct TicketDocument {
     outcome: Option<TicketOutcome>,
     /// What the person may do.
     decision: DecisionForms,
+    /// What an approval would allow; none if the ticket is about a call.
+    plan: Option<PlanView>,
     /// The page of the grant that was made from it, or that the person may make: address and words.
     grant: Option<(String, &'static str)>,
     reason_chars_max: usize,
+}
+
+impl TicketDocument {
+    /// What people decide about.
+    const fn subject_word(&self) -> &'static str {
+        if self.plan.is_some() { "plan" } else { "call" }
+    }
 }
 
 /// What became of a ticket.
@@ -63,8 +76,8 @@ struct OpenForms {
     payload: String,
     /// Whether the person decides with the emergency role.
     takes_emergency_role: bool,
-    /// Whether what is shown can be approved at all.
-    can_approve: bool,
+    /// Why this person cannot approve what is shown, if they cannot.
+    cannot_approve: Option<&'static str>,
     /// How many more people have to approve after this one.
     missing_afterwards: usize,
     /// What the person's passkeys are asked, if the person has some here.
@@ -126,6 +139,7 @@ pub(crate) async fn shown(
         decision: forms(context, viewer, ticket, &view, passkey),
         outcome: outcome(context, ticket),
         grant: grant(context, viewer, ticket),
+        plan: plan_view::shown(context, viewer, ticket).await?,
         view,
         notice,
         reason_chars_max: REASON_CHARS_MAX,
@@ -235,13 +249,33 @@ fn forms(
                 action,
                 payload: ticket.subject.payload.to_string(),
                 takes_emergency_role,
-                can_approve: view.packet.can_be_approved(),
+                cannot_approve: cannot_approve(viewer, ticket, view, takes_emergency_role),
                 missing_afterwards: view.packet.missing.saturating_sub(1),
                 passkey,
                 needs_passkey,
             })
         }
     }
+}
+
+/// Why a person who may decide cannot approve what the page shows, if they cannot. They can deny it.
+fn cannot_approve(
+    viewer: &ConsoleViewer,
+    ticket: &Ticket,
+    view: &PacketView,
+    takes_emergency_role: bool,
+) -> Option<&'static str> {
+    let is_plan = ticket.is_plan();
+    let reasons = [
+        (!view.packet.can_be_approved(), "its stored arguments are not what was hashed"),
+        (is_plan && takes_emergency_role, "the emergency role approves no plan"),
+        (
+            is_plan && !viewer.sees_all_values(ticket),
+            "some of its values are masked for you, and a grant would hold them",
+        ),
+        (is_plan && viewer.settings().grant_days_max == 0, "this gateway makes no grants"),
+    ];
+    reasons.into_iter().find(|(holds, _)| *holds).map(|(_, why)| why)
 }
 
 /// Where the person sees what was allowed from now on, or allows it.
@@ -264,6 +298,15 @@ fn outcome(context: &ConsoleContext, ticket: &Ticket) -> Option<TicketOutcome> {
             "Approved in part".to_owned(),
             "More people have to approve before the call is made.".to_owned(),
         ),
+        TicketState::Approved if ticket.is_plan() => (
+            "good",
+            "Approved".to_owned(),
+            "The agent may make these calls, each within its bounds and as often as it says. You can take that back."
+                .to_owned(),
+        ),
+        TicketState::Lapsed if ticket.is_plan() => {
+            ("quiet", "The time of this plan is over".to_owned(), "People are asked about every call again.".to_owned())
+        }
         TicketState::Approved => {
             let until = ticket.use_by.map(|use_by| Moment::new(use_by.clock_ms, now));
             let until = until.map(|until| format!(" It can be used until {} ({}).", until.absolute, until.relative));

@@ -53,7 +53,7 @@ impl Gateway {
             continues: None,
         };
         let usage = ApprovalUse {
-            kind: ApprovalUseKind::Grant,
+            kind: ApprovalUseKind::Grant { call: 0, cost_micros: 0 },
             ticket: id.clone(),
             payload,
             call_id: call_id.clone(),

@@ -6,6 +6,8 @@ pub mod doubles;
 pub mod drawing;
 #[path = "operating.rs"]
 pub mod operating;
+#[path = "planning.rs"]
+pub mod planning;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -260,6 +262,7 @@ impl Gateway {
                     sensitive: listed(wanted.sensitive_in_preview),
                 }),
                 compensation: wanted.compensation.map(str::to_owned),
+                plan: Vec::new(),
                 operation: None,
                 price: wanted.price.map(str::to_owned),
                 sensitive: listed(wanted.sensitive),

@@ -67,7 +67,7 @@ async fn a_person_reads_a_policy_allows_calls_sees_their_uses_and_takes_it_back(
     assert_eq!(ben.submit(&form, &[]).await.location(), path(&ticket));
     let standing = gateway.ticket(&ticket.id).await.grant.unwrap();
     let grant = &standing.signed.grant;
-    assert_eq!((grant.approver.as_str(), grant.uses_max, standing.draws.len()), ("ben", 20, 0));
+    assert_eq!((grant.approver.as_str(), grant.uses_max(), standing.draws.len()), ("ben", 20, 0));
     assert!(grant.credential.starts_with("console:key:"), "{}", grant.credential);
 
     let call = gateway.draw_on_grant(&ticket.id).await.unwrap();
@@ -112,7 +112,7 @@ async fn what_a_person_changed_is_shown_before_it_holds() {
     let again = page.form_to(&path(&ticket)).with(&[("days", "7")]).with(&changed);
     assert_eq!(ben.submit(&again, &[]).await.status, StatusCode::SEE_OTHER);
     let grant = gateway.ticket(&ticket.id).await.grant.unwrap().signed.grant;
-    assert_eq!((grant.uses_max, grant.bounds[0].describe()), (3, "a number from 0 to 25.0".to_owned()));
+    assert_eq!((grant.uses_max(), grant.calls[0].bounds[0].describe()), (3, "a number from 0 to 25.0".to_owned()));
 }
 
 #[tokio::test]
@@ -230,7 +230,13 @@ async fn calls_of_several_tickets_are_allowed_together_and_taken_back_together()
         assert!(!page.html.contains(hidden.id.as_str()), "{}", page.html);
     }
     // What was chosen is shown first: its policy, and what both together would have done.
-    let chosen = make(&page, &ticket).with(&[("further", named.as_str())]);
+    let uses = format!("uses:{}", other.id);
+    let fields = [("further", named.as_str()), (uses.as_str(), "3"), ("cost_max", "12.50 EUR")];
+    let chosen = make(&page, &ticket).with(&fields);
+    let wrong = ben.submit(&chosen.with(&[("cost_max", "much")]), &[]).await;
+    assert!(wrong.status == StatusCode::BAD_REQUEST && wrong.html.contains("sum of money"), "{}", wrong.html);
+    let wrong = ben.submit(&chosen.with(&[(uses.as_str(), "101")]), &[]).await;
+    assert!(wrong.status == StatusCode::CONFLICT && wrong.html.contains("1 to 100 calls"), "{}", wrong.html);
     let page = ben.submit(&chosen, &[]).await;
     for shown in [
         "Read what you would allow now",
@@ -242,14 +248,25 @@ async fn calls_of_several_tickets_are_allowed_together_and_taken_back_together()
         assert!(page.html.contains(shown), "{shown}: {}", page.html);
     }
     assert!(gateway.ticket(&ticket.id).await.grant.is_none());
-    let again = make(&page, &ticket).with(&[("further", named.as_str())]);
+    // Another number of times, or other money, is shown first too.
+    let again = make(&page, &ticket).with(&fields);
+    for other in [(uses.as_str(), "4"), ("cost_max", "13 EUR")] {
+        let page = ben.submit(&again.with(&[other]), &[]).await;
+        assert!(page.html.contains("Read what you would allow now"), "{other:?}: {}", page.html);
+    }
     assert_eq!(ben.submit(&again, &[]).await.location(), path(&ticket));
     let grant = gateway.ticket(&ticket.id).await.grant.unwrap().signed.grant;
-    assert_eq!((grant.further.len(), grant.further[0].tool_name.as_str()), (1, "bank.close"));
+    assert_eq!((grant.calls.len(), grant.calls[1].tool_name.as_str(), grant.calls[1].uses_max), (2, "bank.close", 3));
 
     let page = ben.get(&path(&ticket)).await;
     let heading = format!("<h3><a href=\"/approvals/{}\">bank.close</a></h3>", other.id);
-    for shown in ["Allowed from now on: bank.refund and 1 more call", "0 of 20 used, in force", &heading] {
+    for shown in [
+        "Allowed from now on: bank.refund and 1 more call",
+        "0 of 23 used, in force",
+        "0 of 3 used",
+        "0.00 of 12.50 EUR",
+        &heading,
+    ] {
         assert!(page.html.contains(shown), "{shown}: {}", page.html);
     }
     assert!(ben.get("/grants").await.html.contains("bank.refund and 1 more call"));

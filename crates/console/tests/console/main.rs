@@ -41,6 +41,8 @@ mod passkeys_refused;
 #[cfg(test)]
 mod people;
 #[cfg(test)]
+mod plans;
+#[cfg(test)]
 mod policies_and_budgets;
 #[cfg(test)]
 mod sessions;

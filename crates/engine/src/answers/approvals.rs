@@ -13,14 +13,20 @@ use crate::approvals::AttestationKeysError;
 /// When an agent that cannot wait may look again.
 const LOOK_AGAIN_MS: u64 = 15_000;
 
-/// People have not decided yet.
-pub(crate) fn pending(call_id: &CallId, tool: &str, ticket: &Ticket, console_url: Option<&str>) -> Box<Refusal> {
+/// People have not decided yet. `plan_tool`: the tool by which the agent may ask about several calls at once.
+pub(crate) fn pending(
+    call_id: &CallId,
+    tool: &str,
+    ticket: &Ticket,
+    (console_url, plan_tool): (Option<&str>, Option<&str>),
+) -> Box<Refusal> {
     let until = Timestamp::from_unix_ms(ticket.decide_by.clock_ms);
     let place = console_url.map_or_else(String::new, |url| format!(" at {}", page(ticket, url)));
+    let plan = plan_tool.map_or_else(String::new, |tool| format!(". `{tool}` asks about several calls at once"));
     let mut refusal = refusal(
         call_id,
         format!("`{tool}` waits for approval by {} until {until}; nothing was sent", ticket.demand.describe()),
-        format!("tell the user that a person decides{place}; then make the same call again"),
+        format!("tell the user that a person decides{place}; then make the same call again{plan}"),
     );
     refusal.retryable = true;
     refusal.retry_after_ms = Some(LOOK_AGAIN_MS);

@@ -5,6 +5,7 @@
 pub(crate) mod approvals;
 pub(crate) mod existing_effect;
 pub(crate) mod observe;
+pub(crate) mod plans;
 pub(crate) mod preview;
 pub(crate) mod refusals;
 pub(crate) mod tool_result;

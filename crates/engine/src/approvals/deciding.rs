@@ -1,4 +1,5 @@
-//! People's decisions: each is signed, and the store decides whether it counts.
+//! People's decisions: each is signed, and the store decides whether it counts. The approval of a plan comes with its grant, and the store
+//! takes both or neither.
 
 use servanda_approval::{
     ApprovalDecision, ApprovalSettings, ApprovalVerdict, Ineligible, PasskeyAssertionRecord, Ticket, TicketEvent,
@@ -63,6 +64,14 @@ pub enum DecideError {
     /// The reason is too long.
     #[error("a reason has at most {REASON_CHARS_MAX} characters")]
     Reason,
+    /// The ticket is about a plan, and the operator allows no grants.
+    #[error("this gateway makes no grants, so no plan is approved: `approvals.grant_days_max` is 0")]
+    NoGrants,
+    /// The ticket is about a plan whose values the person does not see, and a grant would hold them.
+    #[error(
+        "some values of the plan are masked for you, and its approval would allow them: a person who sees all of it decides"
+    )]
+    Masked,
     /// A passkey has to sign the decision.
     #[error("this decision needs your passkey")]
     Passkey,
@@ -98,8 +107,13 @@ impl Approvals {
         let at_ms = self.clock.now().unix_ms();
         // The store checks this again. Here it saves a signature that would not count, and says whether the emergency role is taken.
         let takes_emergency_role = check_eligible(&ticket, &approver, at_ms)?;
-        if takes_emergency_role && !break_glass {
+        let approves_plan = ticket.is_plan() && verdict == ApprovalVerdict::Approve;
+        if takes_emergency_role && (!break_glass || approves_plan) {
             return Err(Ineligible::OtherGroup.into());
+        }
+        let is_masked = |level: &String| !person.sees(level, settings);
+        if approves_plan && ticket.subject.sensitive.values().any(is_masked) {
+            return Err(DecideError::Masked);
         }
         if person.presence == servanda_contract::tool::Presence::Passkey && passkey.is_none() {
             return Err(DecideError::Passkey);
@@ -119,7 +133,11 @@ impl Approvals {
         };
         let key = self.keys.signing_key().await?;
         let signed = statement.sign(passkey, &key).map_err(|error| DecideError::Store(error.to_string()))?;
-        let event = TicketEvent::Decide { decision: Box::new(signed), approver: Box::new(approver) };
+        let grant = match verdict {
+            ApprovalVerdict::Approve => self.grant_of_plan(&ticket, (person, &approver), settings, at_ms).await?,
+            ApprovalVerdict::Deny => None,
+        };
+        let event = TicketEvent::Decide { decision: Box::new(signed), approver: Box::new(approver), grant };
         let applied = self.apply(TicketTarget::Id(id.clone()), event).await.map_err(|error| store_error(&error))?;
         let Some(ticket) = applied.ticket.map(|ticket| Box::new((*ticket).clone())) else {
             return Err(DecideError::NoTicket(id));

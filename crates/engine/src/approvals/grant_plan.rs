@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use servanda_approval::{
-    ApprovalSettings, ArgumentBound, BoundRule, GrantObstacle, PLAN_CALLS_MAX, PlannedCall, Ticket, TicketState,
-    argument_leaves, grant_obstacle,
+    ApprovalSettings, ArgumentBound, BoundRule, GRANT_USES_MAX, GrantObstacle, GrantedCall, PLAN_CALLS_MAX, Ticket,
+    TicketState, argument_leaves, grant_obstacle,
 };
 use servanda_effects::{
     JournalError,
@@ -49,7 +49,7 @@ impl Approvals {
         ticket: &Ticket,
         wanted: &[WantedCall],
         settings: &ApprovalSettings,
-    ) -> Result<Vec<PlannedCall>, GrantFailure> {
+    ) -> Result<Vec<GrantedCall>, GrantFailure> {
         if wanted.len() >= PLAN_CALLS_MAX {
             return Err(GrantFailure::TooManyCalls);
         }
@@ -65,7 +65,10 @@ impl Approvals {
                 return Err(in_plan(GrantFailure::OtherPayload));
             }
             self.check_planned(person, ticket, &other, settings).map_err(in_plan)?;
-            planned.push(other.planned_call(bounds(&other, call.is_exact).map_err(in_plan)?));
+            if !(1..=GRANT_USES_MAX).contains(&call.uses_max) {
+                return Err(in_plan(GrantFailure::Uses));
+            }
+            planned.push(other.granted_call(bounds(&other, call.is_exact).map_err(in_plan)?, call.uses_max));
         }
         Ok(planned)
     }

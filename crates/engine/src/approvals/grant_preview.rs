@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use servanda_approval::{ApprovalGrant, PlannedCall, Ticket, TicketState};
+use servanda_approval::{ApprovalGrant, GrantedCall, Ticket, TicketState};
 use servanda_effects::{
     JournalError,
     ticket_store::{TICKETS_PAGE_MAX, TicketQuery, TicketTarget},
@@ -37,7 +37,7 @@ impl Approvals {
     /// Asks the policy of a grant about the stored tickets of its tools.
     pub async fn preview_grant(&self, grant: &ApprovalGrant) -> Result<GrantPreview, JournalError> {
         let since_ms = self.clock.now().unix_ms().saturating_sub(LOOKED_BACK_MS);
-        let tools: BTreeSet<String> = grant.single_grants().into_iter().map(|single| single.tool_name).collect();
+        let tools: BTreeSet<String> = grant.calls.iter().map(|call| call.tool_name.clone()).collect();
         let (mut preview, mut before, mut looked_at, mut asked) = (GrantPreview::default(), None, 0, 0);
         loop {
             let tenant = Some(grant.tenant.clone());
@@ -77,10 +77,8 @@ impl Approvals {
 
 fn is_of_caller(grant: &ApprovalGrant, ticket: &Ticket) -> bool {
     let subject = &ticket.subject;
-    let is_of_contract = |call: &PlannedCall| call.contract_digest == subject.contract_digest;
-    subject.principal == grant.principal
-        && subject.actors == grant.actors
-        && (subject.contract_digest == grant.contract_digest || grant.further.iter().any(is_of_contract))
+    let is_of_contract = |call: &GrantedCall| call.contract_digest == subject.contract_digest;
+    subject.principal == grant.principal && subject.actors == grant.actors && grant.calls.iter().any(is_of_contract)
 }
 
 fn covers(grant: &ApprovalGrant, ticket: &Ticket) -> bool {

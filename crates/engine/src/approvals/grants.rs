@@ -23,7 +23,7 @@ pub const GRANTS_PAGE_MAX: u32 = 50;
 pub const GRANT_USES_USUAL: u32 = 20;
 /// What the keys of notes begin with that list the grants of a tenant.
 const TENANTS: &str = "tenant.";
-const DAY_MS: u64 = 24 * 3_600_000;
+pub(super) const DAY_MS: u64 = 24 * 3_600_000;
 /// How long the list of a tenant has grants that ended.
 const LISTED_MS: u64 = 90 * DAY_MS;
 
@@ -54,12 +54,11 @@ impl Approvals {
         let at_ms = self.clock.now().unix_ms();
         let approver = person.as_approver(settings);
         ticket.check_grant_maker(&approver, at_ms)?;
-        let bounds = bounds(&ticket, &wanted.narrowed)?;
+        let mut calls = vec![ticket.granted_call(bounds(&ticket, &wanted.narrowed)?, wanted.uses_max)];
         let until_ms = at_ms.saturating_add(u64::from(wanted.days).saturating_mul(DAY_MS));
-        let terms = GrantTerms { bounds, uses_max: wanted.uses_max, until_ms };
-        let further = self.planned_calls(person, &ticket, &wanted.further, settings).await?;
+        calls.extend(self.planned_calls(person, &ticket, &wanted.further, settings).await?);
+        let terms = GrantTerms { calls, cost_max: wanted.cost_max.clone(), until_ms };
         let grant = ticket.make_grant(terms, &approver, person.credential.clone(), at_ms);
-        let grant = ApprovalGrant { further, ..grant };
         // As the store and every use will.
         ticket.check_maker_of(&grant, &approver, at_ms)?;
         Ok((ticket, grant))
@@ -74,18 +73,25 @@ impl Approvals {
     ) -> Result<Ticket, GrantFailure> {
         let (ticket, grant) = self.draft_grant(person, wanted, settings).await?;
         let key = self.keys.signing_key().await?;
-        let (of_calls, until_ms) = (grant.keys(), grant.until_ms);
+        self.note_grant(&grant).await.map_err(|error| store_error(&error))?;
         let signed = grant.sign(&key).map_err(|error| GrantFailure::Store(error.to_string()))?;
-        // Before the grant, because one that no note names would never be found. A note without a grant means nothing.
-        let of_calls = of_calls.iter().map(|key| (note_of_calls(key, &ticket.id), until_ms.saturating_add(DAY_MS)));
-        let of_tenant = (note_of_tenant(&person.tenant, &ticket.id), until_ms.saturating_add(LISTED_MS));
-        for (key, kept_ms) in of_calls.chain([of_tenant]) {
-            let expires_at = Some(Timestamp::from_unix_ms(kept_ms));
-            let note = Note { kind: NoteKind::Grant, key, value: ticket.id.to_string(), expires_at };
-            self.notebook.write(note).await.map_err(|error| store_error(&error))?;
-        }
         let event = TicketEvent::Grant { grant: Box::new(signed), approver: Box::new(person.as_approver(settings)) };
         self.change_grant(ticket.id, event).await
+    }
+
+    /// Notes which ticket has the grant. Before the grant itself is written, because one that no note names would never be found; a note
+    /// without a grant means nothing.
+    pub(super) async fn note_grant(&self, grant: &ApprovalGrant) -> Result<(), JournalError> {
+        let (ticket, until_ms) = (&grant.ticket, grant.until_ms);
+        let of_calls = grant.keys();
+        let of_calls = of_calls.iter().map(|key| (note_of_calls(key, ticket), until_ms.saturating_add(DAY_MS)));
+        let of_tenant = (note_of_tenant(&grant.tenant, ticket), until_ms.saturating_add(LISTED_MS));
+        for (key, kept_ms) in of_calls.chain([of_tenant]) {
+            let expires_at = Some(Timestamp::from_unix_ms(kept_ms));
+            let note = Note { kind: NoteKind::Grant, key, value: ticket.to_string(), expires_at };
+            self.notebook.write(note).await?;
+        }
+        Ok(())
     }
 
     /// Takes a grant back. Calls that drew on it before are not undone.

@@ -11,6 +11,7 @@ mod grants;
 mod keys;
 mod notifier;
 mod people;
+mod plan_grants;
 mod wanted_grants;
 
 use std::{

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use servanda_approval::{BoundFault, GRANT_USES_MAX, GrantEnd, GrantObstacle, Ineligible, PLAN_CALLS_MAX, TicketId};
+use servanda_approval::{
+    BoundFault, CostCeiling, GRANT_USES_MAX, GrantEnd, GrantObstacle, Ineligible, PLAN_CALLS_MAX, TicketId,
+};
 use servanda_contract::Digest;
 
 use super::{AttestationKeysError, DecideError};
@@ -21,8 +23,10 @@ pub struct WantedGrant {
     pub narrowed: BTreeMap<String, WantedBound>,
     /// The further calls of a plan.
     pub further: Vec<WantedCall>,
-    /// How many calls.
+    /// How many calls like the ticket's.
     pub uses_max: u32,
+    /// The most that all calls together may cost.
+    pub cost_max: Option<CostCeiling>,
     /// For how many days.
     pub days: u32,
 }
@@ -36,6 +40,8 @@ pub struct WantedCall {
     pub payload: Digest,
     /// Whether every argument has to be exactly as approved. Otherwise the bounds are as proposed.
     pub is_exact: bool,
+    /// How many calls like this one.
+    pub uses_max: u32,
 }
 
 /// A bound that a person wants instead of the proposed one.
@@ -97,7 +103,7 @@ pub enum GrantFailure {
     #[error("a grant is made from at most {PLAN_CALLS_MAX} tickets")]
     TooManyCalls,
     /// Too many calls, or none.
-    #[error("a grant is for 1 to {GRANT_USES_MAX} calls")]
+    #[error("a grant is for 1 to {GRANT_USES_MAX} calls of each kind")]
     Uses,
     /// Too many days, or none.
     #[error("a grant holds for 1 to {days_max} days")]

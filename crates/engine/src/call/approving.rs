@@ -11,7 +11,7 @@ use serde_json::{json, value::RawValue};
 use servanda_approval::{
     Ticket, TicketEvent, TicketId, TicketReply, TicketRequest, TicketState, TicketSubject, Warrant,
 };
-use servanda_contract::GateName;
+use servanda_contract::{GateName, Refusal};
 use servanda_effects::{
     effect::{self, EffectTarget},
     ticket_store::TicketTarget,
@@ -25,7 +25,10 @@ use super::{
     preview::{counts_now, denial_held_until_ms},
     state::CallPipeline,
 };
-use crate::{answers::approvals as words, approval_notices, approvals::is_still_eligible, client::ClientMessage};
+use crate::{
+    answers::approvals as words, approval_notices, approvals::is_still_eligible, client::ClientMessage,
+    world::PLAN_TOOL,
+};
 
 /// How often a waiting call looks at its ticket, which another gateway may have changed.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -103,11 +106,9 @@ impl CallPipeline<'_> {
                     if self.wait_for_decision(&ticket, until, context).await {
                         continue;
                     }
-                    words::pending(&self.record.call_id, &self.record.tool, &ticket, self.console_url())
+                    self.pending(&ticket)
                 }
-                TicketReply::Pending => {
-                    words::pending(&self.record.call_id, &self.record.tool, &ticket, self.console_url())
-                }
+                TicketReply::Pending => self.pending(&ticket),
                 reply => words::ended(&self.record.call_id, &self.record.tool, &ticket, &reply),
             };
             self.trail.note(GateName::Confirmation, false, started_us);
@@ -207,6 +208,7 @@ impl CallPipeline<'_> {
                 operation: operation.key.can_come_again().then(|| operation.key.to_string()),
                 price,
                 sensitive,
+                plan: Vec::new(),
             },
         }
     }
@@ -216,7 +218,7 @@ impl CallPipeline<'_> {
         &self,
         held: Box<HeldCall>,
         ticket: &Ticket,
-    ) -> Result<Permit, (Box<HeldCall>, Option<Box<servanda_contract::Refusal>>)> {
+    ) -> Result<Permit, (Box<HeldCall>, Option<Box<Refusal>>)> {
         let approvals = &self.core.approvals;
         if !is_still_eligible(ticket, self.snapshot.authorities.approvals()) {
             let reason = "a person who approved it may no longer decide".to_owned();
@@ -283,8 +285,11 @@ impl CallPipeline<'_> {
         false
     }
 
-    fn console_url(&self) -> Option<&str> {
-        self.snapshot.authorities.approvals().console_url.as_deref()
+    /// The refusal of a call that waits for people.
+    fn pending(&self, ticket: &Ticket) -> Box<Refusal> {
+        let console_url = self.snapshot.authorities.approvals().console_url.as_deref();
+        let plan_tool = self.snapshot.takes_plans().then_some(PLAN_TOOL);
+        words::pending(&self.record.call_id, &self.record.tool, ticket, (console_url, plan_tool))
     }
 }
 
@@ -297,8 +302,8 @@ fn answers(ticket: &Ticket, held: &HeldCall, now_ms: u64) -> bool {
 
 fn refused(
     held: Box<HeldCall>,
-    refusal: impl FnOnce(&servanda_contract::CallId) -> Box<servanda_contract::Refusal>,
-) -> (Box<HeldCall>, Option<Box<servanda_contract::Refusal>>) {
+    refusal: impl FnOnce(&servanda_contract::CallId) -> Box<Refusal>,
+) -> (Box<HeldCall>, Option<Box<Refusal>>) {
     let refusal = refusal(held.call_id());
     (held, Some(refusal))
 }

@@ -1,4 +1,4 @@
-//! The gateway's own tool: answers with the end of another call, or with its state. The call goes through the gates like any other; nothing
+//! The gateway's own tool for results: answers with the end of another call, or with its state. The call goes through the gates like any other; nothing
 //! is sent.
 
 use std::{sync::Arc, time::Duration};

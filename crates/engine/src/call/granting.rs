@@ -74,7 +74,7 @@ impl CallPipeline<'_> {
             if !is_its_own || !is_maker_still_eligible(&ticket, self.snapshot.authorities.approvals()) {
                 continue;
             }
-            match judged.check_grant(demand, &ShownGrant { grant: &standing.signed, keys: &keys, now_ms }) {
+            match judged.check_grant(demand, &ShownGrant { grant: standing, keys: &keys, now_ms }) {
                 Ok(_) => return Ok(Some(ticket)),
                 Err(GrantFault::Signature) => {
                     tracing::error!(ticket = %ticket.id, "a stored grant is not what a person made");
@@ -96,7 +96,7 @@ impl CallPipeline<'_> {
         let keys =
             keys.map_err(|error: AttestationKeysError| CallExit::refused(words::no_keys(held.call_id(), &error)))?;
         let now_ms = self.core.clock.now().unix_ms();
-        match held.allow(&ShownGrant { grant: &standing.signed, keys: &keys, now_ms }) {
+        match held.allow(&ShownGrant { grant: standing, keys: &keys, now_ms }) {
             Ok(permit) => {
                 tracing::info!(ticket = %ticket.id, call_id = %permit.call_id(), "a grant covers a call");
                 self.record.ticket_id = Some(ticket.id.to_string());

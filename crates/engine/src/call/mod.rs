@@ -28,6 +28,7 @@ mod pipeline;
 mod planning;
 mod preview;
 mod probing;
+mod proposing;
 mod questions;
 mod queueing;
 mod refusing;

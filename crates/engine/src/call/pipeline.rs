@@ -16,7 +16,7 @@ use super::{
     evidence::{CallExit, PerformedCall},
     state::CallPipeline,
 };
-use crate::{budgets::CallCharge, client::CallAnswer, clock::CallStopwatch};
+use crate::{budgets::CallCharge, client::CallAnswer, clock::CallStopwatch, world::OwnTool};
 
 impl CallPipeline<'_> {
     /// Takes a call through to its answer.
@@ -49,8 +49,10 @@ impl CallPipeline<'_> {
         };
         let contract = Arc::clone(resolved.contract());
         self.record.contract = Some(contract.reference());
-        if self.own_tool(&self.record.tool).is_some() {
-            return Box::pin(self.fetch(resolved, &contract, &context)).await;
+        match self.own_tool(&self.record.tool) {
+            Some((OwnTool::Result, _)) => return Box::pin(self.fetch(resolved, &contract, &context)).await,
+            Some((OwnTool::ProposePlan, _)) => return Box::pin(self.propose(resolved, &contract, &context)).await,
+            None => {}
         }
         // Boxed, because sending is by far the largest part of a call, and a call that ends early never uses the ends below.
         match Box::pin(self.send(resolved, context)).await {

@@ -8,7 +8,11 @@ use servanda_gates::{CompiledContract, ContractResolver, ResolvedCall, resolve};
 use tokio::time::Instant;
 
 use super::{context::CallContext, state::CallPipeline};
-use crate::{answers::refusals, client::Requester, world::WorldSnapshot};
+use crate::{
+    answers::refusals,
+    client::Requester,
+    world::{OwnTool, WorldSnapshot},
+};
 
 /// The contracts that are offered to one client.
 struct OfferedContracts<'a> {
@@ -70,7 +74,7 @@ impl CallPipeline<'_> {
         }
         self.begun = Instant::now();
         let only_upstream = context.state.as_ref().map(|state| state.upstream.as_str());
-        let own_tool = self.own_tool(&proposal.tool);
+        let own_tool = self.own_tool(&proposal.tool).map(|(_, contract)| contract);
         resolve(
             proposal,
             &OfferedContracts { snapshot: self.snapshot, requester, own_tool, only_upstream },
@@ -78,10 +82,10 @@ impl CallPipeline<'_> {
         )
     }
 
-    /// The contract of the gateway's own tool, if callers are given handles that it takes.
-    pub(super) fn own_tool(&self, name: &str) -> Option<Arc<CompiledContract>> {
-        self.snapshot
-            .own_tool(name, &self.record.caller)
-            .filter(|_| self.calls.deferred.long_running.wait_ms_max.is_some())
+    /// The gateway's own tool of a name and its contract; the one for results only if callers are given handles that it takes.
+    pub(super) fn own_tool(&self, name: &str) -> Option<(OwnTool, Arc<CompiledContract>)> {
+        let has_handles = self.calls.deferred.long_running.wait_ms_max.is_some();
+        let own = self.snapshot.own_tool(name, &self.record.caller);
+        own.filter(|(tool, _)| *tool != OwnTool::Result || has_handles)
     }
 }

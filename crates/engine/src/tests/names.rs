@@ -205,7 +205,7 @@ async fn the_gateways_own_tool_takes_no_name_that_is_remembered() {
     before.replace_policy_and_tools(policy, [upstream_tool("up", RESULT_TOOL)]);
     let after = fresh.after_names(&before).unwrap();
     assert!(after.own_tool(RESULT_TOOL, &requester.caller).is_none());
-    let listed = after.with_own_tools(after.catalog.listing(&requester.capabilities), &requester.caller);
+    let listed = after.with_own_tools(after.catalog.listing(&requester.capabilities), &requester.caller, true);
     assert_eq!(listed.tools.len(), 1);
 }
 
@@ -227,7 +227,7 @@ async fn the_gateways_own_tool_is_there_for_those_who_have_long_work() {
         let caller = Caller { tenant: tenant.to_owned(), ..Caller::local() };
         assert_eq!(snapshot.own_tool(RESULT_TOOL, &caller).is_some(), is_there, "{tenant}");
         let listing = snapshot.catalog.listing(&Requester::local().capabilities);
-        let listed = snapshot.with_own_tools(listing, &caller);
+        let listed = snapshot.with_own_tools(listing, &caller, true);
         assert_eq!(listed.tools.iter().any(|tool| tool.name == RESULT_TOOL), is_there, "{tenant}");
     }
 }

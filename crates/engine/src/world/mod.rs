@@ -9,6 +9,8 @@ pub(crate) mod discovery;
 mod exposure;
 mod member;
 pub mod names;
+mod own_tool;
+mod plan_tool;
 mod present;
 mod prompt_table;
 pub(crate) mod resilience;
@@ -20,6 +22,8 @@ pub use self::snapshot::World;
 pub(crate) use self::{
     exposure::Exposure,
     member::{ToolTaskSupport, UpstreamMember, has},
+    own_tool::OwnTool,
+    plan_tool::{PLAN_TOOL, PlanToolArgs, PlannedToolCall, plan_tool_args},
     present::PresentWorld,
     prompt_table::PromptNames,
     result_tool::{RESULT_TOOL, result_tool_args},

@@ -1,4 +1,4 @@
-//! The gateway's only tool of its own. It fetches the result of long work for clients that do not know tasks. It has a contract like any
+//! The gateway's own tool for results. It fetches the result of long work for clients that do not know tasks. It has a contract like any
 //! tool and passes the gates like any call, but the engine itself performs it.
 
 use std::sync::{Arc, OnceLock};

@@ -16,6 +16,8 @@ use super::{
     authorities::Authorities,
     discovery::{Discovery, LoggedObjections},
     member::UpstreamMember,
+    own_tool::OwnTool,
+    plan_tool::{PLAN_TOOL, plan_tool},
     result_tool::{RESULT_TOOL, result_tool},
     server::UpstreamServer,
 };
@@ -54,6 +56,8 @@ pub(crate) struct WorldSnapshot {
     members: BTreeMap<String, Arc<UpstreamMember>>,
     /// The gateway's own tool, which fetches the results of long work; none if there is no long work.
     own_tool: Option<&'static (Arc<CompiledContract>, Arc<ListedTool>)>,
+    /// The gateway's own tool that takes plans; none if the operator wants no plans.
+    plan_tool: Option<&'static (Arc<CompiledContract>, Arc<ListedTool>)>,
     /// Stops the followers of this world's changes when its last call has ended.
     pub(crate) stop: CancellationToken,
     _stop_when_dropped: DropGuard,
@@ -98,6 +102,7 @@ impl WorldSnapshot {
         Self {
             discovery: Arc::new(Discovery::new(Arc::clone(&catalog), &BTreeMap::new())),
             own_tool: own_tool_beside(&catalog),
+            plan_tool: plan_tool_beside(&catalog, &authorities),
             catalog,
             upstreams: BTreeMap::new(),
             naming,
@@ -117,20 +122,35 @@ impl WorldSnapshot {
         let logged_objections = self.discovery.logged_objections();
         let discovery =
             Arc::new(Discovery::with_logged_objections(logged_objections, Arc::clone(&catalog), &self.upstreams));
-        Ok(Self { own_tool: own_tool_beside(&catalog), discovery, catalog, ..self })
+        let plan_tool = plan_tool_beside(&catalog, &self.authorities);
+        Ok(Self { own_tool: own_tool_beside(&catalog), plan_tool, discovery, catalog, ..self })
     }
 
-    /// The list with the gateway's own tool at its end, if there is long work that this caller may ask about.
-    pub(crate) fn with_own_tools(&self, listing: Arc<Listing>, caller: &Caller) -> Arc<Listing> {
-        let Some((_, tool)) = self.own_tool.filter(|_| self.has_long_work_for(caller)) else { return listing };
-        let tools = listing.tools.iter().chain([tool]).cloned().collect();
+    /// The list with the gateway's own tools at its end: one for results if `has_handles` and there is long work that this caller may ask
+    /// about, and one for plans.
+    pub(crate) fn with_own_tools(&self, listing: Arc<Listing>, caller: &Caller, has_handles: bool) -> Arc<Listing> {
+        let of_results = self.own_tool.filter(|_| has_handles && self.has_long_work_for(caller));
+        let own: Vec<_> = of_results.into_iter().chain(self.plan_tool).map(|(_, tool)| tool).collect();
+        if own.is_empty() {
+            return listing;
+        }
+        let tools = listing.tools.iter().chain(own).cloned().collect();
         Arc::new(Listing { generation: listing.generation, tools })
     }
 
-    /// The contract of the gateway's own tool, if the name is the tool's and the caller is offered it.
-    pub(crate) fn own_tool(&self, name: &str, caller: &Caller) -> Option<Arc<CompiledContract>> {
-        let (contract, tool) = self.own_tool?;
-        (tool.name == name && self.has_long_work_for(caller)).then(|| Arc::clone(contract))
+    /// The gateway's own tool and its contract, if the name is that of one and the caller is offered it.
+    pub(crate) fn own_tool(&self, name: &str, caller: &Caller) -> Option<(OwnTool, Arc<CompiledContract>)> {
+        let is_of_name = |(_, tool): &&(Arc<CompiledContract>, Arc<ListedTool>)| tool.name == name;
+        if let Some((contract, _)) = self.own_tool.filter(is_of_name) {
+            return self.has_long_work_for(caller).then(|| (OwnTool::Result, Arc::clone(contract)));
+        }
+        let (contract, _) = self.plan_tool.filter(is_of_name)?;
+        Some((OwnTool::ProposePlan, Arc::clone(contract)))
+    }
+
+    /// Whether agents may propose plans.
+    pub(crate) const fn takes_plans(&self) -> bool {
+        self.plan_tool.is_some()
     }
 
     /// Whether an upstream that exists for this caller has long work. An upstream of another tenant does not exist for it, and neither
@@ -226,6 +246,15 @@ impl WorldSnapshot {
 fn own_tool_beside(catalog: &Catalog) -> Option<&'static (Arc<CompiledContract>, Arc<ListedTool>)> {
     let long = !catalog.names().knows(RESULT_TOOL) && long_entries(catalog).next().is_some();
     long.then(result_tool).flatten()
+}
+
+/// The gateway's own tool for plans, if the operator wants plans and the tool's name neither is nor was the name of another tool.
+fn plan_tool_beside(
+    catalog: &Catalog,
+    authorities: &Authorities,
+) -> Option<&'static (Arc<CompiledContract>, Arc<ListedTool>)> {
+    let is_free = !catalog.names().knows(PLAN_TOOL);
+    (is_free && authorities.approvals().takes_plans()).then(plan_tool).flatten()
 }
 
 fn long_entries(catalog: &Catalog) -> impl Iterator<Item = &CatalogEntry> {

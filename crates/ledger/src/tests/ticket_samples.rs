@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use servanda_approval::{
     ApprovalCause, ApprovalDecision, ApprovalDemand, ApprovalUse, ApprovalUseKind, ApprovalVerdict, Approver,
-    PersonRole, SignedDecision, Ticket, TicketEvent, TicketId, TicketKey, TicketReply, TicketRequest, TicketSubject,
+    PersonRole, ProposedCall, ProposedPlan, SignedDecision, Ticket, TicketEvent, TicketId, TicketKey, TicketReply,
+    TicketRequest, TicketSubject,
 };
 use servanda_contract::{
     CallId, Caller, CallerActor,
@@ -69,8 +70,32 @@ pub(super) fn request(payload: &str) -> TicketRequest {
             operation: None,
             price: None,
             sensitive: [("/amount".to_owned(), "financial".to_owned())].into(),
+            plan: Vec::new(),
         },
     }
+}
+
+/// The request of a plan of two payments and a refund.
+pub(super) fn plan_request() -> TicketRequest {
+    let call = |tool: &str, arguments: &'static [u8], times: u32| ProposedCall {
+        tool_name: tool.to_owned(),
+        tool_version: "1.2.0".to_owned(),
+        contract_digest: digest("contract"),
+        arguments: Bytes::from_static(arguments),
+        demand: demand(1),
+        times,
+        sensitive: std::collections::BTreeMap::new(),
+    };
+    let plan = ProposedPlan {
+        purpose: "close the month".to_owned(),
+        calls: vec![call("bank.pay", b"{\"amount\":12}", 2), call("bank.refund", b"{\"invoice\":7}", 1)],
+        days: 1,
+        cost_max: None,
+    };
+    let mut asked = request("plan");
+    asked.subject.arguments = plan.document().unwrap().bytes().clone();
+    asked.subject.plan = plan.calls.into_iter().map(|call| call.demand).collect();
+    asked
 }
 
 /// An approver of acme.
@@ -101,7 +126,7 @@ pub(super) fn decide(ticket: &Ticket, approver: Approver, verdict: ApprovalVerdi
     };
     let (key_id, signature) = ("0123456789abcdef".to_owned(), "c2lnbmF0dXJl".to_owned());
     let decision = Box::new(SignedDecision { decision, key_id, signature, passkey: None });
-    TicketEvent::Decide { decision, approver: Box::new(approver) }
+    TicketEvent::Decide { decision, approver: Box::new(approver), grant: None }
 }
 
 /// Applies an event to the ticket with an id.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use servanda_approval::{
-    ApprovalCause, ApprovalDemand, ApprovalGrant, ArgumentBound, BoundRule, NarrowedBound, PlannedCall, TicketId,
+    ApprovalCause, ApprovalDemand, ApprovalGrant, ArgumentBound, BoundRule, GrantedCall, NarrowedBound, TicketId,
     proposed_bounds,
 };
 use servanda_contract::{
@@ -13,7 +13,7 @@ use servanda_contract::{
     tool::{ApprovalPattern, Presence, SideEffectClass},
 };
 
-use crate::{GrantQuestion, grant_admits, grant_policy};
+use crate::{GrantQuestion, grant_admits, grant_policy, granted_call_admits};
 
 fn digest(text: &str) -> Digest {
     Digest::compute(DigestDomain::Payload, &[text.as_bytes()])
@@ -28,17 +28,13 @@ fn bytes(arguments: &Value) -> Vec<u8> {
     canonicalize(arguments).unwrap().bytes().to_vec()
 }
 
-fn with_bounds(bounds: Vec<ArgumentBound>) -> ApprovalGrant {
-    let caller = caller();
-    ApprovalGrant {
-        ticket: TicketId::from("apr_1".to_owned()),
-        payload_hash: digest("call"),
-        tenant: caller.tenant,
-        principal: caller.principal,
-        actors: caller.actors,
-        tool_name: "bank.pay".to_owned(),
+fn call(ticket: &str, tool: &str, contract: &str, bounds: Vec<ArgumentBound>) -> GrantedCall {
+    GrantedCall {
+        ticket: Some(TicketId::from(ticket.to_owned())),
+        payload_hash: digest(ticket),
+        tool_name: tool.to_owned(),
         tool_version: "1.0.0".to_owned(),
-        contract_digest: digest("contract"),
+        contract_digest: digest(contract),
         demand: ApprovalDemand {
             pattern: ApprovalPattern::Operator,
             groups: std::collections::BTreeSet::new(),
@@ -51,8 +47,20 @@ fn with_bounds(bounds: Vec<ArgumentBound>) -> ApprovalGrant {
             class: SideEffectClass::HighRiskExternal,
         },
         bounds,
-        further: Vec::new(),
         uses_max: 20,
+    }
+}
+
+fn with_bounds(bounds: Vec<ArgumentBound>) -> ApprovalGrant {
+    let caller = caller();
+    ApprovalGrant {
+        ticket: TicketId::from("apr_1".to_owned()),
+        payload_hash: digest("call"),
+        tenant: caller.tenant,
+        principal: caller.principal,
+        actors: caller.actors,
+        calls: vec![call("apr_1", "bank.pay", "contract", bounds)],
+        cost_max: None,
         until_ms: 0,
         approver: "olga".to_owned(),
         groups: std::collections::BTreeSet::new(),
@@ -105,25 +113,18 @@ permit (
 #[test]
 fn a_plan_admits_what_one_of_its_calls_admits_and_no_mixture_of_them() {
     let first = grant(&json!({ "amount": 100, "to": "bob" }));
-    let further = |ticket: &str, tool: &str, approved: &Value| PlannedCall {
-        ticket: TicketId::from(ticket.to_owned()),
-        payload_hash: digest(ticket),
-        tool_name: tool.to_owned(),
-        tool_version: "1.0.0".to_owned(),
-        contract_digest: digest(if tool == "bank.pay" { "contract" } else { "of refunds" }),
-        demand: first.demand.clone(),
-        bounds: proposed_bounds(&bytes(approved)).unwrap(),
+    let further = |ticket: &str, tool: &str, approved: &Value| {
+        let contract = if tool == "bank.pay" { "contract" } else { "of refunds" };
+        call(ticket, tool, contract, proposed_bounds(&bytes(approved)).unwrap())
     };
-    let plan = ApprovalGrant {
-        further: vec![
-            further("apr_2", "bank.pay", &json!({ "amount": 5, "to": "kim" })),
-            further("apr_3", "bank.pay", &json!({ "amount": "all", "to": "kim" })),
-            further("apr_4", "bank.refund", &json!({ "invoice": 7 })),
-        ],
-        ..first.clone()
-    };
+    let mut plan = first.clone();
+    plan.calls.extend([
+        further("apr_2", "bank.pay", &json!({ "amount": 5, "to": "kim" })),
+        further("apr_3", "bank.pay", &json!({ "amount": "all", "to": "kim" })),
+        GrantedCall { ticket: None, ..further("apr_4", "bank.refund", &json!({ "invoice": 7 })) },
+    ]);
     let policy = grant_policy(&plan);
-    for id in ["grant:apr_1", "grant:apr_2", "grant:apr_3", "grant:apr_4"] {
+    for id in ["grant:apr_1", "grant:apr_2", "grant:apr_3", "grant:apr_1/4"] {
         assert_eq!(policy.matches(&format!("@id(\"{id}\")")).count(), 1, "{policy}");
     }
     for (arguments, expected) in [
@@ -140,6 +141,10 @@ fn a_plan_admits_what_one_of_its_calls_admits_and_no_mixture_of_them() {
     let (caller, refunds, arguments) = (caller(), digest("of refunds"), bytes(&json!({ "invoice": 7 })));
     let question = GrantQuestion { caller: &caller, tool: "bank.refund", contract: &refunds, arguments: &arguments };
     assert!(grant_admits(&plan, &question));
+    for number in 0..6 {
+        // Only the call that it is for, so that the draw counts for that one.
+        assert_eq!(granted_call_admits(&plan, number, &question), number == 3, "{number}");
+    }
     assert!(!grant_admits(&plan, &GrantQuestion { contract: &digest("contract"), ..question }));
     assert!(!grant_admits(&first, &question));
 }
@@ -408,7 +413,7 @@ proptest! {
             let alone = json!({ name: other[name] });
             admits(&with_bounds(vec![bound.clone()]), &alone)
         };
-        let by_each = grant.bounds.iter().all(singly);
+        let by_each = grant.calls[0].bounds.iter().all(singly);
         prop_assert_eq!(admits(&grant, &other), by_each, "{} for {}", other, approved);
     }
 
@@ -426,7 +431,7 @@ proptest! {
             let wanted = if exactly { NarrowedBound::Exactly(value) } else { NarrowedBound::Text(&wanted) };
             bound.narrowed(wanted).unwrap_or_else(|_| bound.clone())
         };
-        let narrower = with_bounds(grant.bounds.iter().map(narrow).collect());
+        let narrower = with_bounds(grant.calls[0].bounds.iter().map(narrow).collect());
         if admits(&narrower, &other) {
             prop_assert!(admits(&grant, &other), "{} for {}", other, approved);
         }

@@ -96,7 +96,7 @@ async fn list(
         vec![
             ticket.id.to_string(),
             state(standing).to_owned(),
-            format!("{} of {}", standing.draws.len(), grant.uses_max),
+            format!("{} of {}", standing.draws.len(), grant.uses_max()),
             legibility::one_line(&grant.tools_in_words()),
             requester_in_words(ticket),
             legibility::one_line(&grant.approver),
@@ -120,23 +120,27 @@ fn show(ticket: &Ticket, screen: Screen) -> Result<(), CommandFailure> {
     }
     let grant = &standing.signed.grant;
     let mut text = vec![
-        format!("{}  {} {}", ticket.id, legibility::reveal(&grant.tool_name), legibility::reveal(&grant.tool_version)),
+        format!("{}  {}", ticket.id, legibility::reveal(&grant.tools_in_words())),
         format!("  state       {}", state(standing)),
         format!("  for         {}", requester_in_words(ticket)),
         format!("  allowed by  {} at {}", legibility::one_line(&grant.approver), time(grant.at_ms)),
         format!("  until       {}", time(standing.until.clock_ms)),
-        format!("  used        {} of {}", standing.draws.len(), grant.uses_max),
+        format!("  used        {} of {}", standing.draws.len(), grant.uses_max()),
     ];
-    text.extend(grant.further.iter().map(|call| {
+    text.extend(standing.money_in_words().map(|money| format!("  money       {money}")));
+    text.extend(grant.calls.iter().enumerate().map(|(number, call)| {
         let (tool, version) = (legibility::reveal(&call.tool_name), legibility::reveal(&call.tool_version));
-        format!("  also        {tool} {version}, as approved on {}", call.ticket)
+        let source = call.ticket.as_ref().map_or_else(|| "in this plan".to_owned(), |ticket| format!("on {ticket}"));
+        let used = standing.uses(number);
+        format!("  call {:<7}{tool} {version}, approved {source}: {used} of {} used", number + 1, call.uses_max)
     }));
     text.extend(standing.revoked.as_ref().map(|revoked| {
         let (by, reason) = (legibility::one_line(&revoked.by), legibility::one_line(&revoked.reason));
         format!("  taken back  by {by} at {}: {reason}", time(revoked.at_ms))
     }));
     for (before, draw) in standing.draws.iter().enumerate() {
-        text.push(format!("  use {:<8}{} at {}", before + 1, draw.call_id, time(draw.at_ms)));
+        let (number, call_id, at) = (before + 1, &draw.call_id, time(draw.at_ms));
+        text.push(format!("  use {number:<8}{call_id} at {at}, call {}", draw.call + 1));
     }
     // As `approvals show` does: a value that the contract marks as secret is never in a grant.
     text.extend([String::new(), grant_policy(grant)]);
@@ -173,9 +177,10 @@ fn verify(file: &str, key: &str, screen: Screen) -> Result<(), CommandFailure> {
     let grant = &signed.grant;
     let person = legibility::one_line(&grant.approver);
     screen.say(format!(
-        "the grant holds: {person} allowed this at {}, for {} calls until {}",
+        "the grant holds: {person} allowed this at {}, for {} calls{} until {}",
         time(grant.at_ms),
-        grant.uses_max,
+        grant.uses_max(),
+        grant.cost_max.as_ref().map(|ceiling| format!(" and {}", ceiling.describe())).unwrap_or_default(),
         time(grant.until_ms)
     ));
     Ok(())
@@ -198,6 +203,7 @@ fn state(standing: &StandingGrant) -> &'static str {
         Some(GrantEnd::Revoked) => "taken back",
         Some(GrantEnd::Expired) => "over",
         Some(GrantEnd::UsedUp) => "used up",
+        Some(GrantEnd::Spent) => "spent",
     }
 }
 

@@ -209,20 +209,25 @@ fn a_plan_of_two_tickets_is_made_used_by_both_calls_and_taken_back_once() {
     let html = console.page(&path);
     let offered = html.split_once("name=\"further\" value=\"").unwrap().1.split('"').next().unwrap().to_owned();
     assert!(offered.starts_with(&second), "{offered}");
-    let fields = [("uses", "3"), ("days", "7"), ("further", offered.as_str())];
+    let uses = format!("uses:{second}");
+    let fields = [("uses", "1"), ("days", "7"), ("further", offered.as_str()), (uses.as_str(), "2"), ("cost_max", "")];
     let (status, shown) = console.submit_from(&html, &path, &fields);
     assert!(status == 200 && shown.contains("Read what you would allow now"), "{status} {shown}");
     assert_eq!(console.submit_from(&shown, &path, &fields).0, 303);
 
     agent.call(PAY, of_one(99)).success();
-    let paid = agent.call(PAY, of_other(29));
+    ticket(&agent, of_one(98));
+    agent.call(PAY, of_other(29)).success();
+    let paid = agent.call(PAY, of_other(27));
     paid.success();
+    ticket(&agent, of_other(26));
     ticket(&agent, of_other(31));
-    assert_eq!(world.effects(), 2);
+    assert_eq!(world.effects(), 3);
     let explained = world.run(&["explain", &paid.call_id()]).ended(0).stdout;
-    assert!(explained.contains(&format!("use 2 of 3, allowed by olga: servanda grants show {first}")), "{explained}");
+    assert!(explained.contains(&format!("use 2 of 2, allowed by olga: servanda grants show {first}")), "{explained}");
     let page = world.run(&["grants", "show", &first]).ended(0).stdout;
-    assert!(page.contains("used        2 of 3") && page.contains(&format!("as approved on {second}")), "{page}");
+    let second_call = format!("call 2      company.pay_invoice 1.0.0, approved on {second}: 2 of 2 used");
+    assert!(page.contains("used        3 of 3") && page.contains(&second_call), "{page}");
     assert!(world.run(&["grants"]).ended(0).stdout.contains("and 1 more call"));
 
     let statement = world.run(&["grants", "statement", &first]).ended(0).stdout;
@@ -235,7 +240,97 @@ fn a_plan_of_two_tickets_is_made_used_by_both_calls_and_taken_back_once() {
 
     let revoke = ["grants", "revoke", &first, "--reason", "the month is over"];
     world.run_with_env(&revoke, &[("SERVANDA_CREDENTIAL", &olga)]).ended(0);
-    ticket(&agent, of_one(98));
+    ticket(&agent, of_one(97));
     ticket(&agent, of_other(28));
-    assert_eq!(world.effects(), 2);
+    assert_eq!(world.effects(), 3);
+}
+
+const PLAN: &str = "servanda__propose_plan";
+
+/// The texts of an answer, and its structured content.
+fn standing(answer: &Value) -> (&str, &Value) {
+    let text = answer["content"][0]["text"].as_str().unwrap();
+    (text, &answer["structuredContent"])
+}
+
+#[test]
+fn an_agent_proposes_a_plan_a_person_approves_it_on_its_page_and_its_calls_go_through_until_their_count_ends() {
+    let world = world();
+    world.change_config(|config| config["approvals"]["plans"] = json!(true));
+    let (agent_key, _) = world.key("acme", "ada", &[READ, WRITE], &[]);
+    let (olga, _) = world.key("acme", "olga", &["servanda:console"], &[]);
+    let gateway = world.serve();
+    let agent = gateway.bearing(&agent_key);
+    assert!(agent.tools().contains(&PLAN.to_owned()));
+    let other = |cents: u64| json!({ "invoice_id": "inv_1005", "amount_cents": cents, "currency": "EUR" });
+    let plan = json!({
+        "purpose": "pay the <b>open</b> invoices",
+        "calls": [
+            { "tool": PAY, "arguments": payment(100), "times": 2 },
+            { "tool": PAY, "arguments": other(30), "times": 1 },
+        ],
+    });
+    let proposed = agent.call(PLAN, plan.clone());
+    let answer = proposed.success();
+    let (text, structured) = standing(answer);
+    assert_eq!(structured["standing"], "pending", "{answer}");
+    let id = structured["ticket"].as_str().unwrap().to_owned();
+    assert!(text.contains("waits for approval by an approver") && text.contains(&id), "{text}");
+    // Nothing is allowed before a person decides; what the agent would be refused, it is told at once.
+    ticket(&agent, payment(99));
+    let wrong = json!({ "purpose": "x", "calls": [{ "tool": PAY, "arguments": { "amount_cents": 1 }, "times": 1 }] });
+    let refused = agent.call(PLAN, wrong);
+    assert_eq!(refused.result()["isError"], true, "{}", refused.raw);
+    assert_eq!(world.effects(), 0);
+
+    let shown = world.run(&["approvals", "show", &id]).ended(0).stdout;
+    for line in [
+        "  would allow, without asking",
+        "    company.pay_invoice 1.0.0, at most 2 times",
+        "      /amount_cents a number from 0 to 100.0",
+        "    company.pay_invoice 1.0.0, once",
+        "    /purpose = pay the <b>open</b> invoices  (text)",
+    ] {
+        assert!(shown.lines().any(|shown| shown == line), "{line}: {shown}");
+    }
+    let console = PersonAtConsole::sign_in(&gateway, &olga);
+    let path = format!("/approvals/{id}");
+    let html = console.page(&path);
+    assert!(html.contains("at most 2 times") && html.contains("Approve this plan"), "{html}");
+    assert_eq!(console.submit(&path, &[]), 303);
+
+    agent.call(PAY, payment(100)).success();
+    agent.call(PAY, other(29)).success();
+    ticket(&agent, other(28));
+    let again = agent.call(PLAN, plan);
+    let (_, structured) = standing(again.success());
+    let left: Vec<&Value> = structured["calls"].as_array().unwrap().iter().map(|call| &call["left"]).collect();
+    assert_eq!((&structured["standing"], left), (&json!("approved"), vec![&json!(1), &json!(0)]));
+    let paid = agent.call(PAY, payment(98));
+    paid.success();
+    ticket(&agent, payment(97));
+    assert_eq!(world.effects(), 3);
+    is_told_on_the_command_line(&world, &id, &paid.call_id());
+}
+
+/// What people and outsiders see of a plan that is used up.
+fn is_told_on_the_command_line(world: &World, id: &str, last_call: &str) {
+    let explained = world.run(&["explain", last_call]).ended(0).stdout;
+    assert!(explained.contains(&format!("use 2 of 2, allowed by olga: servanda grants show {id}")), "{explained}");
+    let page = world.run(&["grants", "show", id]).ended(0).stdout;
+    for line in [
+        "  used        3 of 3",
+        "  call 1      company.pay_invoice 1.0.0, approved in this plan: 2 of 2 used",
+        "  call 2      company.pay_invoice 1.0.0, approved in this plan: 1 of 1 used",
+    ] {
+        assert!(page.lines().any(|shown| shown == line), "{line}: {page}");
+    }
+    assert_eq!(page.matches("permit (").count(), 2, "{page}");
+
+    let statement = world.run(&["grants", "statement", id]).ended(0).stdout;
+    let key = world.run(&["approvals", "key"]).ended(0).stdout;
+    world.write("plan.json", &statement.replace("\"uses_max\": 2", "\"uses_max\": 9"));
+    assert_ne!(world.run(&["grants", "verify", "plan.json", "--key", key.trim()]).code, Some(0));
+    world.write("plan.json", &statement);
+    world.run(&["grants", "verify", "plan.json", "--key", key.trim()]).ended(0);
 }

@@ -205,8 +205,8 @@ fn facts(record: &CallRecord, ticket: Option<&Ticket>) -> Vec<CallFact> {
 /// Which use of which grant the call was, if a grant covered it.
 fn grant_fact(record: &CallRecord, ticket: &Ticket) -> Option<CallFact> {
     let standing = ticket.grant.as_ref()?;
-    let (number, grant) = (standing.use_of(&record.call_id)?, &standing.signed.grant);
-    let value = format!("use {number} of {}, allowed by {}", grant.uses_max, grant.approver);
+    let ((number, uses_max), grant) = (standing.use_of(&record.call_id)?, &standing.signed.grant);
+    let value = format!("use {number} of {uses_max}, allowed by {}", grant.approver);
     let hint = Some(format!("made from the ticket {}", ticket.id));
     Some(CallFact { href: Some(grant_path(ticket.id.as_str())), hint, ..fact("Grant", &value) })
 }

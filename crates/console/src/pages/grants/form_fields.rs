@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use servanda_approval::{ApprovalGrant, ArgumentBound, BoundRule, Ticket, TicketId};
+use servanda_approval::{ApprovalGrant, ArgumentBound, BoundRule, CostCeiling, Ticket, TicketId};
 use servanda_contract::{Digest, digest::DigestDomain, legibility};
 use servanda_engine::approvals::{GRANT_USES_USUAL, WantedBound, WantedGrant, grant_policy};
 
@@ -32,6 +32,7 @@ pub(super) fn usual(ticket: &Ticket, days_max: u32) -> WantedGrant {
         narrowed: BTreeMap::new(),
         further: Vec::new(),
         uses_max: GRANT_USES_USUAL,
+        cost_max: None,
         days: DAYS_USUAL.min(days_max),
     }
 }
@@ -56,7 +57,13 @@ pub(super) fn wanted(form: &Form<'_>, ticket: &Ticket, id: &str) -> Result<Wante
     }
     let payload = decide::payload(form.field("payload"))?;
     let further = plan_fields::wanted(form)?;
-    Ok(WantedGrant { ticket: TicketId::from(id.to_owned()), payload, narrowed, further, uses_max, days })
+    let cost_max = match form.field("cost_max").map(str::trim) {
+        None | Some("") => None,
+        Some(text) => Some(CostCeiling::read(text).map_err(|_| {
+            PageFault::BadForm("The form does not say a sum of money, like 12.50 EUR. Nothing was done.")
+        })?),
+    };
+    Ok(WantedGrant { ticket: TicketId::from(id.to_owned()), payload, narrowed, further, uses_max, cost_max, days })
 }
 
 /// The fields for the bounds of a draft.
@@ -79,13 +86,16 @@ pub(super) fn fields(ticket: &Ticket, draft: &ApprovalGrant, wanted: &WantedGran
             is_exact: wanted.narrowed.get(&bound.pointer) == Some(&WantedBound::Exactly),
         }
     };
-    draft.bounds.iter().map(field).collect()
+    draft.calls.first().map(|call| call.bounds.iter().map(field).collect()).unwrap_or_default()
 }
 
-/// What a person was shown: the policy, how many calls and how many days. A form that comes back with another one is shown again first.
+/// What a person was shown: the policy, how many calls, how much money and how many days. A form that comes back with another one is shown
+/// again first.
 pub(super) fn digest_of_shown(draft: &ApprovalGrant, wanted: &WantedGrant) -> Digest {
-    let (policy, uses, days) = (grant_policy(draft), wanted.uses_max.to_be_bytes(), wanted.days.to_be_bytes());
-    Digest::compute(DigestDomain::Grant, &[b"shown", policy.as_bytes(), &uses, &days])
+    let (policy, days) = (grant_policy(draft), wanted.days.to_be_bytes());
+    let uses: Vec<u8> = draft.calls.iter().flat_map(|call| call.uses_max.to_be_bytes()).collect();
+    let money = draft.cost_max.as_ref().map(CostCeiling::describe).unwrap_or_default();
+    Digest::compute(DigestDomain::Grant, &[b"shown", policy.as_bytes(), &uses, money.as_bytes(), &days])
 }
 
 fn limit(rule: &BoundRule) -> Option<&str> {

@@ -3,7 +3,9 @@
 
 use askama::Template;
 use http::StatusCode;
-use servanda_approval::{ApprovalGrant, GRANT_USES_MAX, PLAN_CALLS_MAX, Ticket, requester_in_words};
+use servanda_approval::{
+    ApprovalGrant, CostCeiling, GRANT_USES_MAX, GrantedCall, PLAN_CALLS_MAX, StandingGrant, Ticket, requester_in_words,
+};
 use servanda_contract::legibility;
 use servanda_doors::http::PageRequest;
 use servanda_engine::approvals::{GrantFailure, GrantPreview, WantedGrant, grant_policy, may_revoke};
@@ -60,9 +62,12 @@ struct StandingBody {
 /// A call of a grant, as people approved it.
 struct AllowedCall {
     tool: String,
-    href: String,
+    /// The ticket; none if it was approved as a part of a plan.
+    href: Option<String>,
     /// Pointer and words.
     bounds: Vec<(String, String)>,
+    /// `2 of 5`.
+    uses: String,
 }
 
 /// The form that makes a grant.
@@ -76,6 +81,8 @@ struct MakeForm {
     calls_max: usize,
     uses: u32,
     uses_max: u32,
+    /// The money, as a person wrote it; empty if there is no limit.
+    cost_max: String,
     days: u32,
     days_max: u32,
     preview: GrantPreview,
@@ -104,7 +111,7 @@ pub(super) async fn shown(
             let sees_all = sees_all && plan_fields::sees_granted(context, viewer, grant).await?;
             let view = StandingView::new(standing, context.now());
             let can_revoke = view.is_in_force && may_revoke(&viewer.signed_in.person, ticket, viewer.settings());
-            let calls = if sees_all { allowed_calls(grant) } else { Vec::new() };
+            let calls = if sees_all { allowed_calls(standing) } else { Vec::new() };
             (
                 GrantBody::Standing(Box::new(StandingBody { view, calls, can_revoke })),
                 sees_all.then(|| grant_policy(grant)),
@@ -190,6 +197,7 @@ async fn make(
         fields: form_fields::fields(ticket, &draft, &wanted),
         uses: wanted.uses_max,
         uses_max: GRANT_USES_MAX,
+        cost_max: wanted.cost_max.as_ref().map(CostCeiling::describe).unwrap_or_default(),
         days: wanted.days,
         days_max,
         further: plan_fields::fields(context, viewer, ticket, &wanted).await?,
@@ -200,14 +208,15 @@ async fn make(
     Ok((GrantBody::Make(form), Some(grant_policy(&draft))))
 }
 
-/// What a grant allows, call by call.
-fn allowed_calls(grant: &ApprovalGrant) -> Vec<AllowedCall> {
-    let call = |single: &ApprovalGrant| AllowedCall {
-        tool: legibility::one_line(&single.tool_name),
-        href: ticket_path(single.ticket.as_str()),
-        bounds: single.bounds.iter().map(plan_fields::bound_in_words).collect(),
+/// What a grant allows, call by call, and how often it was used.
+fn allowed_calls(standing: &StandingGrant) -> Vec<AllowedCall> {
+    let call = |(number, call): (usize, &GrantedCall)| AllowedCall {
+        tool: legibility::one_line(&call.tool_name),
+        href: call.ticket.as_ref().map(|ticket| ticket_path(ticket.as_str())),
+        bounds: call.bounds.iter().map(plan_fields::bound_in_words).collect(),
+        uses: format!("{} of {}", standing.uses(number), call.uses_max),
     };
-    grant.single_grants().iter().map(call).collect()
+    standing.signed.grant.calls.iter().enumerate().map(call).collect()
 }
 
 pub(super) fn masked() -> PageNotice {

@@ -2,7 +2,7 @@
 
 use servanda_approval::{ApprovalGrant, Ticket, TicketId};
 use servanda_contract::legibility;
-use servanda_engine::approvals::{WantedCall, WantedGrant};
+use servanda_engine::approvals::{GRANT_USES_USUAL, WantedCall, WantedGrant};
 
 use crate::{
     context::{ConsoleContext, ConsoleViewer},
@@ -28,6 +28,9 @@ pub(super) struct CallField {
     pub(super) bounds: Vec<(String, String)>,
     pub(super) is_chosen: bool,
     pub(super) is_exact: bool,
+    /// The name of the field that says how many times, and what it says.
+    pub(super) uses_name: String,
+    pub(super) uses: u32,
 }
 
 /// The further calls that a form asks for.
@@ -36,7 +39,13 @@ pub(super) fn wanted(form: &Form<'_>) -> Result<Vec<WantedCall>, PageFault> {
     let call = |field: &str| {
         let (ticket, payload) = field.split_once(' ').unwrap_or((field, ""));
         let (is_exact, payload) = (exact.contains(&ticket), decide::payload(Some(payload))?);
-        Ok(WantedCall { ticket: TicketId::from(ticket.to_owned()), payload, is_exact })
+        let uses_max = match form.field(&uses_name(ticket)).map(str::trim) {
+            None => GRANT_USES_USUAL,
+            Some(text) => text.parse().map_err(|_| {
+                PageFault::BadForm("The form does not say how many times each call may be made. Nothing was done.")
+            })?,
+        };
+        Ok(WantedCall { ticket: TicketId::from(ticket.to_owned()), payload, is_exact, uses_max })
     };
     form.fields(FURTHER).map(call).collect()
 }
@@ -62,6 +71,8 @@ pub(super) async fn fields(
             bounds: bounds.iter().map(bound_in_words).collect(),
             is_chosen: chosen.is_some(),
             is_exact: chosen.is_some_and(|call| call.is_exact),
+            uses_name: uses_name(other.id.as_str()),
+            uses: chosen.map_or(GRANT_USES_USUAL, |call| call.uses_max),
         }
     };
     Ok(found.iter().filter(is_shown).map(field).collect())
@@ -76,13 +87,13 @@ pub(super) async fn sees_wanted(
     sees_all(context, viewer, wanted.further.iter().map(|call| &call.ticket)).await
 }
 
-/// Whether a person sees every value that the further calls of a grant hold. Those of a ticket that was forgotten are masked.
+/// Whether a person sees every value that the calls of a grant hold, but for those that its own ticket has. Those of a ticket that was forgotten are masked.
 pub(super) async fn sees_granted(
     context: &ConsoleContext,
     viewer: &ConsoleViewer,
     grant: &ApprovalGrant,
 ) -> Result<bool, PageFault> {
-    sees_all(context, viewer, grant.further.iter().map(|call| &call.ticket)).await
+    sees_all(context, viewer, grant.calls.iter().filter_map(|call| call.ticket.as_ref())).await
 }
 
 async fn sees_all(
@@ -98,6 +109,10 @@ async fn sees_all(
         }
     }
     Ok(true)
+}
+
+fn uses_name(ticket: &str) -> String {
+    format!("uses:{ticket}")
 }
 
 /// The argument and its bound, for people.

@@ -7,6 +7,7 @@
 
 mod approval;
 mod asking;
+mod entry;
 mod findings;
 mod operation;
 

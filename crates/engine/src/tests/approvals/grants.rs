@@ -3,6 +3,7 @@
 mod guards;
 mod naming;
 mod plans;
+mod proposals;
 
 use std::sync::Mutex;
 
@@ -45,7 +46,7 @@ impl Office {
     async fn wanted(&self, id: &TicketId, uses_max: u32) -> WantedGrant {
         let payload = self.ticket(id).await.subject.payload;
         let (narrowed, further) = (std::collections::BTreeMap::new(), Vec::new());
-        WantedGrant { ticket: id.clone(), payload, narrowed, further, uses_max, days: 7 }
+        WantedGrant { ticket: id.clone(), payload, narrowed, further, uses_max, cost_max: None, days: 7 }
     }
 
     async fn grant(&self, who: &Person, wanted: &WantedGrant) -> Result<Ticket, GrantFailure> {
@@ -98,7 +99,7 @@ async fn calls_within_the_bounds_are_made_and_all_others_are_asked_about() {
         assert_eq!(record.ticket_id.as_deref(), Some(id.as_str()));
         assert!(record.verdicts.iter().any(|verdict| verdict.gate == GateName::Confirmation));
         let standing = office.ticket(&id).await.grant.unwrap();
-        assert_eq!(standing.use_of(&record.call_id), Some(number + 1));
+        assert_eq!(standing.use_of(&record.call_id), Some((number + 1, 20)));
         assert_eq!(standing.draws[number].effect_id, record.effect_id.unwrap());
     }
     for outside in [
@@ -368,10 +369,13 @@ impl TicketStore for TamperedGrants {
 #[tokio::test]
 async fn a_grant_that_was_changed_in_the_store_covers_nothing() {
     type Change = fn(&mut servanda_approval::StandingGrant);
-    let changes: [(&str, Change); 3] = [
-        ("more calls", |standing| standing.signed.grant.uses_max = 99),
+    let changes: [(&str, Change); 4] = [
+        ("more money", |standing| {
+            standing.signed.grant.cost_max = Some(servanda_approval::CostCeiling::read("9 EUR").unwrap());
+        }),
+        ("more calls", |standing| standing.signed.grant.calls[0].uses_max = 99),
         ("a wider bound", |standing| {
-            standing.signed.grant.bounds[0].rule = servanda_approval::BoundRule::AtMost("100000.0".to_owned());
+            standing.signed.grant.calls[0].bounds[0].rule = servanda_approval::BoundRule::AtMost("100000.0".to_owned());
         }),
         ("a longer time", |standing| standing.signed.grant.until_ms += DAY_MS),
     ];

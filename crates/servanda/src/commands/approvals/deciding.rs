@@ -213,6 +213,8 @@ fn refused(error: &DecideError) -> CommandFailure {
         DecideError::Ineligible(_) => "`approvals.roles` in servanda.yaml says who decides; docs/approvals.md",
         DecideError::Over(_) => "the same call may be made again; it opens a new ticket",
         DecideError::OtherPayload => "servanda approvals show TICKET shows the call as it is now",
+        DecideError::NoGrants => "`approvals.grant_days_max` in servanda.yaml says for how long; docs/approvals.md",
+        DecideError::Masked => "a person who sees all values decides in the console",
         DecideError::Passkey => "decide in the console, where your passkey can sign",
         DecideError::Reason | DecideError::Keys(_) | DecideError::Store(_) => "`servanda doctor` looks at the ledger",
     };

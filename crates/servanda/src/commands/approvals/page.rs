@@ -1,7 +1,7 @@
 //! Tickets as text and as JSON.
 
 use serde::Serialize;
-use servanda_approval::{ApprovalPacket, RenderedArguments, Ticket, TicketState};
+use servanda_approval::{ApprovalPacket, PacketPlan, RenderedArguments, Ticket, TicketState};
 use servanda_contract::{Timestamp, legibility};
 
 use super::ID_CHARS_MIN;
@@ -96,9 +96,10 @@ pub(super) fn packet(packet: &ApprovalPacket) -> String {
         line("groups now", &packet.responsible.join(", "));
     }
     line("decide by", &packet.decide_by);
-    match &packet.use_by {
-        Some(use_by) => line("use by", use_by),
-        None => line("use within", &format!("{} s after the approval", packet.use_within_ms / 1000)),
+    match (&packet.use_by, &packet.plan) {
+        (Some(use_by), _) => line("use by", use_by),
+        (None, Some(plan)) => line("holds for", &format!("{} days after the approval", plan.days)),
+        (None, None) => line("use within", &format!("{} s after the approval", packet.use_within_ms / 1000)),
     }
     if let Some(after) = &packet.after {
         line("after it", after);
@@ -112,6 +113,9 @@ pub(super) fn packet(packet: &ApprovalPacket) -> String {
     line("trace", &packet.trace_id);
     line("payload", &packet.payload_hash.to_string());
     line("if denied", packet.if_denied);
+    if let Some(allowed) = &packet.plan {
+        plan(allowed, &mut text);
+    }
     text.push("  arguments".to_owned());
     arguments(&packet.arguments, &mut text);
     match &packet.arguments.canonical {
@@ -144,6 +148,21 @@ pub(super) fn packet(packet: &ApprovalPacket) -> String {
         text.push("  no decision so far".to_owned());
     }
     text.join("\n")
+}
+
+/// What the approval of a plan allows. The purpose is among the arguments, as data.
+fn plan(plan: &PacketPlan, text: &mut Vec<String>) {
+    text.push("  would allow, without asking".to_owned());
+    for call in &plan.calls {
+        let times = if call.times == 1 { "once".to_owned() } else { format!("at most {} times", call.times) };
+        text.push(format!("    {}, {times}", call.action));
+        match &call.bounds {
+            Some(bounds) => text
+                .extend(bounds.iter().map(|(pointer, words)| format!("      {} {words}", pointer.replace(' ', BLANK)))),
+            None => text.push("      with bounds that are masked for you".to_owned()),
+        }
+    }
+    text.extend(plan.cost_max.as_ref().map(|money| format!("    all together for no more than {money}")));
 }
 
 fn arguments(rendered: &RenderedArguments, text: &mut Vec<String>) {

@@ -99,9 +99,9 @@ async fn grant_of(place: &LedgerPlace, record: &CallRecord) -> Option<String> {
     let tickets = place.open().await.ok()?;
     let ticket = tickets.find_ticket(TicketTarget::Id(id)).await.ok()??;
     let standing = ticket.grant.as_deref()?;
-    let (number, grant) = (standing.use_of(&record.call_id)?, &standing.signed.grant);
+    let ((number, uses_max), grant) = (standing.use_of(&record.call_id)?, &standing.signed.grant);
     let (person, id) = (legibility::one_line(&grant.approver), &ticket.id);
-    Some(format!("use {number} of {}, allowed by {person}: servanda grants show {id}", grant.uses_max))
+    Some(format!("use {number} of {uses_max}, allowed by {person}: servanda grants show {id}"))
 }
 
 /// A record, the current state of its effect, and what probes saw around its call.

@@ -4,7 +4,7 @@ use super::*;
 use crate::approvals::WantedCall;
 
 /// The second tool that needs an approval.
-const CLOSE: &str = "close";
+pub(super) const CLOSE: &str = "close";
 
 /// A gateway with two tools that need an approval.
 async fn office_of_two_tools() -> Office {
@@ -22,7 +22,7 @@ async fn change(office: &Office, settings: ApprovalSettings, change: impl FnOnce
     office.harness.engine.replace_snapshot(world(&office.server, settings, contracts)).await.unwrap();
 }
 
-fn request(office: &Office, tool: &str, arguments: &Value) -> CallRequest {
+pub(super) fn request(office: &Office, tool: &str, arguments: &Value) -> CallRequest {
     let arguments = Bytes::from(arguments.to_string());
     CallRequest { arguments, ..call(&office.agent(), tool, RequestTerms::default()) }
 }
@@ -40,12 +40,12 @@ async fn with(office: &Office, wanted: &WantedGrant, further: &[&TicketId]) -> W
     let mut wanted = wanted.clone();
     for id in further {
         let payload = office.ticket(id).await.subject.payload;
-        wanted.further.push(WantedCall { ticket: (*id).clone(), payload, is_exact: false });
+        wanted.further.push(WantedCall { ticket: (*id).clone(), payload, is_exact: false, uses_max: wanted.uses_max });
     }
     wanted
 }
 
-/// A plan of a payment to Bob of at most 100, one to Kim of at most 5, and the end of Bob's account of at most 7; Olga made it.
+/// A plan of payments to Bob of at most 100, to Kim of at most 5, and ends of Bob's account of at most 7, each so many times; Olga made it.
 async fn planned(office: &Office, uses_max: u32) -> TicketId {
     let first = approved(office, "write", &json!({"to": "bob", "amount": 100})).await;
     let second = approved(office, "write", &json!({"to": "kim", "amount": 5})).await;
@@ -61,9 +61,9 @@ async fn asks(office: &Office, tool: &str, arguments: &Value) {
 }
 
 #[tokio::test]
-async fn the_calls_of_a_plan_share_one_number_of_times_and_are_taken_back_together() {
+async fn each_call_of_a_plan_has_its_number_of_times_and_they_are_taken_back_together() {
     let office = office_of_two_tools().await;
-    let id = planned(&office, 3).await;
+    let id = planned(&office, 1).await;
     for (tool, outside) in [
         ("write", json!({"to": "kim", "amount": 6})),
         ("write", json!({"to": "eve", "amount": 1})),
@@ -81,11 +81,15 @@ async fn the_calls_of_a_plan_share_one_number_of_times_and_are_taken_back_togeth
         content(office.harness.engine.call(request(&office, tool, arguments)).await);
         let record = office.harness.last_record();
         assert_eq!(record.ticket_id.as_deref(), Some(id.as_str()), "{tool}");
-        assert_eq!(office.ticket(&id).await.grant.unwrap().use_of(&record.call_id), Some(number + 1), "{tool}");
+        let standing = office.ticket(&id).await.grant.unwrap();
+        assert_eq!(standing.use_of(&record.call_id), Some((1, 1)), "{tool}");
+        assert_eq!(standing.draws[number].call, 2 - number, "{tool}: each draws on its own call");
+        // One more of the same call is asked about; the others still go on.
+        let mut again = arguments.clone();
+        again["amount"] = json!(0);
+        asks(&office, tool, &again).await;
     }
-    asks(&office, CLOSE, &json!({"to": "bob", "amount": 2})).await;
-    asks(&office, "write", &json!({"to": "bob", "amount": 2})).await;
-    assert_eq!((office.draws(&id).await, office.sent()), (3, 2), "used up by all of them together");
+    assert_eq!((office.draws(&id).await, office.sent()), (3, 2));
 
     let office = office_of_two_tools().await;
     let id = planned(&office, 20).await;
@@ -96,8 +100,45 @@ async fn the_calls_of_a_plan_share_one_number_of_times_and_are_taken_back_togeth
     }
 }
 
+#[tokio::test]
+async fn the_calls_of_a_grant_cost_no_more_than_its_money() {
+    let office = Office::paying();
+    let of_cost = |cost: f64, currency: &'static str| {
+        move |contract: &mut ToolContract| {
+            paying(contract);
+            contract.runtime.cost_profile.cost_per_call = cost;
+            contract.runtime.cost_profile.currency = currency.to_owned();
+        }
+    };
+    office.change(settings(), of_cost(0.4, "EUR")).await;
+    office.refusal_of(office.pay(&json!({"to": "bob", "amount": 100}))).await;
+    let id = office.ticket_id();
+    office.approve(&person("olga"), &id).await.unwrap();
+    let wanted = office.wanted(&id, 20).await;
+    let cost_max = Some(servanda_approval::CostCeiling::read("1.00 EUR").unwrap());
+    office.grant(&person("olga"), &WantedGrant { cost_max, ..wanted }).await.unwrap();
+    for amount in [1, 2] {
+        content(office.harness.engine.call(office.pay(&json!({"to": "bob", "amount": amount}))).await);
+    }
+    let standing = office.ticket(&id).await.grant.unwrap();
+    assert_eq!(standing.money_in_words().as_deref(), Some("0.80 of 1.00 EUR"));
+    office.asks_about(&json!({"to": "bob", "amount": 3})).await;
+    assert_eq!((office.draws(&id).await, office.sent()), (2, 2));
+
+    // Another currency is another contract, and what is counted there is not covered by this money.
+    let office = Office::paying();
+    office.change(settings(), of_cost(0.4, "USD")).await;
+    office.refusal_of(office.pay(&json!({"to": "bob", "amount": 100}))).await;
+    let id = office.ticket_id();
+    office.approve(&person("olga"), &id).await.unwrap();
+    let wanted = office.wanted(&id, 20).await;
+    let cost_max = Some(servanda_approval::CostCeiling::read("1.00 EUR").unwrap());
+    office.grant(&person("olga"), &WantedGrant { cost_max, ..wanted }).await.unwrap();
+    office.asks_about(&json!({"to": "bob", "amount": 1})).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_forty_calls_of_two_tools_at_once_a_plan_for_three_lets_three_through() {
+async fn of_forty_calls_of_two_tools_at_once_a_plan_for_three_each_lets_three_of_each_through() {
     let office = Arc::new(office_of_two_tools().await);
     let id = planned(&office, 3).await;
     let mut calls = JoinSet::new();
@@ -107,11 +148,12 @@ async fn of_forty_calls_of_two_tools_at_once_a_plan_for_three_lets_three_through
             let (tool, most) = if number % 2 == 0 { ("write", 99) } else { (CLOSE, 6) };
             let arguments = json!({"to": "bob", "amount": f64::from(number) * f64::from(most) / 40.0});
             let answer = office.harness.engine.call(request(&office, tool, &arguments)).await;
-            matches!(answer, CallAnswer::Result(result) if !result.is_error)
+            matches!(answer, CallAnswer::Result(result) if !result.is_error).then_some(tool)
         });
     }
-    let done = calls.join_all().await.into_iter().filter(|done| *done).count();
-    assert_eq!((done, office.draws(&id).await), (3, 3));
+    let done: Vec<&str> = calls.join_all().await.into_iter().flatten().collect();
+    let of = |tool: &str| done.iter().filter(|done| **done == tool).count();
+    assert_eq!((of("write"), of(CLOSE), office.draws(&id).await), (3, 3, 6));
 }
 
 #[tokio::test]
@@ -163,6 +205,8 @@ async fn only_approved_calls_of_one_caller_that_the_person_was_shown_are_part_of
     for (call, expected) in [
         (WantedCall { ticket: none.clone(), ..shown.clone() }, GrantFailure::NoTicket(none.clone())),
         (WantedCall { payload: wanted.payload, ..shown.clone() }, GrantFailure::OtherPayload),
+        (WantedCall { uses_max: 0, ..shown.clone() }, GrantFailure::Uses),
+        (WantedCall { uses_max: 101, ..shown.clone() }, GrantFailure::Uses),
     ] {
         let expected = GrantFailure::Planned { ticket: call.ticket.clone(), reason: Box::new(expected) };
         assert_eq!(office.grant(&person("olga"), &with_call(call)).await, Err(expected));
@@ -206,6 +250,6 @@ async fn what_a_plan_would_have_done_counts_the_calls_of_all_its_tools() {
         ),
     ] {
         let (_, draft) = approvals.draft_grant(&person("olga"), &wanted, settings.approvals()).await.unwrap();
-        assert_eq!(approvals.preview_grant(&draft).await.unwrap(), expected, "{}", draft.further.len());
+        assert_eq!(approvals.preview_grant(&draft).await.unwrap(), expected, "{}", draft.calls.len());
     }
 }
