@@ -5,9 +5,11 @@
 
 use crate::{
     checkpoint::{Checkpoint, CheckpointFault},
-    merkle::{Frontier, HASH_BYTES, TreeHash},
+    edge::{FullTile, TreeEdge},
+    merkle::{HASH_BYTES, TreeHash},
     tile::{
-        BundleFault, TILE_HASHES, TileFault, TileKind, TilePath, TileSource, TrustedTiles, append_to_bundle, root_of,
+        BundleFault, TILE_HASHES, TILE_LEVELS, TileFault, TileKind, TilePath, TileSource, TrustedTiles,
+        append_to_bundle,
     },
 };
 
@@ -17,18 +19,14 @@ pub const PENDING_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// A log's right edge, and the files that are finished since the last cut.
 #[derive(Debug, Default)]
 pub struct LogBuilder {
-    frontier: Frontier,
+    edge: TreeEdge,
     /// The size at the last cut.
     cut_size: u64,
-    // INVARIANT: each level has the hashes of its last, partial tile, fewer than 256; the bundle has as many leaves as level 0.
-    levels: [Vec<TreeHash>; TILE_LEVELS],
+    // INVARIANT: the bundle has as many leaves as the edge has hashes on level 0.
     bundle: Vec<u8>,
     finished: Vec<LogFile>,
     finished_bytes: usize,
 }
-
-/// As many as a tree of 64-bit size has.
-const TILE_LEVELS: usize = 8;
 
 /// A file of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,12 +53,14 @@ impl LogBuilder {
     pub fn resume<S: TileSource + ?Sized>(source: &S, checkpoint: &Checkpoint) -> Result<Self, TileFault> {
         let size = checkpoint.size();
         let mut tiles = TrustedTiles::open(source, size, checkpoint.root())?;
-        let mut resumed = Self { frontier: tiles.frontier().clone(), cut_size: size, ..Self::default() };
-        for (level, hashes) in (0_u8..).zip(&mut resumed.levels) {
+        let mut hashes = Vec::new();
+        for level in 0..TILE_LEVELS {
             if let Some(path) = TilePath::partial_of_tree(TileKind::Hashes { level }, size) {
-                *hashes = tiles.tile(level, path.index())?.to_vec();
+                hashes.extend(bytes_of(tiles.tile(level, path.index())?));
             }
         }
+        let edge = TreeEdge::from_bytes(size, &hashes).map_err(|_| TileFault::OtherRoot { size })?;
+        let mut resumed = Self { edge, cut_size: size, ..Self::default() };
         if let Some(path) = TilePath::partial_of_tree(TileKind::Entries, size) {
             for leaf in tiles.bundle(path.index())? {
                 append_to_bundle(&mut resumed.bundle, &leaf).map_err(|fault| TileFault::Bundle { path, fault })?;
@@ -71,7 +71,7 @@ impl LogBuilder {
 
     /// The leaves of the log, with those since the last cut.
     pub const fn size(&self) -> u64 {
-        self.frontier.size()
+        self.edge.size()
     }
 
     /// Appends a leaf and returns its index.
@@ -80,10 +80,10 @@ impl LogBuilder {
             return Err(AppendFault::Pending);
         }
         append_to_bundle(&mut self.bundle, leaf)?;
-        let index = self.frontier.size();
-        let hash = TreeHash::of_leaf(leaf);
-        self.frontier.append(hash);
-        self.grow(index, hash);
+        let index = self.edge.size();
+        for tile in self.edge.append(TreeHash::of_leaf(leaf)) {
+            self.finish(&tile);
+        }
         Ok(index)
     }
 
@@ -96,12 +96,12 @@ impl LogBuilder {
         if size > self.cut_size {
             let bundle = TilePath::partial_of_tree(TileKind::Entries, size);
             files.extend(bundle.map(|path| LogFile { path, bytes: self.bundle.clone() }));
-            for (level, hashes) in (0_u8..).zip(&self.levels) {
+            for level in 0..TILE_LEVELS {
                 let kind = TileKind::Hashes { level };
                 // A level that has no more hashes than at the last cut has its file already.
                 let path = TilePath::partial_of_tree(kind, size)
                     .filter(|path| Some(*path) != TilePath::partial_of_tree(kind, self.cut_size));
-                files.extend(path.map(|path| LogFile { path, bytes: bytes_of(hashes) }));
+                files.extend(path.map(|path| LogFile { path, bytes: bytes_of(self.edge.hashes(level)) }));
             }
         }
         self.cut_size = size;
@@ -110,30 +110,18 @@ impl LogBuilder {
 
     /// The text to sign for the leaves so far.
     pub fn checkpoint(&self, origin: &str) -> Result<Checkpoint, CheckpointFault> {
-        Checkpoint::new(origin, self.size(), self.frontier.root())
+        Checkpoint::new(origin, self.size(), self.edge.root())
     }
 
-    /// Adds the hash of the leaf `index` to its tile, and the hash of each tile that becomes full to its parent.
-    fn grow(&mut self, index: u64, hash: TreeHash) {
-        let (mut hash, mut index) = (hash, index);
-        for (level, hashes) in (0_u8..).zip(&mut self.levels) {
-            hashes.push(hash);
-            if hashes.len() < usize::from(TILE_HASHES) {
-                return;
-            }
-            let full = std::mem::take(hashes);
-            index /= u64::from(TILE_HASHES);
-            if level == 0 {
-                let bundle = std::mem::take(&mut self.bundle);
-                self.finished_bytes += bundle.len();
-                let path = TilePath::new(TileKind::Entries, index, TILE_HASHES);
-                self.finished.extend(path.map(|path| LogFile { path, bytes: bundle }));
-            }
-            let path = TilePath::new(TileKind::Hashes { level }, index, TILE_HASHES);
-            self.finished_bytes += full.len() * HASH_BYTES;
-            self.finished.extend(path.map(|path| LogFile { path, bytes: bytes_of(&full) }));
-            hash = root_of(&full);
+    fn finish(&mut self, tile: &FullTile) {
+        if tile.path.kind() == (TileKind::Hashes { level: 0 }) {
+            let bundle = std::mem::take(&mut self.bundle);
+            self.finished_bytes += bundle.len();
+            let path = TilePath::new(TileKind::Entries, tile.path.index(), TILE_HASHES);
+            self.finished.extend(path.map(|path| LogFile { path, bytes: bundle }));
         }
+        self.finished_bytes += tile.hashes.len() * HASH_BYTES;
+        self.finished.push(LogFile { path: tile.path, bytes: bytes_of(&tile.hashes) });
     }
 }
 

@@ -5,7 +5,7 @@
 //! - `note`, `checkpoint`: who signed which root.
 //! - `policy`: whose signatures are enough.
 //! - `proof`: a proof for one leaf, to be verified by anybody.
-//! - `builder`: what a sequencer appends with.
+//! - `edge`: what a store keeps to append with; `builder`: the same for a log that is kept in files.
 //! - `verify`: everything recomputed, with a name and a place for each fault.
 //! - `leaf`: what the gateway's leaves say, and which may follow which.
 //!
@@ -13,6 +13,7 @@
 
 pub mod builder;
 pub mod checkpoint;
+pub mod edge;
 pub mod leaf;
 pub mod merkle;
 pub mod note;
@@ -23,6 +24,7 @@ pub mod verify;
 
 pub use builder::{LogBuilder, LogFile};
 pub use checkpoint::Checkpoint;
+pub use edge::{FullTile, TreeEdge};
 pub use leaf::{AuditLeaf, Commitment, StatePaths};
 pub use merkle::TreeHash;
 pub use note::{KeyName, NoteSigner, SignedNote, VerifierKey};

@@ -1,6 +1,7 @@
 //! The shape of leaves: the audit fields of the specification (seed 001 §13.11.3) and the state changes between them.
 //!
-//! Deliberately not here: bytes, and which leaf may follow which.
+//! The fields of each shape stand in the order of their names, because that is the order of its bytes (`canonical`). Deliberately not here:
+//! bytes, and which leaf may follow which.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,22 +11,24 @@ use super::commitment::Commitment;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditLeaf {
-    /// The version of the shape.
-    pub v: u32,
     /// When it happened, in milliseconds since 1970.
     pub at_ms: u64,
     /// What happened.
     pub event: AuditEvent,
+    /// The version of the shape.
+    pub v: u32,
 }
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub enum AuditEvent {
-    /// A call was decided.
+    /// A call was decided, and something may be sent for it.
     Decision(Box<DecisionLeaf>),
-    /// A call ended.
+    /// A call that was decided before has ended.
     Outcome(Box<OutcomeLeaf>),
+    /// A call was decided and has ended.
+    Call(Box<CallLeaf>),
     /// An effect changed its state.
     Effect(EffectLeaf),
     /// A ticket changed its state.
@@ -40,56 +43,56 @@ pub enum AuditEvent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DecisionLeaf {
-    /// The call.
-    pub call: String,
-    /// Its trace.
-    pub trace: String,
-    /// The tenant.
-    pub tenant: String,
-    /// For whom the call is made (`callerId`).
-    pub caller: String,
     /// The agents that act for the caller, the acting one first (`agentId`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
-    /// The exposed name as called (`toolId`).
-    pub tool: String,
+    /// The call.
+    pub call: String,
+    /// For whom the call is made (`callerId`).
+    pub caller: String,
+    /// The class of the refusal (`errorCode`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
     /// The contract that decided; none if the tool has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract: Option<LeafContract>,
-    /// The upstream's own name for what is done (`operation`).
+    /// The gate that refused it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub operation: Option<String>,
+    pub gate: Option<String>,
     /// The arguments (`inputHash`).
     pub input: Commitment,
     /// Whether it changes something (`mutationClass`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mutation: Option<LeafMutation>,
-    /// The decision (`authDecision`).
-    pub verdict: LeafVerdict,
-    /// The gate that refused it.
+    /// The upstream's own name for what is done (`operation`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gate: Option<String>,
-    /// The class of the refusal (`errorCode`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub class: Option<String>,
-    /// The ticket that it needs or uses (`approvalTicketId`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ticket: Option<String>,
+    pub operation: Option<String>,
     /// The digest of the policies and rules in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policies: Option<String>,
+    /// The tenant.
+    pub tenant: String,
+    /// The ticket that it needs or uses (`approvalTicketId`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticket: Option<String>,
+    /// The exposed name as called (`toolId`).
+    pub tool: String,
+    /// Its trace.
+    pub trace: String,
+    /// The decision (`authDecision`).
+    pub verdict: LeafVerdict,
 }
 
 /// The contract that a decision was based on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LeafContract {
+    /// Its digest.
+    pub digest: String,
     /// Its name.
     pub name: String,
     /// Its version.
     pub version: String,
-    /// Its digest.
-    pub digest: String,
 }
 
 /// Whether a call changes something, and whether that can be undone.
@@ -116,21 +119,30 @@ pub enum LeafVerdict {
     RequiresApproval,
 }
 
+/// A call that was decided and ended in one commit: it was refused, or it changed nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallLeaf {
+    /// The decision.
+    pub decision: DecisionLeaf,
+    /// The end.
+    pub outcome: OutcomeLeaf,
+}
+
 /// The end of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OutcomeLeaf {
     /// The call.
     pub call: String,
-    /// How it ended, in the gateway's word.
-    pub outcome: String,
-    /// How it ended, in the specification's word (`status`).
-    pub status: LeafStatus,
     /// The class of the error (`errorCode`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
-    /// How long it took (`latencyMs`).
-    pub took_ms: u64,
+    /// The effect that the call performed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<String>,
+    /// How it ended, in the gateway's word.
+    pub outcome: String,
     /// The answer (`outputSummary`, with its size).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Commitment>,
@@ -140,9 +152,11 @@ pub struct OutcomeLeaf {
     /// The changes that probes saw (`sideEffects`), by the contract's names of what is probed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub side_effects: Vec<String>,
-    /// The effect that the call performed.
+    /// How it ended, in the specification's word (`status`); none while it may still end in another way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub effect: Option<String>,
+    pub status: Option<LeafStatus>,
+    /// How long it took (`latencyMs`).
+    pub took_ms: u64,
 }
 
 /// How a call ended.
@@ -161,10 +175,10 @@ pub enum LeafStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EffectLeaf {
-    /// The effect.
-    pub effect: String,
     /// The call that owns it.
     pub call: String,
+    /// The effect.
+    pub effect: String,
     /// How often it was taken.
     pub epoch: u64,
     /// The new state.
@@ -197,10 +211,6 @@ pub enum LeafEffectState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TicketLeaf {
-    /// The ticket.
-    pub ticket: String,
-    /// The new state.
-    pub to: LeafTicketState,
     /// The call that opened or used it; none if neither did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
@@ -210,6 +220,10 @@ pub struct TicketLeaf {
     /// How many people have to approve, when it is opened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quorum: Option<u8>,
+    /// The ticket.
+    pub ticket: String,
+    /// The new state.
+    pub to: LeafTicketState,
     /// The digest of the warrant, when it is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warrant: Option<String>,
@@ -239,36 +253,36 @@ pub enum LeafTicketState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalLeaf {
-    /// The ticket.
-    pub ticket: String,
-    /// The person.
-    pub by: String,
     /// Whether the person approved.
     pub approves: bool,
+    /// The person.
+    pub by: String,
     /// What the person was shown.
     pub payload: Commitment,
-    /// The signature under the decision. It covers the commitment: a signature over the payload itself would tell whether a guess is right.
-    pub signature: String,
+    /// The decision as it was signed. A signature that everybody can see would tell whether a guess of the payload is right.
+    pub statement: Commitment,
+    /// The ticket.
+    pub ticket: String,
 }
 
 /// A change of something that decisions depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeLeaf {
-    /// What kind of thing.
-    pub thing: ChangedThing,
-    /// Which one.
-    pub id: String,
-    /// What became of it, in the gateway's word.
-    pub change: String,
     /// The person, or the part of the gateway, that changed it.
     pub by: String,
     /// The call for which it changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
+    /// What became of it, in the gateway's word.
+    pub change: String,
     /// The digest of what it is now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// Which one.
+    pub id: String,
+    /// What kind of thing.
+    pub thing: ChangedThing,
 }
 
 /// What can change.

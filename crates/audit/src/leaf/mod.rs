@@ -7,11 +7,13 @@ mod canonical;
 mod commitment;
 mod event;
 mod paths;
+mod salts;
 
 pub use canonical::{LEAF_LIST_MAX, LEAF_TEXT_BYTES_MAX, LEAF_VERSION, LeafFormFault};
 pub use commitment::{Commitment, ParseCommitmentError, SALT_BYTES};
 pub use event::{
-    ApprovalLeaf, AuditEvent, AuditLeaf, ChangeLeaf, ChangedThing, DecisionLeaf, EffectLeaf, LeafContract,
+    ApprovalLeaf, AuditEvent, AuditLeaf, CallLeaf, ChangeLeaf, ChangedThing, DecisionLeaf, EffectLeaf, LeafContract,
     LeafEffectState, LeafMutation, LeafStatus, LeafTicketState, LeafVerdict, OutcomeLeaf, TicketLeaf,
 };
-pub use paths::{StatePathFault, StatePaths, TRACKED_MAX};
+pub use paths::{GRANT_DRAWN, StatePathFault, StatePaths, TRACKED_MAX};
+pub use salts::{LeafSalts, NoSaltSecret, SALT_SECRET_BYTES, SaltedThing};

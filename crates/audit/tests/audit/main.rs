@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod attacks;
 #[cfg(test)]
+mod edges;
+#[cfg(test)]
 mod laws;
 #[cfg(test)]
 mod leaves;

@@ -3,8 +3,9 @@
 use servanda_audit::{
     LogFault, StatePaths,
     leaf::{
-        ApprovalLeaf, AuditEvent, Commitment, DecisionLeaf, EffectLeaf, LeafEffectState, LeafStatus, LeafTicketState,
-        LeafVerdict, OutcomeLeaf, StatePathFault, TicketLeaf,
+        ApprovalLeaf, AuditEvent, CallLeaf, ChangeLeaf, ChangedThing, Commitment, DecisionLeaf, EffectLeaf,
+        GRANT_DRAWN, LeafEffectState, LeafStatus, LeafTicketState, LeafVerdict, OutcomeLeaf, StatePathFault,
+        TicketLeaf,
     },
     verify_log,
 };
@@ -40,6 +41,24 @@ fn read(call: &str, status: LeafStatus) -> AuditEvent {
     AuditEvent::Outcome(Box::new(OutcomeLeaf { effect: None, ..outcome(call, status) }))
 }
 
+/// A call that was decided and ended in one commit.
+fn whole_call(call: &str, verdict: LeafVerdict, status: Option<LeafStatus>) -> AuditEvent {
+    let outcome = OutcomeLeaf { effect: None, status, ..outcome(call, LeafStatus::Success) };
+    AuditEvent::Call(Box::new(CallLeaf { decision: decision(call, verdict), outcome }))
+}
+
+/// A call draws on the grant that is kept with a ticket.
+fn drawn(ticket: &str, call: &str) -> AuditEvent {
+    AuditEvent::Change(ChangeLeaf {
+        by: "ada".to_owned(),
+        call: Some(call.to_owned()),
+        change: GRANT_DRAWN.to_owned(),
+        digest: None,
+        id: ticket.to_owned(),
+        thing: ChangedThing::Grant,
+    })
+}
+
 fn opened(ticket: &str, quorum: u8) -> AuditEvent {
     AuditEvent::Ticket(TicketLeaf {
         ticket: ticket.to_owned(),
@@ -73,7 +92,7 @@ fn decides(ticket: &str, by: &str, approves: bool) -> AuditEvent {
         by: by.to_owned(),
         approves,
         payload: Commitment::new(&SALT, b"payload"),
-        signature: "signature".to_owned(),
+        statement: Commitment::new(&SALT, b"statement"),
     })
 }
 
@@ -125,6 +144,18 @@ fn what_the_gateway_does_is_legal() {
             effect("e", "c", Effect::Dispatching),
             effect("e", "c", Effect::Completed),
         ]),
+        vec![whole_call("c", LeafVerdict::Allow, Some(LeafStatus::Success))],
+        vec![whole_call("c", LeafVerdict::Deny, Some(LeafStatus::Error))],
+        // A call that became a task, and its end.
+        vec![whole_call("c", LeafVerdict::Allow, None), whole_call("c", LeafVerdict::Allow, Some(LeafStatus::Success))],
+        // The store committed the dispatch and said so too late: the call was refused, and recovery took the effect up.
+        vec![
+            allowed("c"),
+            effect("e", "c", Effect::Dispatching),
+            whole_call("c", LeafVerdict::Deny, Some(LeafStatus::Error)),
+            effect("e", "c", Effect::OutcomeUnknown),
+        ],
+        vec![approved("c", "t"), drawn("t", "c"), effect("e", "c", Effect::Dispatching)],
         with_approval(vec![ticket("t", Ticket::Lapsed)]),
         with_approval(vec![ticket("t", Ticket::Superseded), opened("t2", 1)]),
         vec![opened("t", 1), decides("t", "ana", false), ticket("t", Ticket::Denied)],
@@ -180,6 +211,22 @@ fn illegal_paths_of_calls() -> Vec<IllegalPath> {
             "SecondDecision",
             vec![decided("c", LeafVerdict::RequiresApproval), read("c", LeafStatus::Error), allowed("c")],
         ),
+        (
+            "SecondDecision",
+            vec![
+                whole_call("c", LeafVerdict::Deny, None),
+                whole_call("c", LeafVerdict::Allow, Some(LeafStatus::Success)),
+            ],
+        ),
+        ("SecondDecision", vec![allowed("c"), whole_call("c", LeafVerdict::Deny, Some(LeafStatus::Success))]),
+        (
+            "SecondDecision",
+            vec![
+                whole_call("c", LeafVerdict::Allow, Some(LeafStatus::Success)),
+                whole_call("c", LeafVerdict::Allow, Some(LeafStatus::Success)),
+            ],
+        ),
+        ("SuccessWithoutPermission", vec![whole_call("c", LeafVerdict::Deny, Some(LeafStatus::Success))]),
         ("SecondOutcome", vec![allowed("c"), read("c", LeafStatus::Success), read("c", LeafStatus::Success)]),
         ("OutcomeWithoutDecision", vec![read("c", LeafStatus::Error)]),
         ("SuccessWithoutPermission", vec![decided("c", LeafVerdict::Deny), read("c", LeafStatus::Success)]),
@@ -195,6 +242,10 @@ fn illegal_paths_of_effects() -> Vec<IllegalPath> {
     use LeafEffectState as Effect;
     vec![
         ("DispatchWithoutDecision", vec![effect("e", "c", Effect::Dispatching)]),
+        (
+            "DispatchWithoutApproval",
+            vec![approved("c", "t"), drawn("another", "c"), effect("e", "c", Effect::Dispatching)],
+        ),
         (
             "DispatchWithoutDecision",
             vec![allowed("other"), effect("e", "c", Effect::Claimed), effect("e", "c", Effect::Dispatching)],

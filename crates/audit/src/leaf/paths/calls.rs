@@ -1,7 +1,7 @@
 //! The path of a call: one decision, then at most one end.
 
 use super::{StatePathFault, TrackedId, tracked_id};
-use crate::leaf::event::{DecisionLeaf, LeafStatus, LeafTicketState, LeafVerdict, OutcomeLeaf, TicketLeaf};
+use crate::leaf::event::{CallLeaf, DecisionLeaf, LeafStatus, LeafTicketState, LeafVerdict, OutcomeLeaf, TicketLeaf};
 
 /// Where a call is.
 #[derive(Debug, Default)]
@@ -35,18 +35,30 @@ impl CallPath {
         Ok(())
     }
 
+    /// The decision comes with an end, and may have been told before: a call that was under way, and is over, has it twice. And a store may
+    /// commit a dispatch and say so too late; then the call is refused although it was allowed, and nothing is sent.
+    pub(super) fn decide_with_end(&mut self, call: &CallLeaf) -> Result<(), StatePathFault> {
+        let verdict = call.decision.verdict;
+        let is_told_again = self.decision == Some(verdict);
+        let is_withdrawn = self.decision == Some(LeafVerdict::Allow)
+            && verdict == LeafVerdict::Deny
+            && call.outcome.status != Some(LeafStatus::Success);
+        if (is_told_again || is_withdrawn) && !self.has_ended { Ok(()) } else { self.decide(&call.decision) }
+    }
+
     pub(super) fn end(&mut self, outcome: &OutcomeLeaf) -> Result<(), StatePathFault> {
         let call = || outcome.call.clone();
-        if std::mem::replace(&mut self.has_ended, true) {
+        if self.has_ended {
             return Err(StatePathFault::SecondOutcome { call: call() });
         }
+        self.has_ended = outcome.status.is_some();
         match (self.standing(), outcome.status) {
             (CallStanding::Undecided, _) => Err(StatePathFault::OutcomeWithoutDecision { call: call() }),
-            (CallStanding::NotAllowed, LeafStatus::Success) => {
+            (CallStanding::NotAllowed, Some(LeafStatus::Success)) => {
                 Err(StatePathFault::SuccessWithoutPermission { call: call() })
             }
             // With an effect, its dispatch was checked; the answer may also be an earlier call's.
-            (CallStanding::NotApproved, LeafStatus::Success) if outcome.effect.is_none() => {
+            (CallStanding::NotApproved, Some(LeafStatus::Success)) if outcome.effect.is_none() => {
                 Err(StatePathFault::SuccessWithoutPermission { call: call() })
             }
             _ => Ok(()),
@@ -56,8 +68,13 @@ impl CallPath {
     /// Remembers which approval the call used.
     pub(super) fn note(&mut self, ticket: &TicketLeaf) {
         if ticket.to == LeafTicketState::Consumed {
-            self.used = Some(tracked_id(&ticket.ticket));
+            self.use_approval(&ticket.ticket);
         }
+    }
+
+    /// Remembers that the call used the approval of this ticket, or the grant that is kept with it.
+    pub(super) fn use_approval(&mut self, ticket: &str) {
+        self.used = Some(tracked_id(ticket));
     }
 
     pub(super) fn standing(&self) -> CallStanding {

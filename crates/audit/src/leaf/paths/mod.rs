@@ -16,9 +16,11 @@ use std::collections::HashMap;
 use sha2::{Digest as _, Sha256};
 
 use self::{calls::CallPath, effects::EffectPath, tickets::TicketPath};
-use super::event::{AuditEvent, AuditLeaf};
+use super::event::{AuditEvent, AuditLeaf, ChangedThing};
 use crate::verify::{LeafCheck, LeafCheckFault};
 
+/// The word of a change by which a call uses a grant as its approval. The grant has the id of its ticket.
+pub const GRANT_DRAWN: &str = "drawn";
 /// Calls, effects and tickets that are remembered, each.
 pub const TRACKED_MAX: usize = 64 * 1024 * 1024;
 
@@ -36,6 +38,15 @@ impl StatePaths {
         match &leaf.event {
             AuditEvent::Decision(decision) => self.calls.get(&decision.call)?.decide(decision),
             AuditEvent::Outcome(outcome) => self.calls.get(&outcome.call)?.end(outcome),
+            AuditEvent::Call(call) => {
+                let path = self.calls.get(&call.decision.call)?;
+                path.decide_with_end(call)?;
+                if call.outcome.call == call.decision.call {
+                    path.end(&call.outcome)
+                } else {
+                    Err(StatePathFault::OutcomeWithoutDecision { call: call.outcome.call.clone() })
+                }
+            }
             AuditEvent::Effect(effect) => {
                 let call = self.calls.get(&effect.call)?;
                 self.effects.get(&effect.effect)?.change(effect, call)
@@ -48,7 +59,12 @@ impl StatePaths {
                 Ok(())
             }
             AuditEvent::Approval(approval) => self.tickets.get(&approval.ticket)?.decide(approval),
-            AuditEvent::Change(_) => Ok(()),
+            AuditEvent::Change(change) => {
+                if let (ChangedThing::Grant, GRANT_DRAWN, Some(call)) = (change.thing, &*change.change, &change.call) {
+                    self.calls.get(call)?.use_approval(&change.id);
+                }
+                Ok(())
+            }
         }
     }
 }
