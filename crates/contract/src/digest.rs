@@ -62,6 +62,10 @@ pub enum DigestDomain {
     PasskeyDecision,
     /// What a tool showed to people who decide, in canonical form.
     Shown,
+    /// A text that is too long for a leaf of the verifiable log.
+    LeafText,
+    /// The name of a verifiable log: the published half of its key.
+    LogName,
 }
 
 /// A SHA-256 digest, written `sha256:` and 64 hex digits.
@@ -130,6 +134,8 @@ impl DigestDomain {
             Self::GrantKey => "servanda/grant-key/v1",
             Self::PasskeyDecision => "servanda/passkey-decision/v1",
             Self::Shown => "servanda/shown/v1",
+            Self::LeafText => "servanda/leaf-text/v1",
+            Self::LogName => "servanda/log-name/v1",
         }
     }
 }

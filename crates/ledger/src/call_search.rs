@@ -18,7 +18,7 @@ pub(crate) const TEXT_RECORDS_LOOKED_MAX: usize = 500;
 /// Spans of the driving term that are compared with the other terms at once.
 pub(crate) const WINDOW_SPANS: u32 = 20_000;
 /// Windows that are looked at for one page.
-const WINDOWS_MAX: u32 = 3;
+const WINDOWS_MAX: u32 = 2;
 /// Spans whose records are read at once.
 pub(crate) const SPANS_READ_MAX: u32 = 64;
 /// Terms beside the driving one: as many as a query can have.

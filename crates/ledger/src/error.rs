@@ -155,6 +155,17 @@ pub enum LedgerError {
         /// Why.
         reason: String,
     },
+    /// A leaf of the verifiable log cannot be written.
+    #[error("the log's leaf about `{about}` cannot be written: {reason}")]
+    Leaf {
+        /// What it is about.
+        about: String,
+        /// Why.
+        reason: String,
+    },
+    /// The verifiable log cannot be read or extended.
+    #[error("the verifiable log is damaged: {0}; run `servanda ledger verify`")]
+    Log(String),
     /// The file was deleted or replaced while it was in use.
     #[error(
         "the ledger `{path}` was deleted or replaced while in use: stop the gateway, put the ledger back, and start it again"
@@ -219,7 +230,9 @@ impl LedgerError {
             | Self::RecordNewer { .. }
             | Self::Effect { .. }
             | Self::Ticket { .. }
-            | Self::Books { .. } => false,
+            | Self::Books { .. }
+            | Self::Leaf { .. }
+            | Self::Log(_) => false,
             Self::Sql(error) => error.sqlite_error_code() != Some(rusqlite::ErrorCode::ConstraintViolation),
             // Data, integrity, program limits.
             Self::Server(error) => {

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use servanda_approval::{ApprovalUse, TicketEvent};
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_effects::{
-    JournalError, Note, NoteKind,
+    JournalError, LogHead, Note, NoteKind,
     budget::{AccountEntry, EntryReply, SweepReport},
     effect::{AppliedChange, DispatchEnd, EffectEvent, EffectTarget, Notice, OwnerId, StoredAnswer},
     ticket_store::{AppliedTicket, TicketTarget},
@@ -40,6 +40,8 @@ pub(crate) enum LedgerWrite {
     Beat(OwnerId),
     /// What calls are found by and counted as, merged into the index, if the store has put some of it aside.
     MergedIndex,
+    /// The signed checkpoint of the verifiable log.
+    Checkpoint { size: u64, note: String },
 }
 
 /// The record of a call, and its answer if that was quarantined. The writer encodes it, so that no call spends
@@ -89,6 +91,8 @@ pub(crate) enum Job {
     Book { entry: AccountEntry, done: JobResponder<EntryReply> },
     /// Closes abandoned reservations.
     Sweep { limit: u32, done: JobResponder<SweepReport> },
+    /// Takes leaves into the tree of the verifiable log.
+    ExtendLog { done: JobResponder<LogHead> },
     /// Removes some rows whose retention is over.
     Prune { round: PruneRound, done: JobResponder<PruneReport> },
 }
@@ -103,6 +107,7 @@ pub(crate) enum JobOutcome {
     Expired(u64),
     Booked(EntryReply),
     Swept(SweepReport),
+    Log(LogHead),
     Pruned(PruneReport),
 }
 
@@ -241,6 +246,10 @@ impl Job {
                 JobOutcome::Swept(swept) => Ok(swept),
                 _ => Err(odd()),
             }))),
+            Self::ExtendLog { done } => drop(done.send(outcome.and_then(|outcome| match outcome {
+                JobOutcome::Log(head) => Ok(head),
+                _ => Err(odd()),
+            }))),
             Self::Prune { done, .. } => drop(done.send(outcome.and_then(|outcome| match outcome {
                 JobOutcome::Pruned(pruned) => Ok(pruned),
                 _ => Err(odd()),
@@ -263,6 +272,7 @@ impl fmt::Display for Job {
             Self::Ticket { .. } => formatter.write_str("a ticket of an approval"),
             Self::Book { entry, .. } => write!(formatter, "a budget's entry of {}", entry.id()),
             Self::Sweep { .. } => formatter.write_str("the closing of old reservations"),
+            Self::ExtendLog { .. } => formatter.write_str("the order of the verifiable log"),
             Self::Prune { .. } => formatter.write_str("the pruning of old rows"),
         }
     }
@@ -276,6 +286,7 @@ impl fmt::Display for LedgerWrite {
             Self::Erasure { kind, .. } => write!(formatter, "the removal of a {} note", kind.as_str()),
             Self::Beat(_) => formatter.write_str("a beat"),
             Self::MergedIndex => formatter.write_str("the index of calls"),
+            Self::Checkpoint { size, .. } => write!(formatter, "the log's checkpoint of {size} leaves"),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Durable state. The only crate with SQL; statements live in `sql/`.
 //!
-//! It keeps the record of every call, notes, the effects of calls, the accounts of budgets, and the tickets of approvals: in an embedded
+//! It keeps the record of every call, notes, the effects of calls, the accounts of budgets, the tickets of approvals, and the leaves of the
+//! verifiable log, each written in the transaction of what it is about: in an embedded
 //! SQLite database, or in a PostgreSQL that several gateways share. It decides nothing. The engine decides what
 //! a record says; `servanda_effects::effect::step`, `servanda_effects::budget::step` and `servanda_approval::step` decide the next state
 //! of an effect, account or ticket, and every store runs them inside its own transaction.
@@ -20,7 +21,11 @@ mod health;
 mod identity;
 mod inbox;
 mod job;
+mod leaves;
 mod listing;
+mod log_files;
+mod log_switch;
+mod log_tree;
 mod postgres;
 mod queue;
 mod reader;
@@ -43,7 +48,7 @@ use bytes::Bytes;
 use servanda_approval::{Ticket, TicketEvent};
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_effects::{
-    CallHistory, Journal, JournalError, Note, NoteKind, Notebook, PortFuture, TicketStore,
+    AuditLog, CallHistory, Journal, JournalError, LogHead, Note, NoteKind, Notebook, PortFuture, TicketStore,
     budget::{Account, AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, SweepReport},
     call_history::{CallCount, CountsQuery, HistoryPage, HistoryQuery},
     effect::{AppliedChange, Effect, EffectChange, EffectQuery, EffectStore, EffectTarget, OrphanQuery, OwnerId},
@@ -124,7 +129,7 @@ impl Ledger {
     pub fn connect_guarded<'a>(url: &'a str, guard: &'a LedgerGuard) -> PortFuture<'a, Result<Self, LedgerError>> {
         Box::pin(async move {
             let room = Arc::new(StorageCapacity::default());
-            let store = Backend::Server(Box::new(PostgresLedger::connect(url, guard, room.clone()).await?));
+            let store = Backend::Server(Box::new(Box::pin(PostgresLedger::connect(url, guard, room.clone())).await?));
             Ok(Self { store, writes: WriteMonitor::default(), capacity: room })
         })
     }
@@ -168,6 +173,26 @@ impl Ledger {
     /// I9: why an acknowledged commit might be lost, if it might. Checked again with every heartbeat.
     pub fn may_lose_commits(&self) -> Option<String> {
         self.store.may_lose_commits()
+    }
+
+    /// Whether the verifiable log is written.
+    pub fn writes_log(&self) -> bool {
+        self.store.log_switch().writer().is_some()
+    }
+
+    /// Whether this process wrote leaves of the verifiable log since the last time that this was asked. At first they may be another's.
+    pub fn take_log_news(&self) -> bool {
+        self.store.log_switch().take_news()
+    }
+
+    /// Has the next question for news answered with yes: the leaves could not be taken into the tree.
+    pub fn keep_log_news(&self) {
+        self.store.log_switch().note_news();
+    }
+
+    /// Writes the verifiable log from now on, or no longer.
+    pub fn switch_log(&self, is_on: bool) {
+        self.store.log_switch().set(is_on);
     }
 
     /// The results of the latest writes. This asks the store nothing.
@@ -363,5 +388,15 @@ impl TicketStore for Ledger {
 
     fn due_tickets(&self, limit: u32) -> PortFuture<'_, Result<Vec<Ticket>, JournalError>> {
         self.store.due_tickets(limit)
+    }
+}
+
+impl AuditLog for Ledger {
+    fn extend_tree(&self) -> PortFuture<'_, Result<LogHead, JournalError>> {
+        self.store.extend_tree()
+    }
+
+    fn put_checkpoint(&self, size: u64, note: String) -> PortFuture<'_, Result<(), JournalError>> {
+        self.store.put_checkpoint(size, note)
     }
 }

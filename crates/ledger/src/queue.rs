@@ -6,7 +6,7 @@ use std::sync::Arc;
 use servanda_approval::TicketEvent;
 use servanda_contract::Timestamp;
 use servanda_effects::{
-    JournalError, Note,
+    JournalError, LogHead, Note,
     budget::{AccountEntry, EntryReply, SweepReport},
     effect::{AppliedChange, EffectChange},
     ticket_store::{AppliedTicket, TicketTarget},
@@ -98,6 +98,13 @@ impl Queue {
     pub(crate) async fn sweep(&self, limit: u32) -> Result<SweepReport, JournalError> {
         let (done, wait) = oneshot::channel();
         self.hand_in(Job::Sweep { limit, done }).await?;
+        wait.await.map_err(|_| closed())?
+    }
+
+    /// Takes leaves into the tree of the verifiable log.
+    pub(crate) async fn extend_log(&self) -> Result<LogHead, JournalError> {
+        let (done, wait) = oneshot::channel();
+        self.hand_in(Job::ExtendLog { done }).await?;
         wait.await.map_err(|_| closed())?
     }
 

@@ -7,6 +7,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use servanda_audit::tile::TilePath;
 use servanda_contract::CallRecord;
 use servanda_effects::{Note, NoteKind, PortFuture};
 
@@ -148,6 +149,26 @@ impl LedgerReader {
             match &self.source {
                 ReaderBackend::File(file) => in_file(file).note(kind, key),
                 ReaderBackend::Server(server) => server.note(kind, key).await,
+            }
+        })
+    }
+
+    /// The signed checkpoint of the verifiable log, if one was signed.
+    pub fn log_checkpoint(&self) -> PortFuture<'_, Result<Option<String>, LedgerError>> {
+        Box::pin(async move {
+            match &self.source {
+                ReaderBackend::File(file) => in_file(file).log_checkpoint(),
+                ReaderBackend::Server(server) => server.log_checkpoint().await,
+            }
+        })
+    }
+
+    /// A file of the verifiable log: a bundle of leaves, or a tile of hashes.
+    pub fn log_file<'a>(&'a self, path: &'a TilePath) -> PortFuture<'a, Result<Option<Vec<u8>>, LedgerError>> {
+        Box::pin(async move {
+            match &self.source {
+                ReaderBackend::File(file) => in_file(file).log_file(path),
+                ReaderBackend::Server(server) => server.log_file(path).await,
             }
         })
     }

@@ -4,13 +4,15 @@
 use std::path::PathBuf;
 
 use servanda_effects::{
-    CallHistory, Journal, JournalError, Notebook, PortFuture, TicketStore, budget::BudgetStore, effect::EffectStore,
+    AuditLog, CallHistory, Journal, JournalError, Notebook, PortFuture, TicketStore, budget::BudgetStore,
+    effect::EffectStore,
 };
 
 #[cfg(test)]
 use crate::time::StoreTime;
 use crate::{
     capacity::{LedgerLimits, StorageUsage},
+    log_switch::LogSwitch,
     retention::{PruneReport, PruneRound},
 };
 
@@ -27,7 +29,7 @@ pub struct Migration {
 
 /// What a store does besides its ports.
 pub(crate) trait LedgerStore:
-    Journal + CallHistory + Notebook + EffectStore + BudgetStore + TicketStore
+    Journal + CallHistory + Notebook + EffectStore + BudgetStore + TicketStore + AuditLog
 {
     fn close(&self) -> PortFuture<'_, ()>;
     fn prune(&self, round: PruneRound) -> PortFuture<'_, Result<PruneReport, JournalError>>;
@@ -35,6 +37,8 @@ pub(crate) trait LedgerStore:
     fn lost_count(&self) -> u64;
     fn migration(&self) -> Option<&Migration>;
     fn may_lose_commits(&self) -> Option<String>;
+    /// Whether the verifiable log is written.
+    fn log_switch(&self) -> &LogSwitch;
     #[cfg(test)]
     fn time(&self) -> &StoreTime;
 }

@@ -12,7 +12,7 @@ use servanda_effects::{
     ticket_store::{AppliedTicket, TicketTarget},
 };
 
-use crate::ticket_rows::run_digest;
+use crate::{leaves::TicketChange, ticket_rows::run_digest};
 
 /// The latest decisions of a run that are read: as many as can stop it, and a few more, because a batch may supersede some of them.
 pub(crate) const DECISIONS_READ_MAX: u32 = DENIALS_IN_A_ROW_MAX + 5;
@@ -28,6 +28,8 @@ pub(crate) struct TicketPage {
     decided: BTreeMap<Digest, BTreeMap<TicketId, (u64, TicketState)>>,
     /// The tickets that were opened, in order.
     opened: Vec<TicketId>,
+    /// Every change, in order.
+    leaf_changes: Vec<TicketChange>,
 }
 
 #[derive(Debug)]
@@ -85,6 +87,11 @@ impl TicketPage {
         self.opened.iter().filter_map(|id| self.tickets.get(id)).map(|paged| &*paged.ticket).collect()
     }
 
+    /// Every change, in order.
+    pub(crate) fn leaf_changes(&self) -> &[TicketChange] {
+        &self.leaf_changes
+    }
+
     fn find(&self, target: &TicketTarget) -> Option<&Arc<Ticket>> {
         let id = match target {
             TicketTarget::Id(id) => id,
@@ -103,7 +110,9 @@ impl TicketPage {
         if let (Some(decided), Some(decided_ms)) = (self.decided.get_mut(&run), ticket.decided_ms) {
             decided.insert(id.clone(), (decided_ms, ticket.state));
         }
-        self.tickets.insert(id, PagedTicket { ticket: Arc::clone(ticket), is_changed: true });
+        let before = self.tickets.insert(id, PagedTicket { ticket: Arc::clone(ticket), is_changed: true });
+        let before = before.map(|paged| paged.ticket);
+        self.leaf_changes.push(TicketChange { before, after: Arc::clone(ticket) });
     }
 
     /// What people decided about other calls of the run of a request.

@@ -13,6 +13,7 @@ use crate::{
     LedgerError,
     codec::{StoredCall, key_digest, unsigned},
     job::CallRecordWrite,
+    leaves::{DecisionTold, EffectStanding},
     record_placement::{KeptRecordChange, displaced_record, keeps_record, place_record},
 };
 
@@ -105,6 +106,10 @@ pub(super) struct AppliedEvent {
     pub(super) slot: Option<usize>,
     /// Whether it changed the effect, so that its record has to be written.
     pub(super) changed: bool,
+    /// The effect before, as the log knows it; none if there was none.
+    pub(super) was: Option<EffectStanding>,
+    /// Whether the decision about the call of its record has a leaf already.
+    pub(super) told: DecisionTold,
 }
 
 impl<'a> EffectBatch<'a> {
@@ -176,8 +181,12 @@ impl<'a> EffectBatch<'a> {
         };
         let changed = changed.map(Arc::new);
         let effect = changed.as_ref().or(before).cloned();
-        let stepped =
-            AppliedEvent { applied: Box::new(AppliedChange { reply, effect }), slot, changed: changed.is_some() };
+        let was = before.map(|before| EffectStanding::of(before));
+        let record = recorded.map(|recorded| &recorded.record);
+        let told =
+            record.map_or(DecisionTold::Now, |record| DecisionTold::with_effect(before.map(Arc::as_ref), record));
+        let applied = Box::new(AppliedChange { reply, effect });
+        let stepped = AppliedEvent { applied, slot, changed: changed.is_some(), was, told };
         if let (Some(index), Some(effect)) = (slot, changed) {
             self.by_id.insert(effect.id.clone(), index);
             if let Some(slot) = self.slots.get_mut(index) {

@@ -6,7 +6,7 @@ use tokio_postgres::Client;
 use crate::{LedgerError, LedgerSchemaPolicy, store::Migration};
 
 /// In order; the position counted from one is the schema version.
-const MIGRATIONS: [&str; 14] = [
+const MIGRATIONS: [&str; 15] = [
     include_str!("../../sql/postgres/0001_calls.sql"),
     include_str!("../../sql/postgres/0002_notes.sql"),
     include_str!("../../sql/postgres/0003_effects.sql"),
@@ -21,6 +21,7 @@ const MIGRATIONS: [&str; 14] = [
     include_str!("../../sql/postgres/0012_tickets.sql"),
     include_str!("../../sql/postgres/0013_call_index.sql"),
     include_str!("../../sql/postgres/0014_effects_of_tenant.sql"),
+    include_str!("../../sql/postgres/0015_audit_log.sql"),
 ];
 /// Gateways that start at the same time migrate one after the other, by this lock.
 const LOCK: &str = "begin; set local lock_timeout = '60s'; set local statement_timeout = '300s'; \

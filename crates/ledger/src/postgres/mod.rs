@@ -3,6 +3,7 @@
 //! their own.
 
 mod address;
+mod audit_log;
 mod batch;
 mod budgets;
 mod composite;
@@ -40,7 +41,7 @@ use bytes::Bytes;
 use servanda_approval::{Ticket, TicketEvent};
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_effects::{
-    CallHistory, Journal, JournalError, Note, NoteKind, Notebook, PortFuture, TicketStore,
+    AuditLog, CallHistory, Journal, JournalError, LogHead, Note, NoteKind, Notebook, PortFuture, TicketStore,
     budget::{Account, AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, SweepReport},
     call_history::{CallCount, CountsQuery, HistoryPage, HistoryQuery},
     effect::{
@@ -57,6 +58,8 @@ use crate::{
     capacity::{StorageCapacity, StorageUsage},
     codec::{key_digest, signed, unsigned},
     job::{CallRecordWrite, LedgerWrite},
+    leaves::LeafWriter,
+    log_switch::LogSwitch,
     queue::Queue,
     retention::PruneRound,
     store::{LedgerStore, Migration},
@@ -90,6 +93,7 @@ pub(crate) struct PostgresLedger {
     lost: Arc<AtomicU64>,
     known: Arc<PostgresLedgerIdentity>,
     migration: Option<Migration>,
+    log: LogSwitch,
     #[cfg(test)]
     time: StoreTime,
 }
@@ -108,14 +112,17 @@ impl PostgresLedger {
         identity::examine(&session.client, guard).await?.judge(guard, connector.server())?;
         let migration = migrate::bring_up_to_date(&session.client, found, guard.schema).await?;
         let known = PostgresLedgerIdentity::load(&session.client, guard).await?;
+        let salts = audit_log::salts(&session.client).await?;
         drop(session);
         let (time, lost) = (StoreTime::default(), Arc::new(AtomicU64::new(0)));
+        let log = LogSwitch::new(LeafWriter::new(salts));
         let shared = SharedWriterState {
             time: time.clone(),
             recent: PostgresRecentEffects::default(),
             known: known.clone(),
             lost: lost.clone(),
             room,
+            log: log.clone(),
         };
         let (mut queues, mut tasks) = (Vec::new(), JoinSet::new());
         for _ in 0..=WRITERS {
@@ -136,6 +143,7 @@ impl PostgresLedger {
             lost,
             known,
             migration,
+            log,
             #[cfg(test)]
             time,
         })
@@ -211,6 +219,10 @@ impl LedgerStore for PostgresLedger {
 
     fn migration(&self) -> Option<&Migration> {
         self.migration.as_ref()
+    }
+
+    fn log_switch(&self) -> &LogSwitch {
+        &self.log
     }
 
     #[cfg(test)]
@@ -403,6 +415,16 @@ impl BudgetStore for PostgresLedger {
         Box::pin(self.ask(async move |client: &Client| {
             budgets::find_balances(client, &accounts, self.pool.now(client).await?.now_ms).await
         }))
+    }
+}
+
+impl AuditLog for PostgresLedger {
+    fn extend_tree(&self) -> PortFuture<'_, Result<LogHead, JournalError>> {
+        Box::pin(async move { self.queue(&"the log's tree")?.extend_log().await })
+    }
+
+    fn put_checkpoint(&self, size: u64, note: String) -> PortFuture<'_, Result<(), JournalError>> {
+        Box::pin(self.ask(async move |client: &Client| audit_log::put_checkpoint(client, size, &note).await))
     }
 }
 

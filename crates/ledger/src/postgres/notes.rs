@@ -19,8 +19,10 @@ pub(super) async fn put(client: &Client, write: &LedgerWrite) -> Result<(), Ledg
             client.execute(erase, &[&kind.as_str(), &key.as_bytes()]).await?;
             return Ok(());
         }
-        // Records are written with the batch, heartbeats by the pool.
-        LedgerWrite::Call(_) | LedgerWrite::Beat(_) | LedgerWrite::MergedIndex => return Ok(()),
+        // Records are written with the batch, heartbeats and checkpoints by the pool.
+        LedgerWrite::Call(_) | LedgerWrite::Beat(_) | LedgerWrite::MergedIndex | LedgerWrite::Checkpoint { .. } => {
+            return Ok(());
+        }
         LedgerWrite::Note(note) => (include_str!("../../sql/postgres/put_note.sql"), note),
         LedgerWrite::FirstNote(note) => return put_first(client, note).await,
     };

@@ -1,10 +1,12 @@
 //! Reading calls from the shared database.
 
+use servanda_audit::tile::TilePath;
 use servanda_contract::CallRecord;
 use servanda_effects::{Note, NoteKind};
 use tokio_postgres::{Client, types::ToSql};
 
 use super::{
+    audit_log,
     dictionary::PostgresDictionaryLookup,
     migrate, notes,
     session::{Connector, PostgresSession},
@@ -43,6 +45,14 @@ impl PostgresReader {
         migrate::require(&session.client).await?;
         session.client.batch_execute("set default_transaction_read_only = on").await?;
         Ok(Self { session, lookup: PostgresDictionaryLookup::default() })
+    }
+
+    pub(crate) async fn log_checkpoint(&self) -> Result<Option<String>, LedgerError> {
+        audit_log::checkpoint(&self.session.client).await
+    }
+
+    pub(crate) async fn log_file(&self, path: &TilePath) -> Result<Option<Vec<u8>>, LedgerError> {
+        audit_log::file(&self.session.client, path).await
     }
 
     pub(crate) async fn find(&self, query: &CallQuery, limit: u32) -> Result<Vec<CallRecord>, LedgerError> {

@@ -22,6 +22,7 @@ use crate::{
     call_index::{CallIndexBatch, Term},
     codec::{CallRow, EffectRow, StoredEffect, quarantined, signed, unsigned},
     job::CallRecordWrite,
+    leaves::Leaves,
     time::ClockReading,
 };
 
@@ -40,6 +41,8 @@ pub(super) struct BatchRows<'a> {
     quarantine: Vec<(Option<&'a str>, &'a str, i64, &'a [u8])>,
     /// What the records are found by and counted as, by the effect that they are written beside. Sorted.
     index: BTreeMap<Option<&'a str>, CallIndexBatch>,
+    /// Leaves of the verifiable log in their order, by the effect that they are written beside.
+    leaves: Vec<(Option<&'a str>, Leaves)>,
 }
 
 /// An effect, its digest, and the record that is stored with it.
@@ -52,7 +55,11 @@ struct EffectColumns<'a> {
 
 impl<'a> BatchRows<'a> {
     pub(super) fn is_empty(&self) -> bool {
-        self.fresh.is_empty() && self.changed.is_empty() && self.calls.is_empty() && self.index.is_empty()
+        self.fresh.is_empty()
+            && self.changed.is_empty()
+            && self.calls.is_empty()
+            && self.index.is_empty()
+            && self.leaves.is_empty()
     }
 
     /// Adds an effect that has to be written, and the revision that has to be there for it.
@@ -98,6 +105,16 @@ impl<'a> BatchRows<'a> {
         self.index.entry(beside).or_default().add(record);
     }
 
+    /// Adds leaves; with `beside`, they are only written if that effect is written.
+    pub(super) fn leaves(&mut self, beside: Option<&'a EffectId>, leaves: &Leaves) {
+        let beside = beside.map(EffectId::as_str);
+        match self.leaves.last_mut() {
+            _ if leaves.is_empty() => {}
+            Some((last, before)) if *last == beside => before.append(leaves),
+            _ => self.leaves.push((beside, leaves.clone())),
+        }
+    }
+
     /// Sorts the rows in a fixed order, so that two batches never deadlock.
     pub(super) fn sort(&mut self) {
         self.fresh.sort_by_key(|fresh| fresh.digest);
@@ -120,6 +137,7 @@ impl<'a> BatchRows<'a> {
             !self.quarantine.is_empty(),
             !self.index.is_empty(),
             self.counts().next().is_some(),
+            !self.leaves.is_empty(),
         ];
         Ok(statements.writing(client, parts, conflicts).await?)
     }
@@ -134,13 +152,15 @@ impl<'a> BatchRows<'a> {
         let counts: Vec<_> = self.counts().collect();
         let stored: Vec<String> = counts.iter().map(|(_, key, _)| key.measure.to_string()).collect();
         let counts: Vec<_> = counts.iter().zip(&stored).map(count_beside).collect();
-        let parts: [(&(dyn ToSql + Sync), bool); 6] = [
+        let leaves: Vec<_> = self.leaves.iter().map(leaves_beside).collect();
+        let parts: [(&(dyn ToSql + Sync), bool); 7] = [
             (&fresh, !fresh.is_empty()),
             (&changed, !changed.is_empty()),
             (&calls, !calls.is_empty()),
             (&quarantine, !quarantine.is_empty()),
             (&terms, !terms.is_empty()),
             (&counts, !counts.is_empty()),
+            (&leaves, !leaves.is_empty()),
         ];
         let there = parts.iter().filter(|(_, is_there)| *is_there);
         let params: Vec<&(dyn ToSql + Sync)> = there.map(|(rows, _)| *rows).collect();
@@ -244,6 +264,10 @@ fn count_beside<'a>(
         measure.as_str().into(),
         signed(*amount).into(),
     ])
+}
+
+fn leaves_beside<'a>((beside, leaves): &'a (Option<&str>, Leaves)) -> CompositeValue<'a, 3> {
+    CompositeValue([(*beside).into(), i64::from(leaves.count).into(), leaves.bytes.as_slice().into()])
 }
 
 /// The database's clock reading, from the columns of `read_clock`.

@@ -8,7 +8,7 @@ use tokio_postgres::{Client, Statement};
 use crate::LedgerError;
 
 /// What a batch may write, in the order of its parameters: effects, and what is written beside them.
-const PARTS: [StatementPart; 6] = [
+const PARTS: [StatementPart; 7] = [
     StatementPart {
         name: "new",
         sql: include_str!("../../sql/postgres/new_effects.sql"),
@@ -41,6 +41,7 @@ const PARTS: [StatementPart; 6] = [
         or: "",
         returning: "",
     },
+    StatementPart { name: "logged", sql: include_str!("../../sql/postgres/leaves_beside.sql"), or: "", returning: "" },
 ];
 
 /// What a statement does about a row that exists already.
@@ -199,8 +200,8 @@ mod tests {
         for part in &PARTS {
             assert_eq!(part.sql.matches('$').count(), 1, "{}", part.name);
         }
-        let all = writing([true; 6], ConflictHandling::Settle);
-        for parameter in 1..=6 {
+        let all = writing([true; 7], ConflictHandling::Settle);
+        for parameter in 1..=7 {
             assert_eq!(all.matches(&format!("${parameter}::")).count(), 1, "{all}");
         }
         assert!(
@@ -208,12 +209,12 @@ mod tests {
             "{all}"
         );
         assert_eq!(all.matches("on conflict").count(), 5, "{all}");
-        let settled = writing([false, true, true, false, false, false], ConflictHandling::Fail);
+        let settled = writing([false, true, true, false, false, false, false], ConflictHandling::Fail);
         assert!(settled.contains("$1::changed_effect") && settled.contains("$2::call_beside"), "{settled}");
         assert!(!settled.contains("new as") && !settled.contains("kept as"), "{settled}");
         assert_eq!(settled.matches("on conflict").count(), 0, "{settled}");
         assert!(
-            writing([false, false, true, false, false, false], ConflictHandling::Fail).contains("where false"),
+            writing([false, false, true, false, false, false, false], ConflictHandling::Fail).contains("where false"),
             "records by themselves"
         );
     }

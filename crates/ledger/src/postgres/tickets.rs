@@ -13,6 +13,7 @@ use servanda_effects::{
 use tokio_postgres::{Client, Row, types::ToSql};
 
 use super::{
+    audit_log,
     rows::clock_reading,
     statements::{PreparedStatements, TicketStatements},
 };
@@ -20,6 +21,7 @@ use crate::{
     LedgerError,
     codec::{signed, unsigned},
     job::Job,
+    leaves::{LeafWriter, Leaves},
     ticket_page::{DECISIONS_READ_MAX, DENIALS_READ_MAX, TicketPage, run_of},
     ticket_rows::{StoredTicket, TicketRow, listed_before, listed_max, listed_states, unusable},
     time::StoreTime,
@@ -30,7 +32,7 @@ pub(super) async fn apply_events(
     client: &Client,
     statements: &PreparedStatements,
     time: &StoreTime,
-    jobs: &[Job],
+    (jobs, log): (&[Job], Option<&LeafWriter>),
 ) -> Result<Vec<Option<AppliedTicket>>, LedgerError> {
     let done = async {
         let ours = statements.tickets(client).await?;
@@ -44,6 +46,7 @@ pub(super) async fn apply_events(
             _ => None,
         };
         let applied = jobs.iter().map(apply).collect();
+        write_leaves(client, &page, log).await?;
         write(client, ours, &page).await?;
         faults::at("ledger.before_commit")?;
         client.batch_execute("commit").await?;
@@ -69,6 +72,18 @@ pub(super) async fn lock(
         page.read(ticket(row)?, row.try_get(6)?);
     }
     Ok(page)
+}
+
+/// Writes the leaves about what happened to the tickets. Written before an effect that uses an approval: its leaf comes after the use.
+pub(super) async fn write_leaves(
+    client: &Client,
+    page: &TicketPage,
+    log: Option<&LeafWriter>,
+) -> Result<(), LedgerError> {
+    let Some(log) = log else { return Ok(()) };
+    let mut leaves = Leaves::default();
+    page.leaf_changes().iter().try_for_each(|change| log.ticket(change, &mut leaves))?;
+    audit_log::put(client, &leaves).await
 }
 
 /// Writes the tickets that changed, and those that were opened.

@@ -22,6 +22,7 @@ use crate::{
     LedgerError,
     codec::{StoredCall, decode_held_resources, key_digest, unsigned},
     job::{Job, JobOutcome, LedgerWrite},
+    leaves::{DecisionTold, LeafWriter, Leaves},
     ticket_page::TicketPage,
     time::StoreTime,
 };
@@ -34,6 +35,8 @@ pub(super) struct TransactionContext<'a> {
     pub(super) time: &'a StoreTime,
     pub(super) recent: &'a PostgresRecentEffects,
     pub(super) known: &'a PostgresLedgerIdentity,
+    /// Writes leaves; none if the log is switched off.
+    pub(super) log: Option<&'a LeafWriter>,
 }
 
 /// The outcomes of a transaction. A job without an outcome was not done, because it needs a read first or
@@ -60,7 +63,7 @@ pub(super) async fn transact_optimistically(
         .map(|job| apply_optimistically(&mut batch, tools.recent, job))
         .collect::<Result<Vec<TransactionJobState>, _>>()?;
     // A record that is there already fails the statement.
-    let rows = rows_of(&batch, jobs, &parts, &BTreeSet::new())?;
+    let rows = rows_of(tools.log, &batch, (jobs, &parts), &BTreeSet::new())?;
     if rows.is_empty() {
         return Ok(jobs.iter().map(|_| None).collect());
     }
@@ -110,6 +113,7 @@ fn apply_optimistically<'a>(
         | Job::Expire { .. }
         | Job::Book { .. }
         | Job::Sweep { .. }
+        | Job::ExtendLog { .. }
         | Job::Prune { .. } => {
             return Ok(TransactionJobState::Left);
         }
@@ -213,7 +217,7 @@ async fn commit<'a>(
         }
     }
     let known = finished(client, jobs).await?;
-    let rows = rows_of(batch, jobs, &parts, &known)?;
+    let rows = rows_of(tools.log, batch, (jobs, &parts), &known)?;
     write_beside(client, batch, jobs, &parts).await?;
     faults::at("ledger.before_commit")?;
     let statement =
@@ -225,6 +229,7 @@ async fn commit<'a>(
         }
     };
     let written = if dispatch_approvals::are_used(jobs) {
+        tickets::write_leaves(client, page, tools.log).await?;
         let written = write.await?;
         if !dispatch_approvals::all_written(&applied(jobs, &parts), &written) {
             // Another writer was faster. An approval is used up only together with its effect, and what this batch decided after it depends
@@ -288,9 +293,9 @@ fn applied<'a>(jobs: &'a [Job], parts: &'a [TransactionJobState]) -> Vec<(&'a Jo
 }
 
 fn rows_of<'a>(
+    log: Option<&LeafWriter>,
     batch: &'a EffectBatch<'_>,
-    jobs: &'a [Job],
-    parts: &[TransactionJobState],
+    (jobs, parts): (&'a [Job], &[TransactionJobState]),
     known: &BTreeSet<String>,
 ) -> Result<BatchRows<'a>, LedgerError> {
     let mut rows = BatchRows::default();
@@ -314,8 +319,54 @@ fn rows_of<'a>(
     for displaced in batch.displaced() {
         rows.index(None, &displaced.record);
     }
+    if let Some(log) = log {
+        add_leaves(log, &mut rows, batch, (jobs, parts), known)?;
+    }
     rows.sort();
     Ok(rows)
+}
+
+/// Adds the leaves of the records and effects of a batch, in the order of its jobs.
+fn add_leaves<'a>(
+    log: &LeafWriter,
+    rows: &mut BatchRows<'a>,
+    batch: &'a EffectBatch<'_>,
+    (jobs, parts): (&'a [Job], &[TransactionJobState]),
+    known: &BTreeSet<String>,
+) -> Result<(), LedgerError> {
+    for displaced in batch.displaced() {
+        let mut leaves = Leaves::default();
+        log.end(&displaced.record, DecisionTold::Before, &mut leaves)?;
+        rows.leaves(None, &leaves);
+    }
+    for (job, part) in jobs.iter().zip(parts) {
+        let mut leaves = Leaves::default();
+        match part {
+            TransactionJobState::Stepped(stepped) if stepped.changed => {
+                if let Some(recorded) = job.recorded() {
+                    // A record that stays with its effect is of a call that is dispatched.
+                    if batch.keeps(stepped.slot, recorded) {
+                        log.decision(&recorded.record, &mut leaves)?;
+                    } else {
+                        log.end(&recorded.record, stepped.told, &mut leaves)?;
+                    }
+                }
+                if let Some(effect) = &stepped.applied.effect {
+                    leaves.effect(stepped.was, effect)?;
+                }
+                rows.leaves(batch.waits_for(stepped.slot), &leaves);
+            }
+            TransactionJobState::Put => {
+                let record = job.recorded().map(|recorded| &recorded.record);
+                if let Some(record) = record.filter(|record| !known.contains(record.call_id.as_str())) {
+                    log.end(record, DecisionTold::by_itself(record), &mut leaves)?;
+                }
+                rows.leaves(None, &leaves);
+            }
+            TransactionJobState::Stepped(_) | TransactionJobState::Left => {}
+        }
+    }
+    Ok(())
 }
 
 /// Which of the calls that are recorded by themselves are on record already and have ended: they are not counted again.

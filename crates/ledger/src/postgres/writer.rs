@@ -12,7 +12,7 @@ use servanda_effects::JournalError;
 use tokio::time::timeout;
 
 use super::{
-    budgets, dictionary, expire,
+    audit_log, budgets, dictionary, expire,
     identity::PostgresLedgerIdentity,
     notes, prune,
     recent_effects::PostgresRecentEffects,
@@ -28,6 +28,7 @@ use crate::{
     encoding::dictionary::Dictionary,
     inbox::Inbox,
     job::{Job, JobOutcome},
+    log_switch::LogSwitch,
     retention::UpkeepProgress,
     time::{ClockReading, StoreTime},
 };
@@ -58,6 +59,7 @@ pub(super) struct SharedWriterState {
     pub(super) known: Arc<PostgresLedgerIdentity>,
     pub(super) lost: Arc<AtomicU64>,
     pub(super) room: Arc<StorageCapacity>,
+    pub(super) log: LogSwitch,
 }
 
 #[derive(Debug)]
@@ -192,7 +194,7 @@ impl PostgresReadyConnection {
         jobs: &mut [Job],
         hopeful: bool,
     ) -> Result<Vec<Option<JobOutcome>>, LedgerError> {
-        let SharedWriterState { time, recent, known, .. } = shared;
+        let SharedWriterState { time, recent, known, log, .. } = shared;
         // Encoded again with every attempt: the last attempt may have been on another connection, and its
         // dictionary entries may be lost.
         for job in &mut *jobs {
@@ -215,8 +217,13 @@ impl PostgresReadyConnection {
         if let [Job::NoteIf { change, .. }] = jobs {
             return Ok(vec![Some(JobOutcome::NoteIf(notes::put_if(&self.session.client, change).await?))]);
         }
+        if let [Job::ExtendLog { .. }] = jobs {
+            return Ok(vec![Some(JobOutcome::Log(audit_log::extend_tree(&self.session.client).await?))]);
+        }
         if matches!(jobs.first(), Some(Job::Ticket { .. })) {
-            let applied = tickets::apply_events(&self.session.client, &self.statements, time, jobs).await?;
+            log.note_news();
+            let events = (jobs, log.writer());
+            let applied = tickets::apply_events(&self.session.client, &self.statements, time, events).await?;
             return Ok(applied.into_iter().map(|applied| applied.map(JobOutcome::Ticket)).collect());
         }
         if matches!(jobs.first(), Some(Job::Book { .. })) {
@@ -224,8 +231,9 @@ impl PostgresReadyConnection {
             return Ok(booked.into_iter().map(|booked| booked.map(JobOutcome::Booked)).collect());
         }
         let now = if hopeful { Some(time.now(self.reading().await?)) } else { None };
-        let tools =
-            TransactionContext { client: &self.session.client, statements: &self.statements, time, recent, known };
+        log.note_news();
+        let (client, statements, log) = (&self.session.client, &self.statements, log.writer());
+        let tools = TransactionContext { client, statements, time, recent, known, log };
         match now {
             Some(now) => transact_optimistically(tools, now, jobs).await,
             None => transact_with_locks(tools, jobs).await,

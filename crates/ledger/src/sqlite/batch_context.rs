@@ -2,16 +2,16 @@
 
 use servanda_effects::effect::{LedgerNow, LostWindow};
 
-use super::recent_effects::SqliteRecentEffects;
-use crate::{gathered_index::GatheredIndex, retention::UpkeepProgress};
+use super::{additions::BatchAdditions, recent_effects::SqliteRecentEffects};
+use crate::retention::UpkeepProgress;
 
 /// The context of a batch.
 #[derive(Debug)]
 pub(super) struct BatchContext<'a> {
     pub(super) recent: &'a mut SqliteRecentEffects,
     pub(super) progress: &'a mut UpkeepProgress,
-    /// What the records of the batch are found by and counted as.
-    pub(super) index: &'a mut GatheredIndex,
+    /// What is written beside the rows of its jobs.
+    pub(super) additions: &'a mut BatchAdditions,
     pub(super) now: LedgerNow,
     pub(super) lost_window: Option<LostWindow>,
 }

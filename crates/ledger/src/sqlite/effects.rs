@@ -10,12 +10,12 @@ use servanda_effects::effect::{
     OwnerId, is_blocking, notes_due, owner_silence_ms_max, step,
 };
 
-use super::{batch_context::BatchContext, put, tickets};
+use super::{additions::BatchAdditions, batch_context::BatchContext, put, tickets};
 use crate::{
     LedgerError,
     codec::{EffectRow, StoredCall, StoredEffect, decode_held_resources, key_digest, signed, unsigned},
-    gathered_index::GatheredIndex,
     job::CallRecordWrite,
+    leaves::DecisionTold,
     listing::{ListingDialect, list_statement},
     record_placement::{KeptRecordChange, RecordPlacement, displaced_record, place_record},
 };
@@ -50,7 +50,7 @@ pub(super) struct EventWithRecord<'a> {
 /// that it uses is used up first; if it cannot be, nothing of this is written.
 pub(super) fn apply(
     transaction: &Connection,
-    BatchContext { recent, index, now, lost_window, .. }: &mut BatchContext<'_>,
+    BatchContext { recent, additions, now, lost_window, .. }: &mut BatchContext<'_>,
     changing: EventWithRecord<'_>,
 ) -> Result<AppliedChange, LedgerError> {
     let EventWithRecord { target, event, recorded, notices, consumes } = changing;
@@ -63,7 +63,7 @@ pub(super) fn apply(
         let around = circumstances(None)?;
         let EffectTransition { change, reply } = step(None, event, &around);
         if let Some(effect) = change.filter(|_| around.twin.is_none()).map(Arc::new)
-            && insert(transaction, index, &effect, recorded)?
+            && insert(transaction, additions, &effect, recorded)?
         {
             recent.put(&effect);
             put_notices(transaction, notices, &effect)?;
@@ -78,15 +78,15 @@ pub(super) fn apply(
     let EffectTransition { change: changed, reply } = step(before.as_deref(), event, &around);
     let changed = changed.map(Arc::new);
     if let (Some(usage), Some(effect), EffectReply::Mine(_)) = (consumes, &changed, &reply) {
-        let used = tickets::consume(transaction, usage, effect.id.as_str(), *now)?;
+        let used = tickets::consume(transaction, additions, usage, (effect.id.as_str(), *now))?;
         if !used.is_consumed() {
             return Ok(AppliedChange { reply: EffectReply::NotApproved(Box::new(used)), effect: before });
         }
     }
     if let Some(effect) = &changed {
         let written = match &before {
-            Some(before) => replace(transaction, index, (before, effect), recorded)?,
-            None => insert(transaction, index, effect, recorded)?,
+            Some(before) => replace(transaction, additions, (before, effect), recorded)?,
+            None => insert(transaction, additions, effect, recorded)?,
         };
         if !written {
             let reason = "it changed between being read and being written".to_owned();
@@ -104,14 +104,19 @@ fn put_notices(transaction: &Connection, notices: &[Notice], effect: &Effect) ->
 }
 
 /// Turns expired effects into tombstones. Effects whose key cannot come again are removed.
-pub(super) fn expire(transaction: &Connection, limit: u32, now: LedgerNow) -> Result<u64, LedgerError> {
+pub(super) fn expire(
+    transaction: &Connection,
+    additions: &mut BatchAdditions,
+    limit: u32,
+    now: LedgerNow,
+) -> Result<u64, LedgerError> {
     let sql = include_str!("../../sql/sqlite/expired_effects.sql");
     let around = EffectContext::at(now);
     let mut count = 0;
     for effect in many(transaction, sql, params![signed(now.ledger_ms), limit])? {
         let Some(tombstone) = step(Some(&effect), &EffectEvent::Expire, &around).change else { continue };
         if tombstone.key.client_key.can_come_again() {
-            replace(transaction, &mut GatheredIndex::default(), (&effect, &tombstone), None)?;
+            replace(transaction, additions, (&effect, &tombstone), None)?;
         } else {
             let mut erase = transaction.prepare_cached(include_str!("../../sql/sqlite/erase_effect.sql"))?;
             erase.execute(params![effect.id.as_str(), signed(effect.epoch), effect.state.name()])?;
@@ -246,7 +251,7 @@ fn heard_ms(transaction: &Connection, owner: &OwnerId) -> Result<Option<u64>, Le
 /// Inserts a new effect with its record. Returns whether it was inserted; if not, its key was used before.
 fn insert(
     transaction: &Connection,
-    index: &mut GatheredIndex,
+    additions: &mut BatchAdditions,
     effect: &Effect,
     recorded: Option<&CallRecordWrite>,
 ) -> Result<bool, LedgerError> {
@@ -272,8 +277,9 @@ fn insert(
         row.holds_until_ms,
         row.upstream,
     ])?;
-    if inserted == 1 && kept == KeptRecordChange::Nothing {
-        recorded.map_or(Ok(()), |recorded| put::put_call(transaction, index, recorded))?;
+    if inserted == 1 {
+        put_record(transaction, additions, (None, kept), recorded)?;
+        additions.effect(None, effect)?;
     }
     Ok(inserted == 1)
 }
@@ -282,7 +288,7 @@ fn insert(
 /// read.
 fn replace(
     transaction: &Connection,
-    index: &mut GatheredIndex,
+    additions: &mut BatchAdditions,
     (before, effect): (&Effect, &Effect),
     recorded: Option<&CallRecordWrite>,
 ) -> Result<bool, LedgerError> {
@@ -312,12 +318,29 @@ fn replace(
         return Ok(false);
     }
     if let Some(open) = open {
-        put::put_call(transaction, index, &displaced_record(open.decode_open()?, effect)?)?;
+        let displaced = displaced_record(open.decode_open()?, effect)?;
+        put::put_call(transaction, additions, (&displaced, DecisionTold::Before))?;
     }
-    if kept == KeptRecordChange::Nothing {
-        recorded.map_or(Ok(()), |recorded| put::put_call(transaction, index, recorded))?;
-    }
+    put_record(transaction, additions, (Some(before), kept), recorded)?;
+    additions.effect(Some(before), effect)?;
     Ok(true)
+}
+
+/// Writes the record that comes with a change, unless the effect's row has it.
+fn put_record(
+    transaction: &Connection,
+    additions: &mut BatchAdditions,
+    (before, kept): (Option<&Effect>, KeptRecordChange),
+    recorded: Option<&CallRecordWrite>,
+) -> Result<(), LedgerError> {
+    match (kept, recorded) {
+        (_, None) | (KeptRecordChange::Same, _) => Ok(()),
+        (KeptRecordChange::New, Some(recorded)) => additions.decision(&recorded.record),
+        (KeptRecordChange::Nothing, Some(recorded)) => {
+            let told = DecisionTold::with_effect(before, &recorded.record);
+            put::put_call(transaction, additions, (recorded, told))
+        }
+    }
 }
 
 /// The record that is stored with an effect.

@@ -5,7 +5,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::LedgerError;
 
 /// In order; the position counted from one is the schema version.
-const MIGRATIONS: [&str; 16] = [
+const MIGRATIONS: [&str; 17] = [
     include_str!("../../sql/sqlite/0001_calls.sql"),
     include_str!("../../sql/sqlite/0002_notes.sql"),
     include_str!("../../sql/sqlite/0003_effects.sql"),
@@ -22,6 +22,7 @@ const MIGRATIONS: [&str; 16] = [
     include_str!("../../sql/sqlite/0014_call_index.sql"),
     include_str!("../../sql/sqlite/0015_gathered_index.sql"),
     include_str!("../../sql/sqlite/0016_effects_of_tenant.sql"),
+    include_str!("../../sql/sqlite/0017_audit_log.sql"),
 ];
 
 /// Brings a database up to date.

@@ -1,5 +1,7 @@
 //! The embedded store: one file, one writer thread, group commit.
 
+mod additions;
+mod audit_log;
 mod backup;
 mod batch_context;
 mod budgets;
@@ -32,7 +34,7 @@ use rusqlite::{Connection, OpenFlags};
 use servanda_approval::{Ticket, TicketEvent};
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_effects::{
-    CallHistory, Journal, JournalError, Note, NoteKind, Notebook, PortFuture, TicketStore,
+    AuditLog, CallHistory, Journal, JournalError, LogHead, Note, NoteKind, Notebook, PortFuture, TicketStore,
     budget::{Account, AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, SweepReport},
     call_history::{CallCount, CountsQuery, HistoryPage, HistoryQuery},
     effect::{
@@ -48,6 +50,8 @@ use crate::{
     codec::unsigned,
     identity::PositionFile,
     job::{CallRecordWrite, LedgerWrite},
+    leaves::LeafWriter,
+    log_switch::LogSwitch,
     retention::PruneRound,
     store::{LedgerStore, Migration},
     time::{ClockReading, StoreTime},
@@ -78,6 +82,7 @@ pub(crate) struct SqliteLedger {
     pool: SqliteReadPool,
     time: StoreTime,
     migration: Option<Migration>,
+    log: LogSwitch,
 }
 
 impl SqliteLedger {
@@ -100,8 +105,9 @@ impl SqliteLedger {
         live.share()?;
         let (pool, time) = (SqliteReadPool::open(path)?, StoreTime::default());
         let known = SqliteIdentityFiles { live, position_file };
-        let writer = SqliteWriter::start(connection, path, time.clone(), (known, room))?;
-        Ok(Self { path: path.to_owned(), writer, pool, time, migration })
+        let log = LogSwitch::new(LeafWriter::new(audit_log::salts(&connection)?));
+        let writer = SqliteWriter::start(connection, path, time.clone(), (known, room, log.clone()))?;
+        Ok(Self { path: path.to_owned(), writer, pool, time, migration, log })
     }
 
     /// A reader of the same file.
@@ -179,6 +185,10 @@ impl LedgerStore for SqliteLedger {
 
     fn may_lose_commits(&self) -> Option<String> {
         None
+    }
+
+    fn log_switch(&self) -> &LogSwitch {
+        &self.log
     }
 
     #[cfg(test)]
@@ -354,6 +364,16 @@ impl TicketStore for SqliteLedger {
     fn due_tickets(&self, limit: u32) -> PortFuture<'_, Result<Vec<Ticket>, JournalError>> {
         let time = self.time.clone();
         Box::pin(self.pool.ask(move |connection| tickets::due(connection, now(connection, &time)?, limit)))
+    }
+}
+
+impl AuditLog for SqliteLedger {
+    fn extend_tree(&self) -> PortFuture<'_, Result<LogHead, JournalError>> {
+        Box::pin(self.writer.queue().extend_log())
+    }
+
+    fn put_checkpoint(&self, size: u64, note: String) -> PortFuture<'_, Result<(), JournalError>> {
+        Box::pin(self.writer.queue().put(LedgerWrite::Checkpoint { size, note }, true))
     }
 }
 

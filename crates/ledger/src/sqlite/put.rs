@@ -3,22 +3,25 @@
 use rusqlite::{Connection, params};
 use servanda_effects::{Note, effect::LedgerNow};
 
+use super::{additions::BatchAdditions, audit_log};
 use crate::{
     LedgerError,
     codec::{quarantined, signed},
-    gathered_index::GatheredIndex,
     job::{CallRecordWrite, LedgerWrite, NoteChange},
+    leaves::DecisionTold,
 };
 
 /// Writes one thing.
 pub(super) fn put(
     transaction: &Connection,
-    index: &mut GatheredIndex,
+    additions: &mut BatchAdditions,
     write: &LedgerWrite,
     now: LedgerNow,
 ) -> Result<(), LedgerError> {
     let (statement, note) = match write {
-        LedgerWrite::Call(recorded) => return put_call(transaction, index, recorded),
+        LedgerWrite::Call(recorded) => {
+            return put_call(transaction, additions, (recorded, DecisionTold::by_itself(&recorded.record)));
+        }
         LedgerWrite::Erasure { kind, key } => {
             let mut erase = transaction.prepare_cached(include_str!("../../sql/sqlite/erase_note.sql"))?;
             erase.execute(params![kind.as_str(), key])?;
@@ -33,6 +36,7 @@ pub(super) fn put(
         LedgerWrite::FirstNote(note) => return put_first_note(transaction, note),
         // Done at the end of the batch, with what its other jobs add.
         LedgerWrite::MergedIndex => return Ok(()),
+        LedgerWrite::Checkpoint { size, note } => return audit_log::put_checkpoint(transaction, *size, note),
     };
     put_note(transaction, statement, note)
 }
@@ -66,8 +70,8 @@ pub(super) fn put_note_if(transaction: &Connection, change: &NoteChange) -> Resu
 /// Writes the record of a call, and its answer if that was quarantined. A record that was written is added to what the batch is found by.
 pub(super) fn put_call(
     transaction: &Connection,
-    index: &mut GatheredIndex,
-    recorded: &CallRecordWrite,
+    additions: &mut BatchAdditions,
+    (recorded, told): (&CallRecordWrite, DecisionTold),
 ) -> Result<(), LedgerError> {
     let row = recorded.row()?;
     let written = transaction.prepare_cached(include_str!("../../sql/sqlite/put_call.sql"))?.execute(params![
@@ -78,7 +82,7 @@ pub(super) fn put_call(
         row.effect_id,
     ])?;
     if written > 0 {
-        index.add(&recorded.record);
+        additions.call(&recorded.record, told)?;
     }
     if let Some(body) = &recorded.quarantine {
         let (bytes_total, kept) = quarantined(body);

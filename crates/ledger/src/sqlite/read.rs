@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
+use servanda_audit::tile::TilePath;
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_effects::{Note, NoteKind};
 
-use super::{dictionary::SqliteDictionaryLookup, migrate, open_read_only};
+use super::{audit_log, dictionary::SqliteDictionaryLookup, migrate, open_read_only};
 use crate::{
     LedgerError,
     call_list::{CallListCursor, PAGE_MAX, ReceivedRange, UNDER_WAY_MAX, newest},
@@ -33,6 +34,14 @@ impl SqliteReader {
         let connection = open_read_only(path)?;
         migrate::require(&connection)?;
         Ok(Self { connection, lookup: SqliteDictionaryLookup::default() })
+    }
+
+    pub(crate) fn log_checkpoint(&self) -> Result<Option<String>, LedgerError> {
+        audit_log::checkpoint(&self.connection)
+    }
+
+    pub(crate) fn log_file(&self, path: &TilePath) -> Result<Option<Vec<u8>>, LedgerError> {
+        audit_log::file(&self.connection, path)
     }
 
     pub(crate) fn find(&self, query: &CallQuery, limit: u32) -> Result<Vec<CallRecord>, LedgerError> {

@@ -8,6 +8,7 @@ use servanda_effects::{
     ticket_store::{AppliedTicket, TicketQuery, TicketTarget},
 };
 
+use super::additions::BatchAdditions;
 use crate::{
     LedgerError,
     codec::{signed, unsigned},
@@ -31,8 +32,8 @@ pub(super) fn find(connection: &Connection, target: &TicketTarget) -> Result<Opt
 /// Applies an event.
 pub(super) fn apply(
     transaction: &Connection,
-    target: &TicketTarget,
-    event: &TicketEvent,
+    additions: &mut BatchAdditions,
+    (target, event): (&TicketTarget, &TicketEvent),
     now: LedgerNow,
 ) -> Result<AppliedTicket, LedgerError> {
     let mut page = page(transaction, target)?;
@@ -41,19 +42,21 @@ pub(super) fn apply(
     }
     let applied = page.apply(target, event, now);
     write(transaction, &page)?;
+    page.leaf_changes().iter().try_for_each(|change| additions.ticket(change))?;
     Ok(applied)
 }
 
 /// Uses an approval up, in the transaction that dispatches its call.
 pub(super) fn consume(
     transaction: &Connection,
+    additions: &mut BatchAdditions,
     usage: &ApprovalUse,
-    effect_id: &str,
-    now: LedgerNow,
+    (effect_id, now): (&str, LedgerNow),
 ) -> Result<TicketReply, LedgerError> {
     let mut page = page(transaction, &TicketTarget::Id(usage.ticket.clone()))?;
     let reply = page.consume(usage, effect_id, now);
     write(transaction, &page)?;
+    page.leaf_changes().iter().try_for_each(|change| additions.ticket(change))?;
     Ok(reply)
 }
 

@@ -16,8 +16,9 @@ use servanda_effects::JournalError;
 use tokio::runtime;
 
 use super::{
-    batch_context::BatchContext, budgets, checkpoint::Checkpointer, clock_reading, dictionary, effects, history,
-    identity, process_lock::LedgerProcessLock, prune, put, recent_effects::SqliteRecentEffects, tickets,
+    additions::BatchAdditions, audit_log, batch_context::BatchContext, budgets, checkpoint::Checkpointer,
+    clock_reading, dictionary, effects, history, identity, process_lock::LedgerProcessLock, prune, put,
+    recent_effects::SqliteRecentEffects, tickets,
 };
 use crate::{
     LedgerError,
@@ -25,10 +26,10 @@ use crate::{
     clock_watch::ClockWatch,
     codec::signed,
     encoding::dictionary::Dictionary,
-    gathered_index::GatheredIndex,
     identity::{PositionFile, UnsettledLoss, lost_window},
     inbox::Inbox,
     job::{Job, JobOutcome},
+    log_switch::LogSwitch,
     queue::Queue,
     retention::UpkeepProgress,
     time::StoreTime,
@@ -60,7 +61,7 @@ impl SqliteWriter {
         connection: Connection,
         path: &Path,
         time: StoreTime,
-        (known, room): (SqliteIdentityFiles, Arc<StorageCapacity>),
+        (known, room, log): (SqliteIdentityFiles, Arc<StorageCapacity>, LogSwitch),
     ) -> Result<Self, LedgerError> {
         connection.set_prepared_statement_cache_capacity(64);
         let checkpointer = Checkpointer::start(path, known.position_file.clone())?;
@@ -73,7 +74,8 @@ impl SqliteWriter {
             watch: ClockWatch::default(),
             recent: SqliteRecentEffects::default(),
             dictionary,
-            index: GatheredIndex::default(),
+            additions: BatchAdditions::default(),
+            log,
             gathered_records: 0,
             progress: UpkeepProgress::default(),
             lost: Vec::new(),
@@ -160,8 +162,9 @@ struct OpenDatabase {
     recent: SqliteRecentEffects,
     /// The dictionary of records. Its new entries are written with every batch until one is committed.
     dictionary: Dictionary,
-    /// What the records of the present batch are found by and counted as.
-    index: GatheredIndex,
+    /// What the present batch adds beside the rows of its jobs.
+    additions: BatchAdditions,
+    log: LogSwitch,
     /// Records whose share of the index this process has put aside and not merged.
     gathered_records: usize,
     /// Windows that the ledger has lost.
@@ -207,18 +210,20 @@ impl OpenDatabase {
         }
         dictionary::put(&transaction, &self.dictionary)?;
         let now_ms = now.now_ms;
-        self.index.clear();
-        let (recent, progress, index) = (&mut self.recent, &mut self.progress, &mut self.index);
-        let mut around = BatchContext { recent, progress, index, now, lost_window: lost_window(&self.lost, now_ms) };
+        self.additions.begin(self.log.writer());
+        let (recent, progress, additions) = (&mut self.recent, &mut self.progress, &mut self.additions);
+        let mut around =
+            BatchContext { recent, progress, additions, now, lost_window: lost_window(&self.lost, now_ms) };
         let perform = |job| perform(&transaction, &mut around, job);
         let outcomes = batch.iter().map(perform).collect::<Result<Vec<_>, _>>()?;
-        let gathered_records = self.gathered_records + self.index.records();
+        let gathered_records = self.gathered_records + self.additions.index.records();
         let merges = gathered_records >= GATHERED_RECORDS_MAX || batch.iter().any(Job::merges_index);
         if merges {
-            history::merge(&transaction, &self.index)?;
+            history::merge(&transaction, &self.additions.index)?;
         } else {
-            history::gather(&transaction, &self.index)?;
+            history::gather(&transaction, &self.additions.index)?;
         }
+        audit_log::append(&transaction, &self.additions.leaves)?;
         if let Some(kept) = self.time.to_keep(reading) {
             self.watch.observe(kept.seen_ms);
             let mut keep = transaction.prepare_cached(include_str!("../../sql/sqlite/keep_clock.sql"))?;
@@ -234,6 +239,9 @@ impl OpenDatabase {
             position_file.advance(position, now_ms);
         }
         self.checkpointer.written();
+        if !self.additions.leaves.is_empty() {
+            self.log.note_news();
+        }
         faults::at("ledger.after_commit")?;
         Ok(outcomes)
     }
@@ -263,15 +271,24 @@ impl OpenDatabase {
 fn perform(transaction: &Connection, around: &mut BatchContext<'_>, job: &Job) -> Result<JobOutcome, LedgerError> {
     let (now, now_ms) = (around.now, around.now.now_ms);
     match job {
-        Job::Put { write, .. } => put::put(transaction, around.index, write, now).map(|()| JobOutcome::Put),
+        Job::Put { write, .. } => put::put(transaction, around.additions, write, now).map(|()| JobOutcome::Put),
         Job::Apply { target, event, recorded, notices, .. } => {
             let (recorded, consumes) = (recorded.as_deref(), job.consumes());
             let change = effects::EventWithRecord { target, event, recorded, notices, consumes };
             effects::apply(transaction, around, change).map(|applied| JobOutcome::Applied(Box::new(applied)))
         }
         Job::NoteIf { change, .. } => put::put_note_if(transaction, change).map(JobOutcome::NoteIf),
-        Job::Ticket { target, event, .. } => tickets::apply(transaction, target, event, now).map(JobOutcome::Ticket),
-        Job::Expire { limit, .. } => effects::expire(transaction, *limit, now).map(JobOutcome::Expired),
+        Job::Ticket { target, event, .. } => {
+            tickets::apply(transaction, around.additions, (target, event), now).map(JobOutcome::Ticket)
+        }
+        Job::Expire { limit, .. } => {
+            effects::expire(transaction, around.additions, *limit, now).map(JobOutcome::Expired)
+        }
+        Job::ExtendLog { .. } => {
+            // With the leaves of the jobs before it in this batch.
+            audit_log::append(transaction, &std::mem::take(&mut around.additions.leaves))?;
+            audit_log::extend_tree(transaction).map(JobOutcome::Log)
+        }
         Job::Book { entry, .. } => budgets::apply_entry(transaction, entry, now_ms).map(JobOutcome::Booked),
         Job::Sweep { limit, .. } => budgets::sweep(transaction, around.progress, *limit, now_ms).map(JobOutcome::Swept),
         Job::Prune { round, .. } => prune::prune(transaction, around.progress, *round, now).map(JobOutcome::Pruned),

@@ -53,7 +53,7 @@ fn a_newer_database_is_refused() {
     drop(Ledger::open(&path).unwrap());
     rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let error = Ledger::open(&path).unwrap_err();
-    assert!(matches!(error, LedgerError::Newer { found: 99, known: 16 }), "{error}");
+    assert!(matches!(error, LedgerError::Newer { found: 99, known: 17 }), "{error}");
     assert!(LedgerReader::open(&path).is_err());
 }
 

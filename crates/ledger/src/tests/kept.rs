@@ -83,6 +83,7 @@ impl Kept {
     }
 
     fn of_ledger(ledger: &Arc<Ledger>, place: Place) -> Self {
+        ledger.switch_log(true);
         Self { effects: ledger.clone(), budgets: ledger.clone(), tickets: ledger.clone(), place }
     }
 

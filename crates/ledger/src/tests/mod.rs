@@ -1,5 +1,6 @@
 //! The suite that every store has to pass, run against each of them.
 
+mod audit_log;
 mod budgets;
 mod call_history;
 mod call_lists;
@@ -14,6 +15,7 @@ mod filters;
 mod gathered;
 mod grants;
 mod kept;
+mod leaves;
 mod leftovers;
 mod liveness;
 mod notes;
@@ -71,7 +73,8 @@ async fn effects_in_a_file() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn calls_and_notes_in_a_file() {
-    for (name, case) in calls::CASES.iter().chain(call_history::CASES).chain(open::CASES).chain(retention::CASES) {
+    let cases = calls::CASES.iter().chain(call_history::CASES).chain(open::CASES).chain(retention::CASES);
+    for (name, case) in cases.chain(audit_log::CASES) {
         println!("{name}");
         case(Kept::in_file()).await;
     }

@@ -30,6 +30,7 @@ const PARTS: &[&str] = &[
     "quarantine_beside.sql",
     "terms_beside.sql",
     "counts_beside.sql",
+    "leaves_beside.sql",
 ];
 
 /// A statement, and where it is from.

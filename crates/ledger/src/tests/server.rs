@@ -12,7 +12,7 @@ use servanda_effects::{
 use tokio::task::JoinSet;
 
 use super::{
-    budgets, call_history, calls,
+    audit_log, budgets, call_history, calls,
     cluster::Cluster,
     dispatches, effects, grants,
     kept::Kept,
@@ -28,8 +28,12 @@ async fn the_suite_against_postgresql() {
     let cases =
         effects::CASES.iter().chain(turns::CASES).chain(calls::CASES).chain(open::CASES).chain(retention::CASES);
     let cases = cases.chain(call_history::CASES).chain(liveness::CASES).chain(liveness::DURABLE_CASES);
-    let cases =
-        cases.chain(tickets::CASES).chain(dispatches::CASES).chain(grants::CASES).chain(ticket_time::DURABLE_CASES);
+    let cases = cases
+        .chain(tickets::CASES)
+        .chain(dispatches::CASES)
+        .chain(grants::CASES)
+        .chain(ticket_time::DURABLE_CASES)
+        .chain(audit_log::CASES);
     for (name, case) in cases.chain(budgets::CASES).chain(leftovers::CASES).chain(leftovers::DURABLE_CASES) {
         println!("{name}");
         case(Kept::in_server(cluster.schema().await).await).await;
@@ -67,7 +71,7 @@ async fn a_newer_database_is_refused(cluster: &Cluster) {
     let schema = url.rsplit("%3D").next().unwrap();
     cluster.sql(&format!("insert into {schema}.servanda_schema (version) values (99)")).await;
     let error = Ledger::connect(&url).await.unwrap_err();
-    assert!(matches!(error, LedgerError::Newer { found: 99, known: 14 }), "{error}");
+    assert!(matches!(error, LedgerError::Newer { found: 99, known: 15 }), "{error}");
     assert!(LedgerReader::connect(&url).await.is_err());
 }
 

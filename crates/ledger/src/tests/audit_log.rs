@@ -1,0 +1,259 @@
+//! The verifiable log in every store: what happens has its leaves in the same commit, the tree takes each in once, and the check of the whole
+//! log finds nothing.
+
+use std::collections::BTreeMap;
+
+use futures_util::future::join_all;
+use servanda_approval::{ApprovalUse, ApprovalVerdict, TicketEvent};
+use servanda_audit::{
+    AuditLeaf, Checkpoint, LogPolicy, NoteSigner, StatePaths, TreeHash,
+    leaf::AuditEvent,
+    tile::{BUNDLE_BYTES_MAX, CHECKPOINT_PATH, TILE_LEVELS, TileKind, TilePath, leaves_of_bundle},
+    verify_log,
+};
+use servanda_contract::{CallRecord, TaxonomyClass, Timestamp, record::Outcome};
+use servanda_effects::{
+    AuditLog as _, Journal as _, LogHead,
+    effect::{Claim, DispatchEnd, EffectChange, EffectReply},
+};
+use tokio::task::JoinSet;
+
+use super::{
+    kept::Kept,
+    samples::{answer, begin, begun, claim_first, digest, mine, read_record, record, settled},
+    ticket_samples::{approved, approver, ask, decide, denied, dispatch, happens, request, usage},
+    tickets::Case,
+};
+
+/// The suite.
+pub(super) const CASES: &[(&str, Case)] = &[
+    ("what happened is in the log, and the log holds", |kept| Box::pin(holds(kept))),
+    ("what did not happen has no leaf", |kept| Box::pin(nothing(kept))),
+    ("three gateways write one log", |kept| Box::pin(one_log(kept))),
+    ("a copy of a smaller tree holds while the log grows", |kept| Box::pin(grows(kept))),
+    ("a checkpoint of a smaller tree replaces none", |kept| Box::pin(checkpoints(kept))),
+    ("a log that is switched off gets no leaf", |kept| Box::pin(off(kept))),
+];
+
+const ORIGIN: &str = "servanda/test";
+
+fn signer() -> NoteSigner {
+    NoteSigner::from_seed(ORIGIN.parse().unwrap(), &[7; 32]).unwrap()
+}
+
+/// Takes every leaf into the tree.
+async fn extended(kept: &Kept) -> LogHead {
+    loop {
+        let head = kept.ledger().extend_tree().await.unwrap();
+        if !head.is_behind {
+            return head;
+        }
+    }
+}
+
+/// Takes every leaf into the tree and signs it.
+async fn signed(kept: &Kept) -> LogHead {
+    let head = extended(kept).await;
+    let checkpoint = Checkpoint::new(ORIGIN, head.size, TreeHash::new(head.root)).unwrap();
+    let note = signer().sign(checkpoint.to_string()).unwrap().to_string();
+    kept.ledger().put_checkpoint(head.size, note).await.unwrap();
+    head
+}
+
+/// The files of the tree that was signed last.
+async fn files(kept: &Kept) -> BTreeMap<String, Vec<u8>> {
+    let reader = kept.reader().await;
+    let note = reader.log_checkpoint().await.unwrap().expect("it is signed");
+    let checkpoint: Checkpoint = note.split_once("\n\n").map(|(text, _)| format!("{text}\n")).unwrap().parse().unwrap();
+    let mut files = BTreeMap::from([(CHECKPOINT_PATH.to_owned(), note.into_bytes())]);
+    let kinds = (0..TILE_LEVELS).map(|level| TileKind::Hashes { level });
+    for kind in std::iter::once(TileKind::Entries).chain(kinds) {
+        for index in 0.. {
+            let Some(path) = TilePath::of_tree(kind, index, checkpoint.size()) else { break };
+            let bytes = reader.log_file(&path).await.unwrap().unwrap_or_else(|| panic!("{path} is missing"));
+            assert!(bytes.len() <= BUNDLE_BYTES_MAX);
+            files.insert(path.to_string(), bytes);
+        }
+    }
+    files
+}
+
+/// Verifies everything, with the paths of what happened. Returns the leaves.
+async fn verified(kept: &Kept) -> Vec<AuditLeaf> {
+    let head = signed(kept).await;
+    let files = files(kept).await;
+    let policy = LogPolicy::of_log(signer().verifier().clone());
+    let trusted = verify_log(&files, &policy, &[], &mut StatePaths::default()).unwrap();
+    assert_eq!(trusted.checkpoint().size(), head.size);
+    let bundles = (0..).map_while(|index| TilePath::of_tree(TileKind::Entries, index, head.size));
+    let leaves = bundles.flat_map(|path| {
+        let leaves = leaves_of_bundle(&files[&path.to_string()], path.width()).unwrap();
+        leaves.into_iter().map(|leaf| AuditLeaf::from_bytes(leaf).unwrap()).collect::<Vec<_>>()
+    });
+    leaves.collect()
+}
+
+/// The kinds of leaves in their order.
+fn kinds(leaves: &[AuditLeaf]) -> Vec<String> {
+    let kind = |leaf: &AuditLeaf| match &leaf.event {
+        AuditEvent::Decision(decision) => format!("decision {}", decision.call),
+        AuditEvent::Outcome(outcome) => format!("outcome {}", outcome.call),
+        AuditEvent::Call(call) => format!("call {} {:?}", call.decision.call, call.decision.verdict),
+        AuditEvent::Effect(effect) => format!("effect {} {:?}", effect.call, effect.to),
+        AuditEvent::Ticket(ticket) => format!("ticket {:?}", ticket.to),
+        AuditEvent::Approval(approval) => format!("{} approves: {}", approval.by, approval.approves),
+        AuditEvent::Change(change) => format!("{:?} {}", change.thing, change.change),
+    };
+    leaves.iter().map(kind).collect()
+}
+
+/// A dispatch with the record as the engine makes it.
+fn dispatched(client_key: &str) -> EffectChange {
+    let begin = begin(client_key);
+    let effect_id = Some(begin.id.to_string());
+    let change = begun(begin);
+    let record =
+        change.record.map(|record| CallRecord { effect_id, dispatched_at: Some(Timestamp::from_unix_ms(2)), ..record });
+    EffectChange { record, ..change }
+}
+
+/// The end of a call as the engine records it.
+fn completed(claim: &Claim, call_id: &str) -> EffectChange {
+    let end = settled(claim, DispatchEnd::Completed(answer("{}")));
+    let record = CallRecord {
+        effect_id: Some(claim.id.to_string()),
+        dispatched_at: Some(Timestamp::from_unix_ms(2)),
+        finished_at: Some(Timestamp::from_unix_ms(5)),
+        class: Some(TaxonomyClass::Success),
+        answer_digest: Some(digest("answer")),
+        ..record(call_id, Outcome::Completed, 1)
+    };
+    EffectChange { record: Some(record), ..end }
+}
+
+async fn holds(kept: Kept) {
+    let ledger = kept.ledger();
+    ledger.record_finished(read_record(1), None, true).await.unwrap();
+    let refused = CallRecord { class: Some(TaxonomyClass::PolicyViolation), ..record("call_r", Outcome::Refused, 1) };
+    ledger.record_finished(refused.clone(), None, true).await.unwrap();
+    let claim = mine(kept.effects.apply(dispatched("k")).await.unwrap().reply);
+    kept.effects.apply(completed(&claim, "call_k")).await.unwrap();
+    let ticket = approved(&*kept.tickets, "pay").await;
+    let approval = EffectChange { consumes: Some(usage(&ticket, "call_a")), ..dispatched("a") };
+    let record = approval.record.map(|record| CallRecord { ticket_id: Some(ticket.id.to_string()), ..record });
+    mine(kept.effects.apply(EffectChange { record, ..approval }).await.unwrap().reply);
+    denied(&*kept.tickets, request("denied")).await;
+    // What is on record already is told once.
+    ledger.record_finished(refused, None, true).await.unwrap();
+    let mut told = kinds(&verified(&kept).await);
+    // A dispatch and the use of its approval are one write. The use stands before the dispatch, and the decision anywhere before it.
+    let decided = told.iter().position(|leaf| leaf == "decision call_a").unwrap();
+    let decision = told.remove(decided);
+    told.insert(9, decision);
+    assert_eq!(
+        told,
+        [
+            &format!("call {} Allow", read_record_id(&told)),
+            "call call_r Deny",
+            "decision call_k",
+            "effect call_k Dispatching",
+            "outcome call_k",
+            "effect call_k Completed",
+            "ticket Pending",
+            "bob approves: true",
+            "ticket Approved",
+            "decision call_a",
+            "ticket Consumed",
+            "effect call_a Dispatching",
+            "ticket Pending",
+            "bob approves: false",
+            "ticket Denied",
+        ]
+    );
+}
+
+fn read_record_id(told: &[String]) -> String {
+    told[0].split(' ').nth(1).unwrap().to_owned()
+}
+
+async fn nothing(kept: Kept) {
+    let (_, pending) = ask(&*kept.tickets, request("pending")).await;
+    let before = extended(&kept).await.size;
+    let refused = kept.effects.apply(dispatch("x", usage(&pending, "call_x"))).await.unwrap();
+    assert!(matches!(refused.reply, EffectReply::NotApproved(_)), "{:?}", refused.reply);
+    let foreign = ApprovalUse { payload: digest("another"), ..usage(&pending, "call_x") };
+    kept.effects.apply(dispatch("y", foreign)).await.unwrap();
+    mine(kept.effects.apply(dispatched("k")).await.unwrap().reply);
+    let with_one = extended(&kept).await.size;
+    assert_eq!(with_one, before + 2, "a decision and a dispatch");
+    let again = kept.effects.apply(dispatched("k")).await.unwrap();
+    assert!(!matches!(again.reply, EffectReply::Mine(_)), "{:?}", again.reply);
+    let late = decide(&pending, approver("ada"), ApprovalVerdict::Approve);
+    happens(&*kept.tickets, &pending.id, late).await;
+    assert_eq!(extended(&kept).await.size, with_one, "whoever asks may not approve, and nothing happened");
+}
+
+async fn one_log(kept: Kept) {
+    let gateways = [kept.clone(), kept.replica().await, kept.replica().await];
+    let mut tasks = JoinSet::new();
+    for (number, gateway) in gateways.iter().cycle().take(60).cloned().enumerate() {
+        tasks.spawn(async move {
+            let key = format!("k{number}");
+            let claim = mine(gateway.effects.apply(dispatched(&key)).await.unwrap().reply);
+            let read = u64::try_from(number).unwrap();
+            gateway.ledger().record_finished(read_record(read), None, true).await.unwrap();
+            gateway.ledger().extend_tree().await.unwrap();
+            gateway.effects.apply(completed(&claim, &format!("call_{key}"))).await.unwrap();
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+    let leaves = verified(&kept).await;
+    assert_eq!(leaves.len(), 60 * 5, "each leaf once");
+    for gateway in &gateways[1..] {
+        gateway.ledger().close().await;
+    }
+}
+
+async fn grows(kept: Kept) {
+    let mut signed_at = Vec::new();
+    for round in 0..4_u64 {
+        let records = (0..150).map(|number| read_record(round * 150 + number));
+        let written = records.map(|record| kept.ledger().record_finished(record, None, true));
+        assert!(join_all(written).await.into_iter().all(|written| written.is_ok()));
+        let head = extended(&kept).await;
+        if round % 2 == 0 {
+            signed(&kept).await;
+            signed_at.push(head.size);
+        }
+        // The checkpoint is of this tree or of the one before.
+        let policy = LogPolicy::of_log(signer().verifier().clone());
+        let trusted = verify_log(&files(&kept).await, &policy, &[], &mut StatePaths::default()).unwrap();
+        assert_eq!(Some(&trusted.checkpoint().size()), signed_at.last());
+    }
+    assert_eq!(signed_at, [150, 450]);
+}
+
+async fn checkpoints(kept: Kept) {
+    for number in 0..3 {
+        kept.ledger().record_finished(read_record(number), None, true).await.unwrap();
+    }
+    assert_eq!(extended(&kept).await.signed_size, 0);
+    for (size, note) in [(2, "two"), (1, "one"), (4, "four"), (3, "three")] {
+        kept.ledger().put_checkpoint(size, note.to_owned()).await.unwrap();
+    }
+    let head = extended(&kept).await;
+    assert_eq!((head.size, head.signed_size), (3, 3), "and none of a tree that there is not");
+    assert_eq!(kept.reader().await.log_checkpoint().await.unwrap().as_deref(), Some("three"));
+}
+
+async fn off(kept: Kept) {
+    kept.ledger().switch_log(false);
+    kept.ledger().record_finished(read_record(1), None, true).await.unwrap();
+    mine(kept.effects.apply(begun(claim_first(begin("k")))).await.unwrap().reply);
+    approved(&*kept.tickets, "pay").await;
+    let (_, ticket) = ask(&*kept.tickets, request("next")).await;
+    happens(&*kept.tickets, &ticket.id, TicketEvent::Tick).await;
+    assert_eq!(extended(&kept).await.size, 0);
+}
