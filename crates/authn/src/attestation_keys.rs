@@ -3,18 +3,16 @@
 
 use std::sync::Arc;
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use serde::{Deserialize, Serialize};
 use servanda_authority::{
     Secret,
-    attestation::{ATTESTATION_SEED_BYTES, AttestationKey, AttestationPublicKey},
+    attestation::{AttestationKey, AttestationPublicKey},
 };
 use servanda_contract::time::Clock;
-use servanda_effects::{JournalError, Note, NoteKind, Notebook, PortFuture};
+use servanda_effects::{Notebook, PortFuture};
 use servanda_engine::approvals::{AttestationKeys, AttestationKeysError};
 use tokio::sync::OnceCell;
 
-use crate::root_keys::SealingKeySource;
+use crate::{root_keys::SealingKeySource, sealed_seed::SealedSeedStore};
 
 /// The purpose of the sealing key of attestation keys.
 pub const ATTESTATION_PURPOSE: &str = "servanda/approval-attestation/v1";
@@ -25,25 +23,14 @@ const PLACE: &str = "approval-attestation/sealed/00000001";
 /// The attestation key in the notebook.
 #[derive(Debug)]
 pub struct AttestationKeyStore {
-    notebook: Arc<dyn Notebook>,
-    sealing: Arc<dyn SealingKeySource>,
-    clock: Arc<dyn Clock>,
+    seeds: SealedSeedStore,
     key: OnceCell<Arc<AttestationKey>>,
-}
-
-/// A seed as it is stored.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SealedSeed {
-    sealed: String,
-    /// The published half, so that it can be read without the sealing key.
-    public: String,
 }
 
 impl AttestationKeyStore {
     /// The key in that notebook, sealed with that key.
     pub fn new(notebook: Arc<dyn Notebook>, sealing: Arc<dyn SealingKeySource>, clock: Arc<dyn Clock>) -> Self {
-        Self { notebook, sealing, clock, key: OnceCell::new() }
+        Self { seeds: SealedSeedStore::new(notebook, sealing, clock, PLACE), key: OnceCell::new() }
     }
 
     /// The key. If there is none yet, one is made; of two processes that make one at once, one wins.
@@ -52,41 +39,11 @@ impl AttestationKeyStore {
     }
 
     async fn load(&self) -> Result<Arc<AttestationKey>, AttestationKeysError> {
-        let failed = |error: &JournalError| AttestationKeysError(error.reason().to_owned());
-        let sealing = self.sealing.attestation_key().map_err(AttestationKeysError)?;
-        let now = self.clock.now();
-        let found = self.notebook.read(NoteKind::Secret, PLACE, now).await.map_err(|error| failed(&error))?;
-        let kept = if let Some(found) = found {
-            found
-        } else {
-            let note = fresh(&sealing).map_err(AttestationKeysError)?;
-            self.notebook.write_first(note).await.map_err(|error| failed(&error))?
-        };
-        let stored: SealedSeed = serde_json::from_str(&kept.value).map_err(|_| malformed())?;
-        let opened = sealing.open(PLACE, &stored.sealed).map_err(|_| {
-            AttestationKeysError(
-                "it was sealed with another key: give every gateway of this ledger the same SERVANDA_SECRET_KEY"
-                    .to_owned(),
-            )
-        })?;
-        let seed = opened.as_text().and_then(|text| URL_SAFE_NO_PAD.decode(text).ok()).map(Secret::new);
-        let key = seed.and_then(|seed| AttestationKey::from_seed(&seed).ok()).ok_or_else(malformed)?;
-        if key.public().to_string() == stored.public { Ok(Arc::new(key)) } else { Err(malformed()) }
+        let public = |seed: &Secret| AttestationKey::from_seed(seed).ok().map(|key| key.public().to_string());
+        let seed = self.seeds.seed(public).await.map_err(AttestationKeysError)?;
+        let key = AttestationKey::from_seed(&seed).map_err(|error| AttestationKeysError(error.to_string()))?;
+        Ok(Arc::new(key))
     }
-}
-
-fn fresh(sealing: &servanda_authority::sealing::SealingKey) -> Result<Note, String> {
-    let seed = Secret::random(ATTESTATION_SEED_BYTES).map_err(|error| error.to_string())?;
-    let key = AttestationKey::from_seed(&seed).map_err(|error| error.to_string())?;
-    let text = Secret::from(URL_SAFE_NO_PAD.encode(seed.expose()));
-    let sealed = sealing.seal(PLACE, text.expose()).map_err(|error| error.to_string())?;
-    let stored = SealedSeed { sealed, public: key.public().to_string() };
-    let value = serde_json::to_string(&stored).map_err(|error| error.to_string())?;
-    Ok(Note { kind: NoteKind::Secret, key: PLACE.to_owned(), value, expires_at: None })
-}
-
-fn malformed() -> AttestationKeysError {
-    AttestationKeysError("the stored attestation key is malformed".to_owned())
 }
 
 impl AttestationKeys for AttestationKeyStore {
@@ -101,7 +58,7 @@ impl AttestationKeys for AttestationKeyStore {
 
 #[cfg(test)]
 mod tests {
-    use servanda_effects::InMemoryNotebook;
+    use servanda_effects::{InMemoryNotebook, NoteKind};
 
     use super::*;
     use crate::testing::{AuthnTestClock, FixedSeal, NOW_MS};

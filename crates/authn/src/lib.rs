@@ -14,6 +14,7 @@ mod exchange;
 mod fetch;
 mod issuers;
 pub mod keys;
+pub mod log_key;
 pub mod passkeys;
 mod people;
 mod people_passkeys;
@@ -22,6 +23,7 @@ mod provider_client;
 mod provider_refusals;
 pub mod revocation;
 pub mod root_keys;
+mod sealed_seed;
 mod settings;
 
 pub use authenticator::{AuthnError, CredentialAuthenticator};

@@ -17,6 +17,8 @@ use crate::expansion::{ExpansionError, expand};
 pub struct LedgerPlace {
     store: StorePlace,
     position_file: PathBuf,
+    /// Whether whoever opens it for writing writes the verifiable log.
+    writes_log: bool,
 }
 
 /// A file, or a database.
@@ -36,9 +38,14 @@ impl LedgerPlace {
         beside: impl FnOnce(&str) -> PathBuf,
     ) -> Result<Self, ExpansionError> {
         if !is_url(text) {
-            return Ok(Self { store: StorePlace::File(beside(text)), position_file });
+            return Ok(Self { store: StorePlace::File(beside(text)), position_file, writes_log: false });
         }
-        Ok(Self { store: StorePlace::Postgres(expand(text)?), position_file })
+        Ok(Self { store: StorePlace::Postgres(expand(text)?), position_file, writes_log: false })
+    }
+
+    /// The same place, where the verifiable log is written or not.
+    pub(crate) fn with_log(self, writes_log: bool) -> Self {
+        Self { writes_log, ..self }
     }
 
     /// Opens it for writing, and creates it if it does not exist. A ledger of an earlier version is refused.
@@ -49,10 +56,12 @@ impl LedgerPlace {
     /// The same, with a policy for a ledger of an earlier version.
     pub async fn open_with(&self, schema: LedgerSchemaPolicy) -> Result<Arc<Ledger>, LedgerError> {
         let guard = LedgerGuard { position_file: Some(self.position_file.clone()), schema };
-        match &self.store {
-            StorePlace::File(file) => Ledger::open_guarded(file, &guard).map(Arc::new),
-            StorePlace::Postgres(url) => Ledger::connect_guarded(url, &guard).await.map(Arc::new),
-        }
+        let ledger = match &self.store {
+            StorePlace::File(file) => Ledger::open_guarded(file, &guard)?,
+            StorePlace::Postgres(url) => Ledger::connect_guarded(url, &guard).await?,
+        };
+        ledger.switch_log(self.writes_log);
+        Ok(Arc::new(ledger))
     }
 
     /// Takes all permissions of others from its files; returns what was repaired.

@@ -6,6 +6,7 @@
 
 mod approval_webhooks;
 mod approvals;
+mod audit;
 mod auth;
 mod budgets;
 mod callbacks;
@@ -44,6 +45,7 @@ use servanda_gates::budget::Allowance;
 
 pub use approval_webhooks::{ApprovalWebhookConfig, NoticeTrigger, WebhookFormatConfig};
 pub use approvals::{ApprovalsConfig, EscalationConfig, PatternConfig};
+pub use audit::AuditConfig;
 pub use auth::{AuthConfig, AuthMode, IssuerConfig, TenantClaim, TenantConfig};
 pub use budgets::BudgetConfig;
 pub use callbacks::{CallbackConfig, CallbackTrigger, SigningSecretReference};
@@ -96,6 +98,9 @@ pub struct Config {
     /// How large the ledger may become.
     #[serde(default, skip_serializing_if = "LedgerLimitsConfig::is_default")]
     pub ledger_limits: LedgerLimitsConfig,
+    /// The verifiable log.
+    #[serde(default, skip_serializing_if = "AuditConfig::is_default")]
+    pub audit: AuditConfig,
     /// How tools are named towards agents.
     #[serde(default)]
     pub names: NameStyle,
@@ -232,6 +237,7 @@ impl Config {
             position_file: None,
             retention: RetentionConfig::default(),
             ledger_limits: LedgerLimitsConfig::default(),
+            audit: AuditConfig::default(),
             names: NameStyle::default(),
             name_profile: NameProfile::default(),
             defaults: Defaults::default(),

@@ -78,7 +78,7 @@ impl LoadedConfig {
             state_folder::require_own(&self.folder, Path::new(&self.config.ledger), file)?;
         }
         repaired.extend(ledger.make_private()?);
-        Ok(ledger)
+        Ok(ledger.with_log(self.config.audit.log))
     }
 
     /// The position file: beside the configuration and named like it, unless it names another.

@@ -2,6 +2,7 @@
 
 mod access;
 mod approvals;
+mod audit;
 mod budgets;
 mod calls;
 mod contracts;
@@ -24,6 +25,7 @@ pub(crate) use access::{
     DelegateArgs, KeyCreateArgs, KeysArgs, KeysCommand, PasskeysArgs, PasskeysCommand, RevokeArgs, RightsArgs,
 };
 pub(crate) use approvals::{ApprovalsArgs, ApprovalsCommand, TicketFilter};
+pub(crate) use audit::{AuditArgs, AuditCommand, VerifyLogArgs};
 pub(crate) use budgets::BudgetsArgs;
 pub(crate) use calls::CallsArgs;
 pub(crate) use contracts::{ContractArgs, ContractCommand, ReviewArgs};
@@ -56,14 +58,7 @@ Exit codes:
 #[command(name = "servanda", version, after_help = AFTER_HELP)]
 pub(crate) struct Cli {
     /// The configuration.
-    #[arg(
-        long,
-        short = 'c',
-        global = true,
-        value_name = "FILE",
-        env = "SERVANDA_CONFIG",
-        default_value = CONFIG_FILE
-    )]
+    #[arg(long, short = 'c', global = true, value_name = "FILE", env = "SERVANDA_CONFIG", default_value = CONFIG_FILE)]
     pub config: PathBuf,
     /// Print data as JSON.
     #[arg(long, global = true)]
@@ -125,6 +120,8 @@ pub(crate) enum Command {
     Approvals(ApprovalsArgs),
     /// List what people allow from now on; show one grant, take one back with a person's credential, check its statement
     Grants(GrantsArgs),
+    /// Verify the log of what was decided and done; copy it for others, prove that it has a call
+    Audit(AuditArgs),
     /// Print the policy schema, test policies, explain a decision, see what other policies would decide
     Policy(PolicyArgs),
     /// Show what tools and statements do, and which tools can be mixed up

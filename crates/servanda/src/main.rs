@@ -90,6 +90,7 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), CommandFailure> {
             Command::Quarantine(args) => until_stopped(commands::quarantine::run(&cli.config, args, screen)).await,
             Command::Approvals(args) => until_stopped(commands::approvals::run(&cli.config, args, screen)).await,
             Command::Grants(args) => until_stopped(commands::grants::run(&cli.config, args, screen)).await,
+            Command::Audit(args) => until_stopped(commands::audit::run(&cli.config, args, screen)).await,
             Command::Callbacks(args) => until_stopped(commands::callbacks::run(&cli.config, args, screen)).await,
             Command::Keys(args) => until_stopped(commands::keys::run(&cli.config, args, screen)).await,
             Command::Passkeys(args) => until_stopped(commands::passkeys::run(&cli.config, args, screen)).await,
@@ -179,6 +180,7 @@ fn is_for_people(command: &Command) -> bool {
         | Command::Calls(_)
         | Command::Explain(_)
         | Command::Migrate(_)
+        | Command::Audit(_)
         | Command::Budgets(_)
         | Command::Policy(_)
         | Command::Identity(_)

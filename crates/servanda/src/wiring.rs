@@ -1,6 +1,7 @@
 //! Assembles a gateway from its configuration: contracts, upstreams, ledger, engine. `ending` closes it again.
 
 mod catalogs;
+pub(crate) mod checkpoints;
 mod command_notebook;
 mod ending;
 mod health;
@@ -19,7 +20,7 @@ use std::{
     time::Duration,
 };
 
-use servanda_authn::{AuthnSettings, CredentialAuthenticator};
+use servanda_authn::{AuthnSettings, CredentialAuthenticator, log_key::LogKeyStore};
 use servanda_catalog::Catalog;
 use servanda_config::{CredentialConfig, LoadedConfig};
 use servanda_effects::Notebook;
@@ -81,6 +82,8 @@ pub(crate) struct AssembledGateway {
     ledger_closes: CancellationToken,
     /// Cancelled when every upstream has answered or is known not to, or when the wait for them is over.
     asked: CancellationToken,
+    /// Signs the verifiable log.
+    log_key: Arc<LogKeyStore>,
     /// How long an unused session is kept. A reload does not change it.
     pub session_idle_ms_max: u64,
 }
@@ -153,18 +156,18 @@ impl AssembledGateway {
         let (engine, followers) = (Arc::new(engine), TaskTracker::new());
         let session_idle_ms_max = loaded.config.limits.session_idle_ms_max;
         let retention = CurrentRetention::new(loaded.config.retention.retention());
-        let (door, asked) = (OnceLock::new(), CancellationToken::new());
         Ok(Self {
+            log_key: Arc::new(credentials::log_key(loaded, ledger.clone())),
             engine,
             authenticator,
-            door,
+            door: OnceLock::new(),
             ledger,
             retention,
             epoch,
             followers,
             stop,
             ledger_closes,
-            asked,
+            asked: CancellationToken::new(),
             session_idle_ms_max,
         })
     }
@@ -252,6 +255,8 @@ impl AssembledGateway {
         self.follow_tickets();
         let (ledger, retention, stop) = (self.ledger.clone(), self.retention.clone(), self.stop.clone());
         self.followers.spawn(upkeep::remove_what_is_over(ledger, retention, stop));
+        let (ledger, key, stop) = (self.ledger.clone(), self.log_key.clone(), self.stop.clone());
+        self.followers.spawn(checkpoints::sign_checkpoints(ledger, key, stop));
     }
 
     /// Switches to another configuration; on an error everything stays as it was. Running calls end in the world they began in. An upstream
@@ -283,6 +288,7 @@ impl AssembledGateway {
         }
         self.retention.replace(loaded.config.retention.retention());
         limit(&self.ledger, loaded).await;
+        self.ledger.switch_log(loaded.config.audit.log);
         let next = ConfigEpoch::new(loaded, &self.engine, &self.stop);
         let former = std::mem::replace(&mut *self.epoch(), next);
         former.stop.cancel();

@@ -2,6 +2,7 @@
 //! commands share are here too.
 
 pub(crate) mod approvals;
+pub(crate) mod audit;
 pub(crate) mod budgets;
 pub(crate) mod call;
 pub(crate) mod callbacks;

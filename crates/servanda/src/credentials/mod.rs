@@ -11,6 +11,7 @@ use std::{path::Path, sync::Arc};
 use servanda_authn::{
     ClientSecretSource,
     attestation_keys::{ATTESTATION_PURPOSE, AttestationKeyStore},
+    log_key::LogKeyStore,
     root_keys::{ROOTS_PURPOSE, RootKeyStore, SealingKeySource},
 };
 use servanda_authority::{Secret, scrubber::SECRET_BYTES_MIN, sealing::SealingKey};
@@ -57,6 +58,11 @@ pub(crate) fn root_keys(loaded: &LoadedConfig, notebook: Arc<dyn Notebook>) -> R
 /// The keys that sign what people decide, sealed with a key of the encrypted store.
 pub(crate) fn attestation_keys(loaded: &LoadedConfig, notebook: Arc<dyn Notebook>) -> Arc<AttestationKeyStore> {
     Arc::new(AttestationKeyStore::new(notebook, sealing_keys(loaded), Arc::new(SystemClock)))
+}
+
+/// The key that signs the verifiable log, sealed with a key of the encrypted store.
+pub(crate) fn log_key(loaded: &LoadedConfig, notebook: Arc<dyn Notebook>) -> LogKeyStore {
+    LogKeyStore::new(notebook, sealing_keys(loaded), Arc::new(SystemClock))
 }
 
 /// The source of the key that root keys are sealed with.

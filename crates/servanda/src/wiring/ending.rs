@@ -8,7 +8,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::AssembledGateway;
+use super::{AssembledGateway, checkpoints::sign_the_last};
 use crate::stopping::{ShutdownDeadlines, Stop};
 
 /// How long closing may take if the user does not want to wait.
@@ -72,6 +72,11 @@ impl AssembledGateway {
         self.engine.drain(plan.records_by.saturating_duration_since(Instant::now())).await;
         if timeout_at(plan.records_by, self.engine.return_budget_units()).await.is_err() {
             tracing::warn!("leased budgets were not given back in time; their leases end by themselves");
+        }
+        if timeout_at(plan.records_by, sign_the_last(&self.ledger, &self.log_key)).await.is_err() {
+            tracing::warn!(
+                "the last leaves of the verifiable log were not signed in time; the next gateway signs them"
+            );
         }
         self.ledger_closes.cancel();
         if timeout_at(plan.all_by, self.ledger.close()).await.is_err() {

@@ -19,7 +19,7 @@ const ELSEWHERE: [&str; 3] = [
 ];
 
 /// How each command is run: its arguments and exit code. They run one after the other in one folder.
-const TRIED: [(&str, &[&str], i32); 56] = [
+const TRIED: [(&str, &[&str], i32); 61] = [
     ("check", &[], 0),
     ("tools", &["--offline"], 0),
     ("pins", &["--offline"], 0),
@@ -53,6 +53,11 @@ const TRIED: [(&str, &[&str], i32); 56] = [
     ("policy schema", &[], 0),
     ("policy test", &["cases.yaml"], 0),
     ("policy explain", &["CALL"], 0),
+    ("audit", &[], 0),
+    ("audit status", &[], 0),
+    ("audit key", &[], 0),
+    ("audit copy", &["copied-log"], 0),
+    ("audit prove", &["CALL"], 0),
     ("policy what-if", &["--policies", "policies", "--since", "1d"], 0),
     ("identity show", &["company__get_invoice"], 0),
     ("identity confusions", &[], 0),
@@ -154,7 +159,8 @@ fn every_command_answers_with_json() {
 }
 
 /// Run by the tests below, because they need a setup of their own.
-const TRIED_APART: [&str; 23] = [
+const TRIED_APART: [&str; 24] = [
+    "audit verify",
     "init",
     "connect",
     "disconnect",

@@ -11,6 +11,8 @@ mod agent;
 #[cfg(test)]
 mod allow_rules;
 #[cfg(test)]
+mod audit;
+#[cfg(test)]
 mod behaviour;
 #[cfg(test)]
 mod budgets;

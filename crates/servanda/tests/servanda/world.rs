@@ -214,10 +214,31 @@ impl World {
     }
 }
 
+/// The variable with which every test verifies the log of its gateways at its end, as in `make unit`.
+const VERIFY_LOGS: &str = "SERVANDA_VERIFY_LOGS";
+
+impl World {
+    /// Fails the test if the log of this folder's ledger is there and does not hold.
+    fn assert_log_holds(&self) {
+        let key = self.run(&["audit", "key"]);
+        if key.code == Some(0) && self.run(&["audit", "copy", "verified-log"]).code == Some(0) {
+            let verified = self.run(&["audit", "verify", "verified-log", "--key", key.stdout.trim()]);
+            if verified.code != Some(0) {
+                let first = std::fs::read_dir(self.path("verified-log/tile/entries/000.p"));
+                let bundle = first.unwrap().flatten().next().map(|file| std::fs::read(file.path()).unwrap());
+                panic!("{}\n{}", verified.stderr, String::from_utf8_lossy(&bundle.unwrap_or_default()));
+            }
+        }
+    }
+}
+
 impl Drop for World {
     fn drop(&mut self) {
         if !thread::panicking() {
             self.assert_nothing_left();
+            if std::env::var_os(VERIFY_LOGS).is_some() {
+                self.assert_log_holds();
+            }
         }
         for (pid, _) in self.processes() {
             // It may have ended meanwhile.

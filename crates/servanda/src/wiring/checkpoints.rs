@@ -1,0 +1,79 @@
+//! Signs the verifiable log: at most once a second it has the ledger take new leaves into the tree, and signs the tree's root. Of gateways that
+//! share a ledger each does so with the same key, and the ledger keeps the checkpoint of the largest tree.
+//!
+//! A store or a key that cannot be had is told once, and the leaves wait: they are in the ledger already.
+
+use std::{sync::Arc, time::Duration};
+
+use servanda_audit::{Checkpoint, TreeHash};
+use servanda_authn::log_key::LogKeyStore;
+use servanda_effects::AuditLog as _;
+use servanda_ledger::Ledger;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// The least time between two checkpoints.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the log is looked at although this process wrote no leaf: commands write leaves too.
+const LOOK_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Signs checkpoints until told to stop.
+pub(crate) async fn sign_checkpoints(ledger: Arc<Ledger>, key: Arc<LogKeyStore>, stop: CancellationToken) {
+    let (mut looked, mut failures) = (None::<Instant>, 0_u64);
+    loop {
+        let is_due = looked.is_none_or(|looked| looked.elapsed() >= LOOK_INTERVAL);
+        if ledger.writes_log() && (ledger.take_log_news() || is_due) {
+            looked = Some(Instant::now());
+            match extend(&ledger, &key).await {
+                Ok(()) if failures > 0 => {
+                    tracing::info!(failures, "the verifiable log is signed again");
+                    failures = 0;
+                }
+                Ok(()) => {}
+                Err(reason) => {
+                    if failures == 0 {
+                        tracing::error!(
+                            reason,
+                            "the verifiable log is not signed for now; its leaves wait in the ledger"
+                        );
+                    }
+                    failures += 1;
+                    ledger.keep_log_news();
+                }
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(CHECKPOINT_INTERVAL) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+/// Takes all leaves into the tree, and signs its root.
+async fn extend(ledger: &Ledger, key: &LogKeyStore) -> Result<(), String> {
+    loop {
+        let head = ledger.extend_tree().await.map_err(|error| error.reason().to_owned())?;
+        if head.is_behind {
+            continue;
+        }
+        if head.size > head.signed_size {
+            let signer = key.signer().await.map_err(|error| error.to_string())?;
+            let origin = signer.verifier().name().as_str();
+            let checkpoint = Checkpoint::new(origin, head.size, TreeHash::new(head.root));
+            let note = checkpoint.map_err(|error| error.to_string())?.to_string();
+            let note = signer.sign(note).map_err(|error| error.to_string())?.to_string();
+            ledger.put_checkpoint(head.size, note).await.map_err(|error| error.reason().to_owned())?;
+        }
+        return Ok(());
+    }
+}
+
+/// Signs what this process has written, before its ledger is closed. What cannot be signed now is signed by the next gateway.
+pub(crate) async fn sign_the_last(ledger: &Ledger, key: &LogKeyStore) {
+    // The last records may not be written yet; what this asks of the ledger comes after them.
+    if ledger.writes_log()
+        && let Err(reason) = extend(ledger, key).await
+    {
+        tracing::warn!(reason, "the last leaves of the verifiable log are not signed yet");
+    }
+}
