@@ -3,11 +3,14 @@
 use servanda_contract::tool::{ApprovalPattern, Presence};
 
 use super::samples::{HOUR_MS, START_MS, approved_by, approver, demand, digest, key, request};
-use crate::{ApprovalGrant, GrantExpectation, GrantFault, GrantTerms, SignedGrant, Ticket, VerifiedGrant};
+use crate::{
+    ApprovalGrant, Deadline, GrantExpectation, GrantFault, GrantTerms, SignedGrant, StandingGrant, Ticket,
+    VerifiedGrant,
+};
 
 fn signed(ticket: &Ticket, change: impl FnOnce(&mut ApprovalGrant)) -> SignedGrant {
-    let bounds = ticket.proposed_bounds().unwrap();
-    let terms = GrantTerms { bounds, uses_max: 2, until_ms: START_MS + HOUR_MS };
+    let calls = vec![ticket.granted_call(ticket.proposed_bounds().unwrap(), 2)];
+    let terms = GrantTerms { calls, cost_max: None, until_ms: START_MS + HOUR_MS };
     let mut grant = ticket.make_grant(terms, &approver("bob"), "console".to_owned(), START_MS);
     change(&mut grant);
     grant.sign(&key(1)).unwrap()
@@ -16,7 +19,7 @@ fn signed(ticket: &Ticket, change: impl FnOnce(&mut ApprovalGrant)) -> SignedGra
 /// A call that needs this presence, under a grant that a person made with that one.
 fn covers(made_with: Presence, asked_then: Presence, asked_now: Presence) -> Result<VerifiedGrant, GrantFault> {
     let ticket = approved_by(request(), &["bob"]);
-    let grant = signed(&ticket, |grant| (grant.presence, grant.demand.presence) = (made_with, asked_then));
+    let grant = signed(&ticket, |grant| (grant.presence, grant.calls[0].demand.presence) = (made_with, asked_then));
     let mut demand = demand(ApprovalPattern::Operator, 1);
     demand.presence = asked_now;
     let (subject, payload) = (&ticket.subject, digest("a call"));
@@ -28,8 +31,11 @@ fn covers(made_with: Presence, asked_then: Presence, asked_now: Presence) -> Res
         contract_digest: &subject.contract_digest,
         demand: &demand,
         payload: &payload,
+        price: None,
         now_ms: START_MS + 1,
     };
+    let until = Deadline { clock_ms: START_MS + HOUR_MS, ledger_ms: u64::MAX };
+    let grant = StandingGrant { signed: grant, until, draws: Vec::new(), revoked: None };
     grant.verify(&[key(1).public().clone()], &expected, |_| true)
 }
 
