@@ -58,6 +58,7 @@ def reads(options):
             world.relay(port),
             world.gateway("servanda", server, note="all gates, records in SQLite, built-in policies, output schema"),
             world.gateway("servanda, no disk", server, disk, note="the ledger in memory: what the disk costs"),
+            world.gateway("servanda, no log", server, variants.without_log, note="the verifiable log is off"),
             world.gateway("servanda, policies", server, variants.with_policies, note=f"{variants.POLICIES} more policies"),
             world.gateway("servanda, no output schema", server, variants.without_output_schema(world), note="results are not checked"),
         ]

@@ -32,6 +32,12 @@ def with_policies(folder):
     (folder / "policies" / "bench.cedar").write_text("".join(rule.format(number) for number in range(POLICIES)))
 
 
+def without_log(folder):
+    """The verifiable log is switched off."""
+    config = folder / "servanda.yaml"
+    config.write_text(config.read_text() + "audit: {log: false}\n")
+
+
 def without_output_schema(world):
     """A whole contract for `echo` with an output schema that says nothing, so that structured results are not checked."""
 

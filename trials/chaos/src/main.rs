@@ -9,6 +9,7 @@ mod gateway;
 mod history;
 mod hostile;
 mod http;
+mod log;
 mod matrix;
 mod options;
 mod people;

@@ -31,20 +31,22 @@ fn main() -> ExitCode {
             Some(())
         }
         ["check"] => return whole_call::guard::check(),
-        ["call", era, calls] => make_whole_calls(era, calls),
+        ["call", era, calls, log] => make_whole_calls(era, calls, log),
         [number, part] => make_call(number, part),
         _ => None,
     };
     if done.is_none() {
-        eprintln!("usage: gate-cost [check | call legacy|modern COUNT | NUMBER all|behaviour|scope|policy|marks]");
+        eprintln!("usage: gate-cost [check | call legacy|modern COUNT log|no-log | NUMBER all|behaviour|scope|policy|marks]");
         return ExitCode::from(2);
     }
     ExitCode::SUCCESS
 }
 
 /// Makes whole calls, and says what they ask of the allocator: how often, and for how many bytes.
-fn make_whole_calls(era: &str, calls: &str) -> Option<()> {
-    let asked = whole_call::make(whole_call::Era::of(era)?, calls.parse().ok()?);
+fn make_whole_calls(era: &str, calls: &str, log: &str) -> Option<()> {
+    let era = whole_call::Era::of(era)?;
+    let call = whole_call::MeasuredCall::ALL.into_iter().find(|call| call.era == era && call.log_word() == log)?;
+    let asked = whole_call::make(call, calls.parse().ok()?);
     println!("{} {}", asked.allocations, asked.bytes);
     Some(())
 }
@@ -75,9 +77,9 @@ fn report_whole_calls() {
         Ok(measured) => {
             println!("| whole call of a read | instructions | allocations | bytes asked for |");
             println!("|---|--:|--:|--:|");
-            for (era, figures) in measured {
+            for (call, figures) in measured {
                 let (instructions, bytes) = (grouped(figures.instructions), grouped(figures.bytes));
-                println!("| {} | {instructions} | {} | {bytes} |", era.revision(), figures.allocations);
+                println!("| {} | {instructions} | {} | {bytes} |", call.words(), figures.allocations);
             }
         }
         Err(error) => eprintln!("whole calls are not counted: {error}"),

@@ -32,10 +32,40 @@ pub(crate) enum Era {
     Modern,
 }
 
-impl Era {
-    /// Both of them.
-    pub(crate) const ALL: [Self; 2] = [Self::Legacy, Self::Modern];
+/// A call that is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MeasuredCall {
+    pub(crate) era: Era,
+    /// Whether the verifiable log is written, as it is by default.
+    pub(crate) is_logged: bool,
+}
 
+impl MeasuredCall {
+    /// Every one that is measured.
+    pub(crate) const ALL: [Self; 4] = [
+        Self { era: Era::Legacy, is_logged: true },
+        Self { era: Era::Modern, is_logged: true },
+        Self { era: Era::Legacy, is_logged: false },
+        Self { era: Era::Modern, is_logged: false },
+    ];
+
+    /// In tables and complaints.
+    pub(crate) const fn words(self) -> &'static str {
+        match (self.era, self.is_logged) {
+            (Era::Legacy, true) => "legacy",
+            (Era::Modern, true) => "modern",
+            (Era::Legacy, false) => "legacy, without the log",
+            (Era::Modern, false) => "modern, without the log",
+        }
+    }
+
+    /// As an argument.
+    pub(crate) const fn log_word(self) -> &'static str {
+        if self.is_logged { "log" } else { "no-log" }
+    }
+}
+
+impl Era {
     /// As an argument, and in tables.
     pub(crate) const fn word(self) -> &'static str {
         match self {
@@ -54,16 +84,16 @@ impl Era {
 
     /// The era that an argument means.
     pub(crate) fn of(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|era| era.word() == word)
+        [Self::Legacy, Self::Modern].into_iter().find(|era| era.word() == word)
     }
 }
 
 /// Makes so many calls after those that warm up, and says what all threads of the process asked of the allocator meanwhile.
-pub(crate) fn make(era: Era, calls: usize) -> Asked {
+pub(crate) fn make(MeasuredCall { era, is_logged }: MeasuredCall, calls: usize) -> Asked {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let folder = tempfile::tempdir().expect("a folder for the ledger");
-        let (gateway, pipe) = gateway::Gateway::open(era, folder.path()).await;
+        let (gateway, pipe) = gateway::Gateway::open(era, is_logged, folder.path()).await;
         let mut client = client::Client::greet(era, pipe).await;
         for _ in 0..WARM_UP_CALLS {
             client.call().await;

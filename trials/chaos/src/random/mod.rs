@@ -20,6 +20,7 @@ use tokio::{task::JoinSet, time::sleep};
 use crate::{
     history::History,
     hostile::Hostile,
+    log,
     options::Options,
     postgres::Postgres,
     report::RandomFigures,
@@ -127,6 +128,10 @@ pub async fn run(
     figures.seconds = seconds;
     figures.disasters = count;
     disasters.end().await;
+    match log::verify(setup, &setup.folder.join("replica-0")).await {
+        Ok(leaves) => eprintln!("{}: {leaves} leaves of the log hold", store.name()),
+        Err(error) => figures.wrong.push(format!("the verifiable log: {error}")),
+    }
     Ok(figures)
 }
 

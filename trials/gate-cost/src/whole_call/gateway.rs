@@ -1,5 +1,6 @@
 //! A gateway as `servanda serve` puts it together by default: one pinned tool with an admitted contract, the built-in policies, callers of
-//! this machine, a ledger in SQLite with its position file. Left out is what runs beside calls by the clock: beats, upkeep, callbacks.
+//! this machine, a ledger in SQLite with its position file. Left out is what runs beside calls by the clock: beats, upkeep, callbacks, the tree and
+//! the checkpoints of the verifiable log.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
@@ -55,9 +56,10 @@ pub(super) struct Gateway {
 
 impl Gateway {
     /// Opens a gateway between a client and a server of that era, and says where the client speaks to it.
-    pub(super) async fn open(era: Era, folder: &Path) -> (Self, DuplexStream) {
+    pub(super) async fn open(era: Era, is_logged: bool, folder: &Path) -> (Self, DuplexStream) {
         let (stop, performed, recorded) = (CancellationToken::new(), Arc::<Tally>::default(), Arc::<Tally>::default());
         let ledger = ledger(folder);
+        ledger.switch_log(is_logged);
         let (listener, connections) = mpsc::channel(server::BACKLOG);
         tokio::spawn(server::answer_all(connections, era, Arc::clone(&performed)));
         let url = "http://company.test/mcp".to_owned();

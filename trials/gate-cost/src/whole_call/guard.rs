@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use super::{
-    Era,
+    MeasuredCall,
     golden::{self, Tolerance},
     measure,
 };
@@ -35,7 +35,7 @@ pub(crate) fn check() -> ExitCode {
         }
     };
     let complaints: Vec<String> =
-        measured.into_iter().flat_map(|(era, figures)| compared(era, figures)).filter_map(Result::err).collect();
+        measured.into_iter().flat_map(|(call, figures)| compared(call, figures)).filter_map(Result::err).collect();
     for complaint in &complaints {
         eprintln!("{complaint}");
     }
@@ -43,8 +43,8 @@ pub(crate) fn check() -> ExitCode {
 }
 
 /// What is to be said about each figure of a call.
-fn compared(era: Era, measured: measure::Figures) -> Vec<Result<(), String>> {
-    let golden = golden::of(era);
+fn compared(call: MeasuredCall, measured: measure::Figures) -> Vec<Result<(), String>> {
+    let golden = golden::of(call);
     let figure = |what, golden, measured, tolerance| Figure { what, golden, measured, tolerance };
     let mut figures = vec![
         figure("allocations", golden.allocations, measured.allocations, golden::ALLOCATIONS),
@@ -56,13 +56,13 @@ fn compared(era: Era, measured: measure::Figures) -> Vec<Result<(), String>> {
         eprintln!("instructions are not compared: the golden ones are those of x86-64");
     }
     for Figure { what, golden, measured, .. } in &figures {
-        println!("a {} call: {} {what}, golden {}", era.word(), grouped(*measured), grouped(*golden));
+        println!("a call ({}): {} {what}, golden {}", call.words(), grouped(*measured), grouped(*golden));
     }
-    figures.iter().map(|figure| figure.judge(era)).collect()
+    figures.iter().map(|figure| figure.judge(call)).collect()
 }
 
 impl Figure {
-    fn judge(&self, era: Era) -> Result<(), String> {
+    fn judge(&self, call: MeasuredCall) -> Result<(), String> {
         let Self { what, golden, measured, tolerance } = *self;
         if measured.abs_diff(golden) * 1_000 <= golden * tolerance.permille {
             return Ok(());
@@ -77,9 +77,9 @@ impl Figure {
             format!("the path of a call became faster: write {measured} in {PLACE}, so that it stays so")
         };
         Err(format!(
-            "error: a whole {} call takes {measured_text} {what}; golden are {golden_text}, and {whole}.{tenth} % more or less are \
+            "error: a whole call ({}) takes {measured_text} {what}; golden are {golden_text}, and {whole}.{tenth} % more or less are \
              let pass\nhint: {hint}",
-            era.word()
+            call.words()
         ))
     }
 }
@@ -90,7 +90,7 @@ mod tests {
 
     fn judged(measured: u64) -> Result<(), String> {
         let tolerance = Tolerance { permille: 30 };
-        Figure { what: "instructions", golden: 1_000_000, measured, tolerance }.judge(Era::Legacy)
+        Figure { what: "instructions", golden: 1_000_000, measured, tolerance }.judge(MeasuredCall::ALL[0])
     }
 
     #[test]
@@ -112,8 +112,8 @@ mod tests {
     /// One allocation is more than is let pass.
     #[test]
     fn one_allocation_is_noticed() {
-        for era in Era::ALL {
-            assert!(golden::of(era).allocations * golden::ALLOCATIONS.permille < 1_000, "{era:?}");
+        for call in MeasuredCall::ALL {
+            assert!(golden::of(call).allocations * golden::ALLOCATIONS.permille < 1_000, "{call:?}");
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use super::Era;
+use super::MeasuredCall;
 use crate::instructions;
 
 /// Calls of which the mean is taken.
@@ -22,21 +22,28 @@ pub(crate) struct Figures {
     pub(crate) instructions: u64,
 }
 
-/// Measures both eras at once.
-pub(crate) fn all() -> Result<Vec<(Era, Figures)>, String> {
+/// Measures every call, two at once.
+pub(crate) fn all() -> Result<Vec<(MeasuredCall, Figures)>, String> {
+    let (logged, unlogged) = MeasuredCall::ALL.split_at(2);
+    let (mut measured, more) = (at_once(logged)?, at_once(unlogged)?);
+    measured.extend(more);
+    Ok(measured)
+}
+
+fn at_once(calls: &[MeasuredCall]) -> Result<Vec<(MeasuredCall, Figures)>, String> {
     std::thread::scope(|scope| {
-        let running = Era::ALL.map(|era| (era, scope.spawn(move || figures(era))));
-        let ended = running.into_iter().map(|(era, run)| {
-            let figures = run.join().map_err(|_| format!("measuring a {} call did not end well", era.word()))??;
-            Ok((era, figures))
+        let running: Vec<_> = calls.iter().map(|call| (*call, scope.spawn(move || figures(*call)))).collect();
+        let ended = running.into_iter().map(|(call, run)| {
+            let figures = run.join().map_err(|_| format!("measuring a call ({}) did not end well", call.words()))??;
+            Ok((call, figures))
         });
         ended.collect()
     })
 }
 
-fn figures(era: Era) -> Result<Figures, String> {
-    let (allocations, bytes) = asked(era)?;
-    let instructions = instructions::of_whole_calls(&arguments(era, CALLS_IN_CALLGRIND))?;
+fn figures(call: MeasuredCall) -> Result<Figures, String> {
+    let (allocations, bytes) = asked(call)?;
+    let instructions = instructions::of_whole_calls(&arguments(call, CALLS_IN_CALLGRIND))?;
     Ok(Figures {
         allocations: mean(allocations, CALLS),
         bytes: mean(bytes, CALLS),
@@ -45,20 +52,20 @@ fn figures(era: Era) -> Result<Figures, String> {
 }
 
 /// What all calls ask for: how often, and how much.
-fn asked(era: Era) -> Result<(u64, u64), String> {
+fn asked(call: MeasuredCall) -> Result<(u64, u64), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let ran = Command::new(program).args(arguments(era, CALLS)).output().map_err(|error| error.to_string())?;
+    let ran = Command::new(program).args(arguments(call, CALLS)).output().map_err(|error| error.to_string())?;
     let said = String::from_utf8_lossy(&ran.stdout);
     let read = || {
         let (allocations, bytes) = said.trim().split_once(' ')?;
         allocations.parse().ok().zip(bytes.parse().ok())
     };
     let figures = ran.status.success().then(read).flatten();
-    figures.ok_or_else(|| format!("{} calls failed: {}", era.word(), String::from_utf8_lossy(&ran.stderr)))
+    figures.ok_or_else(|| format!("{} calls failed: {}", call.words(), String::from_utf8_lossy(&ran.stderr)))
 }
 
-fn arguments(era: Era, calls: u64) -> [String; 3] {
-    ["call".to_owned(), era.word().to_owned(), calls.to_string()]
+fn arguments(call: MeasuredCall, calls: u64) -> [String; 4] {
+    ["call".to_owned(), call.era.word().to_owned(), calls.to_string(), call.log_word().to_owned()]
 }
 
 /// Rounded.
