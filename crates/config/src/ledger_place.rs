@@ -17,7 +17,7 @@ use crate::expansion::{ExpansionError, expand};
 pub struct LedgerPlace {
     store: StorePlace,
     position_file: PathBuf,
-    /// Whether whoever opens it for writing writes the verifiable log.
+    /// Whether a process that opens it for writing also writes the verifiable log.
     writes_log: bool,
 }
 

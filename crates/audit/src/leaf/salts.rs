@@ -1,7 +1,8 @@
 //! The salts of a log's commitments: each is derived from one secret of the log and from what the leaf is about, so that leaves about one
 //! thing can be compared, and a salt that is shown opens the leaves about one thing and tells nothing about any other.
 //!
-//! Deliberately not here: where the secret is kept. Whoever erases it makes every commitment that it salted a number without meaning.
+//! Deliberately not here: where the secret is kept. Without it, every commitment that it
+//! salted is a number without meaning.
 
 use std::fmt;
 

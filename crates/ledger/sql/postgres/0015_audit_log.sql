@@ -21,8 +21,8 @@ create table log_tiles (
     primary key (level, number)
 );
 
--- The tree: the leaves that are in it, the hashes of its partial tiles, and the checkpoint that was signed last. Whoever holds this row
--- extends the tree.
+-- The tree: the leaves that are in it, the hashes of its partial tiles, and the checkpoint that was signed last. The gateway that holds
+-- this row extends the tree.
 create table log_tree (
     only_row    boolean primary key default true check (only_row),
     size        bigint not null,

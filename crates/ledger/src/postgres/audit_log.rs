@@ -1,5 +1,5 @@
 //! The verifiable log in the shared database. Gateways write leaves at the same time, so a leaf waits in the outbox until one of them gives it
-//! its place. Who does so holds the row of the tree; the others do not wait for it.
+//! its place. That gateway holds the row of the tree; the others do not wait for it.
 
 use servanda_audit::{
     leaf::LeafSalts,
