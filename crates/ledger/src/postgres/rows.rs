@@ -296,10 +296,9 @@ pub(super) fn locked(row: &Row) -> Result<(Arc<Effect>, EffectRevision), LedgerE
     Ok((Arc::new(effect), before))
 }
 
-/// Writes a record that is no longer stored with its effect.
-pub(super) async fn put_displaced(client: &Client, recorded: &CallRecordWrite) -> Result<(), LedgerError> {
+/// Writes a record that is no longer stored with its effect. Returns whether it was written: a call that ended in another way stays as it is.
+pub(super) async fn put_displaced(client: &Client, recorded: &CallRecordWrite) -> Result<bool, LedgerError> {
     let row = recorded.row()?;
     let columns: [&(dyn ToSql + Sync); 5] = [&row.call_id, &row.outcome, &row.received_ms, &row.body, &row.effect_id];
-    client.execute(include_str!("../../sql/postgres/displaced_call.sql"), &columns).await?;
-    Ok(())
+    Ok(client.execute(include_str!("../../sql/postgres/displaced_call.sql"), &columns).await? > 0)
 }

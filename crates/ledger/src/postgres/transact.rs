@@ -9,6 +9,7 @@ use servanda_effects::effect::{AppliedChange, Effect, EffectEvent, EffectId, Eff
 use tokio_postgres::{Client, Row, types::ToSql};
 
 use super::{
+    audit_log,
     batch::{AppliedEvent, ChangedEffect, EffectBatch, ResourceHolder, TwinEffect, is_keyless},
     dispatch_approvals,
     identity::PostgresLedgerIdentity,
@@ -218,7 +219,7 @@ async fn commit<'a>(
     }
     let known = finished(client, jobs).await?;
     let rows = rows_of(tools.log, batch, (jobs, &parts), &known)?;
-    write_beside(client, batch, jobs, &parts).await?;
+    write_beside(tools, batch, jobs, &parts).await?;
     faults::at("ledger.before_commit")?;
     let statement =
         if rows.is_empty() { None } else { Some(rows.statement(client, statements, ConflictHandling::Settle).await?) };
@@ -257,14 +258,18 @@ async fn commit<'a>(
 
 /// Writes what comes beside the effects of a batch: displaced records, notes, and the notices of effects that end.
 async fn write_beside(
-    client: &Client,
+    TransactionContext { client, log, .. }: TransactionContext<'_>,
     batch: &EffectBatch<'_>,
     jobs: &[Job],
     parts: &[TransactionJobState],
 ) -> Result<(), LedgerError> {
-    for recorded in batch.displaced() {
-        rows::put_displaced(client, recorded).await?;
+    let mut leaves = Leaves::default();
+    for displaced in batch.displaced() {
+        if let (true, Some(log)) = (rows::put_displaced(client, displaced).await?, log) {
+            log.end(&displaced.record, DecisionTold::Before, &mut leaves)?;
+        }
     }
+    audit_log::put(client, &leaves).await?;
     for job in jobs {
         if let Job::Put { write, .. } = job {
             notes::put(client, write).await?;
@@ -334,11 +339,6 @@ fn add_leaves<'a>(
     (jobs, parts): (&'a [Job], &[TransactionJobState]),
     known: &BTreeSet<String>,
 ) -> Result<(), LedgerError> {
-    for displaced in batch.displaced() {
-        let mut leaves = Leaves::default();
-        log.end(&displaced.record, DecisionTold::Before, &mut leaves)?;
-        rows.leaves(None, &leaves);
-    }
     for (job, part) in jobs.iter().zip(parts) {
         let mut leaves = Leaves::default();
         match part {

@@ -29,6 +29,7 @@ use super::{
 pub(super) const CASES: &[(&str, Case)] = &[
     ("what happened is in the log, and the log holds", |kept| Box::pin(holds(kept))),
     ("what did not happen has no leaf", |kept| Box::pin(nothing(kept))),
+    ("a call that its gateway gave up ends once", |kept| Box::pin(given_up(kept))),
     ("three gateways write one log", |kept| Box::pin(one_log(kept))),
     ("a copy of a smaller tree holds while the log grows", |kept| Box::pin(grows(kept))),
     ("a checkpoint of a smaller tree replaces none", |kept| Box::pin(checkpoints(kept))),
@@ -191,6 +192,20 @@ async fn nothing(kept: Kept) {
     let late = decide(&pending, approver("ada"), ApprovalVerdict::Approve);
     happens(&*kept.tickets, &pending.id, late).await;
     assert_eq!(extended(&kept).await.size, with_one, "whoever asks may not approve, and nothing happened");
+}
+
+/// The store took the dispatch and said so too late: the gateway refused the call, and recovery finds that it was never sent.
+async fn given_up(kept: Kept) {
+    let claim = mine(kept.effects.apply(dispatched("k")).await.unwrap().reply);
+    let refused =
+        CallRecord { class: Some(TaxonomyClass::DependencyUnavailable), ..record("call_k", Outcome::Refused, 1) };
+    kept.ledger().record_finished(refused, None, true).await.unwrap();
+    let never_sent = settled(&claim, DispatchEnd::NotExecuted("nobody sent it".to_owned()));
+    kept.effects.apply(never_sent).await.unwrap();
+    assert_eq!(
+        kinds(&verified(&kept).await),
+        ["decision call_k", "effect call_k Dispatching", "call call_k Deny", "effect call_k FailedRetryable"]
+    );
 }
 
 async fn one_log(kept: Kept) {
