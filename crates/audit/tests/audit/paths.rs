@@ -47,6 +47,13 @@ fn whole_call(call: &str, verdict: LeafVerdict, status: Option<LeafStatus>) -> A
     AuditEvent::Call(Box::new(CallLeaf { decision: decision(call, verdict), outcome }))
 }
 
+/// A call that was refused because the store was silent.
+fn given_up(call: &str) -> AuditEvent {
+    let class = Some("DEPENDENCY_UNAVAILABLE".to_owned());
+    let outcome = OutcomeLeaf { effect: None, class, ..outcome(call, LeafStatus::Error) };
+    AuditEvent::Call(Box::new(CallLeaf { decision: decision(call, LeafVerdict::Deny), outcome }))
+}
+
 /// A call draws on the grant that is kept with a ticket.
 fn drawn(ticket: &str, call: &str) -> AuditEvent {
     AuditEvent::Change(ChangeLeaf {
@@ -155,6 +162,13 @@ fn what_the_gateway_does_is_legal() {
             whole_call("c", LeafVerdict::Deny, Some(LeafStatus::Error)),
             effect("e", "c", Effect::OutcomeUnknown),
         ],
+        // The same, and the dispatch was committed after the refusal.
+        vec![
+            given_up("c"),
+            allowed("c"),
+            effect("e", "c", Effect::Dispatching),
+            effect("e", "c", Effect::FailedRetryable),
+        ],
         vec![approved("c", "t"), drawn("t", "c"), effect("e", "c", Effect::Dispatching)],
         with_approval(vec![ticket("t", Ticket::Lapsed)]),
         with_approval(vec![ticket("t", Ticket::Superseded), opened("t2", 1)]),
@@ -227,6 +241,8 @@ fn illegal_paths_of_calls() -> Vec<IllegalPath> {
             ],
         ),
         ("SuccessWithoutPermission", vec![whole_call("c", LeafVerdict::Deny, Some(LeafStatus::Success))]),
+        ("SecondDecision", vec![whole_call("c", LeafVerdict::Deny, Some(LeafStatus::Error)), allowed("c")]),
+        ("SecondDecision", vec![given_up("c"), decided("c", LeafVerdict::Deny)]),
         ("SecondOutcome", vec![allowed("c"), read("c", LeafStatus::Success), read("c", LeafStatus::Success)]),
         ("OutcomeWithoutDecision", vec![read("c", LeafStatus::Error)]),
         ("SuccessWithoutPermission", vec![decided("c", LeafVerdict::Deny), read("c", LeafStatus::Success)]),

@@ -32,7 +32,8 @@ pub(crate) struct Leaves {
     pub(crate) count: u32,
 }
 
-/// Whether the decision about a call that ends has a leaf already: the one that was written with the dispatch of its effect.
+/// Whether the decision about a call that ends has a leaf already: the one that was written with the dispatch of its effect. A record by itself
+/// tells it in any case: another call may have dispatched the effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DecisionTold {
     Before,
@@ -113,12 +114,6 @@ impl DecisionTold {
     pub(crate) fn with_effect(before: Option<&Effect>, record: &CallRecord) -> Self {
         let is_dispatcher = |before: &Effect| before.call_id == record.call_id && before.state != EffectState::Claimed;
         if before.is_some_and(is_dispatcher) { Self::Before } else { Self::Now }
-    }
-
-    /// For a record by itself, which may be written after its effect ended. A late answer has a record of its own.
-    pub(crate) fn by_itself(record: &CallRecord) -> Self {
-        let is_dispatcher = record.dispatched_at.is_some() && record.effect_id.is_some() && !record.is_late_answer();
-        if is_dispatcher { Self::Before } else { Self::Now }
     }
 }
 

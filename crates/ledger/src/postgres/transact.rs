@@ -359,7 +359,7 @@ fn add_leaves<'a>(
             TransactionJobState::Put => {
                 let record = job.recorded().map(|recorded| &recorded.record);
                 if let Some(record) = record.filter(|record| !known.contains(record.call_id.as_str())) {
-                    log.end(record, DecisionTold::by_itself(record), &mut leaves)?;
+                    log.end(record, DecisionTold::Now, &mut leaves)?;
                 }
                 rows.leaves(None, &leaves);
             }

@@ -20,7 +20,7 @@ pub(super) fn put(
 ) -> Result<(), LedgerError> {
     let (statement, note) = match write {
         LedgerWrite::Call(recorded) => {
-            return put_call(transaction, additions, (recorded, DecisionTold::by_itself(&recorded.record)));
+            return put_call(transaction, additions, (recorded, DecisionTold::Now));
         }
         LedgerWrite::Erasure { kind, key } => {
             let mut erase = transaction.prepare_cached(include_str!("../../sql/sqlite/erase_note.sql"))?;

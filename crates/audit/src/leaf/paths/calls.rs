@@ -3,11 +3,16 @@
 use super::{StatePathFault, TrackedId, tracked_id};
 use crate::leaf::event::{CallLeaf, DecisionLeaf, LeafStatus, LeafTicketState, LeafVerdict, OutcomeLeaf, TicketLeaf};
 
+/// The class of calls that end because the store or an upstream did not answer.
+const GIVEN_UP_CLASS: &str = "DEPENDENCY_UNAVAILABLE";
+
 /// Where a call is.
 #[derive(Debug, Default)]
 pub(super) struct CallPath {
     decision: Option<LeafVerdict>,
     has_ended: bool,
+    /// Whether it ended because something that the gateway depends on did not answer.
+    was_given_up: bool,
     /// The approval that the decision names.
     needs: Option<TrackedId>,
     /// The approval that the call used.
@@ -24,6 +29,12 @@ pub(super) enum CallStanding {
 
 impl CallPath {
     pub(super) fn decide(&mut self, decision: &DecisionLeaf) -> Result<(), StatePathFault> {
+        // A store that was silent may commit a dispatch after its gateway gave the call up. Nothing is sent then; recovery takes the effect up.
+        if self.was_given_up && decision.verdict == LeafVerdict::Allow {
+            self.decision = Some(LeafVerdict::Allow);
+            self.needs = decision.ticket.as_deref().map(tracked_id);
+            return Ok(());
+        }
         // A call that waited for people is decided again when they have decided.
         let waited = self.decision == Some(LeafVerdict::RequiresApproval);
         let is_second = self.decision.is_some() && !(waited && decision.verdict != LeafVerdict::RequiresApproval);
@@ -52,6 +63,8 @@ impl CallPath {
             return Err(StatePathFault::SecondOutcome { call: call() });
         }
         self.has_ended = outcome.status.is_some();
+        self.was_given_up =
+            outcome.status != Some(LeafStatus::Success) && outcome.class.as_deref() == Some(GIVEN_UP_CLASS);
         match (self.standing(), outcome.status) {
             (CallStanding::Undecided, _) => Err(StatePathFault::OutcomeWithoutDecision { call: call() }),
             (CallStanding::NotAllowed, Some(LeafStatus::Success)) => {
