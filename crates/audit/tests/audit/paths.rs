@@ -114,6 +114,31 @@ fn follow(history: Vec<AuditEvent>) -> (usize, Result<(), StatePathFault>) {
     (count, Ok(()))
 }
 
+/// Legal histories of calls that were decided and ended in one commit.
+fn whole_calls() -> Vec<Vec<AuditEvent>> {
+    use LeafEffectState as Effect;
+    vec![
+        vec![whole_call("c", LeafVerdict::Allow, Some(LeafStatus::Success))],
+        vec![whole_call("c", LeafVerdict::Deny, Some(LeafStatus::Error))],
+        // A call that became a task, and its end.
+        vec![whole_call("c", LeafVerdict::Allow, None), whole_call("c", LeafVerdict::Allow, Some(LeafStatus::Success))],
+        // The store committed the dispatch and said so too late: the call was refused, and recovery took the effect up.
+        vec![
+            allowed("c"),
+            effect("e", "c", Effect::Dispatching),
+            whole_call("c", LeafVerdict::Deny, Some(LeafStatus::Error)),
+            effect("e", "c", Effect::OutcomeUnknown),
+        ],
+        // The same, and the dispatch was committed after the refusal.
+        vec![
+            given_up("c"),
+            allowed("c"),
+            effect("e", "c", Effect::Dispatching),
+            effect("e", "c", Effect::FailedRetryable),
+        ],
+    ]
+}
+
 #[test]
 fn what_the_gateway_does_is_legal() {
     use LeafEffectState as Effect;
@@ -151,24 +176,6 @@ fn what_the_gateway_does_is_legal() {
             effect("e", "c", Effect::Dispatching),
             effect("e", "c", Effect::Completed),
         ]),
-        vec![whole_call("c", LeafVerdict::Allow, Some(LeafStatus::Success))],
-        vec![whole_call("c", LeafVerdict::Deny, Some(LeafStatus::Error))],
-        // A call that became a task, and its end.
-        vec![whole_call("c", LeafVerdict::Allow, None), whole_call("c", LeafVerdict::Allow, Some(LeafStatus::Success))],
-        // The store committed the dispatch and said so too late: the call was refused, and recovery took the effect up.
-        vec![
-            allowed("c"),
-            effect("e", "c", Effect::Dispatching),
-            whole_call("c", LeafVerdict::Deny, Some(LeafStatus::Error)),
-            effect("e", "c", Effect::OutcomeUnknown),
-        ],
-        // The same, and the dispatch was committed after the refusal.
-        vec![
-            given_up("c"),
-            allowed("c"),
-            effect("e", "c", Effect::Dispatching),
-            effect("e", "c", Effect::FailedRetryable),
-        ],
         vec![approved("c", "t"), drawn("t", "c"), effect("e", "c", Effect::Dispatching)],
         with_approval(vec![ticket("t", Ticket::Lapsed)]),
         with_approval(vec![ticket("t", Ticket::Superseded), opened("t2", 1)]),
@@ -184,7 +191,7 @@ fn what_the_gateway_does_is_legal() {
             effect("e", "c", Effect::Dispatching),
         ],
     ];
-    for (number, history) in histories.into_iter().enumerate() {
+    for (number, history) in histories.into_iter().chain(whole_calls()).enumerate() {
         assert_eq!(follow(history).1, Ok(()), "history {number}");
     }
 }
