@@ -28,6 +28,12 @@ pub(crate) enum KeptRecordChange {
     Nothing,
 }
 
+/// The record that is written with a change. A claim has none: nothing is sent, so that a crash leaves nothing behind that a record would have
+/// to explain.
+pub(crate) fn written_record<'a>(after: &Effect, recorded: Option<&'a CallRecordWrite>) -> Option<&'a CallRecordWrite> {
+    recorded.filter(|_| !after.is_only_claimed())
+}
+
 /// Decides where records go when an effect changes.
 pub(crate) fn place_record(
     before: Option<&Effect>,

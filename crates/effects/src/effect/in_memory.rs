@@ -56,7 +56,7 @@ impl InMemoryEffects {
 
     /// Uses up the approval of a change that dispatches an effect. Without tickets there is no approval.
     fn consume(&self, change: &EffectChange, effect: &Effect) -> Result<(), EffectReply> {
-        let Some(usage) = change.consumes.clone() else { return Ok(()) };
+        let Some(usage) = change.consumes.clone().filter(|_| !effect.is_only_claimed()) else { return Ok(()) };
         let Some(tickets) = &self.tickets else {
             return Err(EffectReply::NotApproved(Box::new(TicketReply::NotFound)));
         };
@@ -147,7 +147,7 @@ impl EffectStore for InMemoryEffects {
         }
         if let Some(effect) = &changed {
             kept.effects.insert(effect.key.clone(), effect.clone());
-            kept.records.extend(change.record);
+            kept.records.extend(change.record.filter(|_| !effect.is_only_claimed()));
             if let Some(notebook) = &self.notebook {
                 notes_due(&change.notices, effect).for_each(|note| drop(notebook.put_first(note.clone())));
             }

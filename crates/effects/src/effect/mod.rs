@@ -212,6 +212,11 @@ impl Effect {
         Claim { id: self.id.clone(), epoch: self.epoch }
     }
 
+    /// Whether a call has claimed it and nothing may have been sent for it yet: no record and no approval belongs to a claim.
+    pub fn is_only_claimed(&self) -> bool {
+        self.state == EffectState::Claimed
+    }
+
     /// Whether a dispatch before the current one may have done it.
     pub fn was_sent_before(&self) -> bool {
         self.dispatches > 1 && self.class != EffectClass::R

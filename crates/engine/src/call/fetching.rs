@@ -5,13 +5,12 @@ use std::{sync::Arc, time::Duration};
 
 use servanda_contract::{GateName, Refusal, TaxonomyClass, record::Outcome, taxonomy::NextAction};
 use servanda_effects::effect::{EffectReply, EffectState, StoredAnswer};
-use servanda_gates::{CompiledContract, ResolvedCall, pass_question};
+use servanda_gates::{CompiledContract, ResolvedCall};
 use tokio::time::Instant;
 
 use super::{
     context::CallContext,
     evidence::{CallExit, Dispatch},
-    expectations,
     state::CallPipeline,
 };
 use crate::{
@@ -28,21 +27,12 @@ impl CallPipeline<'_> {
         own: &CompiledContract,
         context: &CallContext,
     ) -> CallAnswer {
-        let (resolved, expected) = self.with_expectations(resolved).await;
-        let chain = resolved.proposal().chain.clone();
         // The tool gives callers only what is theirs already, so neither a credential nor a policy is checked.
-        let judged = pass_question(resolved, self.core.gate_limits, &mut self.trail);
-        let cleared = match self.note_judgement(judged, &chain) {
+        let cleared = match self.judge_own_tool(resolved, own, context).await {
             Ok(cleared) => cleared,
-            Err(mut refusal) => {
-                expectations::name_fitting(&mut refusal, self.snapshot, &context.requester, &expected, own);
-                return self.answer_exit(own, CallExit::refused(refusal)).await;
-            }
+            Err(refusal) => return self.answer_exit(own, CallExit::refused(refusal)).await,
         };
         let permit = cleared.permit();
-        self.record.proposal_digest = Some(permit.proposal_digest());
-        self.trail.skip(GateName::Budget);
-        self.trail.skip(GateName::Fence);
         let call_id = permit.call_id().clone();
         let wish = result_tool_args(permit);
         let seen = match &wish {

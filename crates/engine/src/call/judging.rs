@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use servanda_authority::AuthenticatedCaller;
-use servanda_contract::Refusal;
-use servanda_gates::{Confirmation, ResolvedCall, ToolExpectation, pass_all};
+use servanda_contract::{GateName, Refusal};
+use servanda_gates::{
+    CompiledContract, Confirmation, ResolvedCall, ToolExpectation, budget::Cleared, pass_all, pass_question,
+};
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     task::block_in_place,
@@ -35,6 +37,27 @@ impl CallPipeline<'_> {
         })?;
         self.record.proposal_digest = Some(judged.proposal_digest());
         Ok(judged)
+    }
+
+    /// Takes a call of one of the gateway's own tools through the gates that ask for no rights. No budget is drawn and nothing is fenced: the
+    /// engine answers it.
+    pub(super) async fn judge_own_tool(
+        &mut self,
+        resolved: ResolvedCall,
+        own: &CompiledContract,
+        context: &CallContext,
+    ) -> Result<Cleared, Box<Refusal>> {
+        let (resolved, expected) = self.with_expectations(resolved).await;
+        let chain = resolved.proposal().chain.clone();
+        let judged = pass_question(resolved, self.core.gate_limits, &mut self.trail);
+        let cleared = self.note_judgement(judged, &chain).map_err(|mut refusal| {
+            expectations::name_fitting(&mut refusal, self.snapshot, &context.requester, &expected, own);
+            refusal
+        })?;
+        self.record.proposal_digest = Some(cleared.permit().proposal_digest());
+        self.trail.skip(GateName::Budget);
+        self.trail.skip(GateName::Fence);
+        Ok(cleared)
     }
 
     /// The call with what its task, its intent and the operator's rules expect of its tool.

@@ -17,12 +17,11 @@ use servanda_contract::{
     json::CanonicalBytes, record::Outcome,
 };
 use servanda_effects::ticket_store::TicketTarget;
-use servanda_gates::{CompiledContract, JudgedCall, PreviewedCall, ResolvedCall, pass_question};
+use servanda_gates::{CompiledContract, JudgedCall, PreviewedCall, ResolvedCall};
 
 use super::{
     context::CallContext,
     evidence::{CallExit, Dispatch},
-    expectations,
     state::CallPipeline,
 };
 use crate::{
@@ -48,21 +47,12 @@ impl CallPipeline<'_> {
         own: &CompiledContract,
         context: &CallContext,
     ) -> CallAnswer {
-        let (resolved, expected) = self.with_expectations(resolved).await;
-        let chain = resolved.proposal().chain.clone();
         // As for results: every call of the plan is judged under its caller's credential and the policies.
-        let judged = pass_question(resolved, self.core.gate_limits, &mut self.trail);
-        let cleared = match self.note_judgement(judged, &chain) {
+        let cleared = match self.judge_own_tool(resolved, own, context).await {
             Ok(cleared) => cleared,
-            Err(mut refusal) => {
-                expectations::name_fitting(&mut refusal, self.snapshot, &context.requester, &expected, own);
-                return self.answer_exit(own, CallExit::refused(refusal)).await;
-            }
+            Err(refusal) => return self.answer_exit(own, CallExit::refused(refusal)).await,
         };
         let permit = cleared.permit();
-        self.record.proposal_digest = Some(permit.proposal_digest());
-        self.trail.skip(GateName::Budget);
-        self.trail.skip(GateName::Fence);
         let answered = match plan_tool_args(permit) {
             Some(args) => self.answer_proposal(permit, &args, context).await,
             None => Err(words::unreachable(permit.call_id())),

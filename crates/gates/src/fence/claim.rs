@@ -91,8 +91,10 @@ async fn claim(
         cleared = capacity::check(cleared, &begin, &why, effects).await?;
     }
     let request = begin.request;
-    // A claimed call was not sent, so a crash leaves nothing behind that a record would have to explain.
-    let change = EffectChange::new(target.clone(), EffectEvent::Begin(Box::new(begin)));
+    let event = EffectEvent::Begin(Box::new(begin));
+    // For an effect that is sent again: it is dispatched at once. A claim is not sent, so the store writes no record and uses no approval.
+    let (record, consumes) = (Some(intent.record), cleared.permit().approval_use());
+    let change = EffectChange { record, consumes, ..EffectChange::new(target.clone(), event) };
     let found = match effects.apply(change).await {
         Ok(AppliedChange { reply: EffectReply::Mine(_), effect: Some(effect) }) => effect,
         Ok(AppliedChange { reply, effect }) => {

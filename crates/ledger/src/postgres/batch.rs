@@ -14,7 +14,7 @@ use crate::{
     codec::{StoredCall, key_digest, unsigned},
     job::CallRecordWrite,
     leaves::{DecisionTold, EffectStanding},
-    record_placement::{KeptRecordChange, displaced_record, keeps_record, place_record},
+    record_placement::{KeptRecordChange, displaced_record, keeps_record, place_record, written_record},
 };
 
 /// The effects of a batch.
@@ -100,12 +100,14 @@ pub(super) struct ResourceHolder {
 
 /// The result of one event.
 #[derive(Debug)]
-pub(super) struct AppliedEvent {
+pub(super) struct AppliedEvent<'a> {
     pub(super) applied: Box<AppliedChange>,
     /// The effect that the result depends on: it counts only if that effect is written.
     pub(super) slot: Option<usize>,
-    /// Whether it changed the effect, so that its record has to be written.
+    /// Whether it changed the effect.
     pub(super) changed: bool,
+    /// The record that is written with the change.
+    pub(super) recorded: Option<&'a CallRecordWrite>,
     /// The effect before, as the log knows it; none if there was none.
     pub(super) was: Option<EffectStanding>,
     /// Whether the decision about the call of its record has a leaf already.
@@ -167,7 +169,7 @@ impl<'a> EffectBatch<'a> {
         (target, event): (&EffectTarget, &EffectEvent),
         recorded: Option<&'a CallRecordWrite>,
         approve: impl FnOnce(&Effect, LedgerNow) -> Result<(), EffectReply>,
-    ) -> Result<AppliedEvent, LedgerError> {
+    ) -> Result<AppliedEvent<'a>, LedgerError> {
         let slot = self.slot_of(target);
         let before = slot.and_then(|index| self.slots.get(index)).and_then(|slot| slot.now.as_ref());
         let around = self.around(slot, before.map(Arc::as_ref), event);
@@ -182,11 +184,12 @@ impl<'a> EffectBatch<'a> {
         let changed = changed.map(Arc::new);
         let effect = changed.as_ref().or(before).cloned();
         let was = before.map(|before| EffectStanding::of(before));
+        let recorded = changed.as_ref().and_then(|effect| written_record(effect, recorded));
         let record = recorded.map(|recorded| &recorded.record);
         let told =
             record.map_or(DecisionTold::Now, |record| DecisionTold::with_effect(before.map(Arc::as_ref), record));
         let applied = Box::new(AppliedChange { reply, effect });
-        let stepped = AppliedEvent { applied, slot, changed: changed.is_some(), was, told };
+        let stepped = AppliedEvent { applied, slot, changed: changed.is_some(), recorded, was, told };
         if let (Some(index), Some(effect)) = (slot, changed) {
             self.by_id.insert(effect.id.clone(), index);
             if let Some(slot) = self.slots.get_mut(index) {

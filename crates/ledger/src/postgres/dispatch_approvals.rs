@@ -29,9 +29,9 @@ pub(super) async fn lock(
     tickets::lock(client, statements.tickets(client).await?, &ids, &[]).await
 }
 
-/// Uses up the approval of a job that makes an effect its own. The error is the reply to the job.
+/// Uses up the approval of a job that dispatches an effect. The error is the reply to the job.
 pub(super) fn consume(page: &mut TicketPage, job: &Job, effect: &Effect, now: LedgerNow) -> Result<(), EffectReply> {
-    let Some(usage) = job.consumes() else { return Ok(()) };
+    let Some(usage) = job.consumes().filter(|_| !effect.is_only_claimed()) else { return Ok(()) };
     let reply = page.consume(usage, effect.id.as_str(), now);
     if reply.is_consumed() { Ok(()) } else { Err(EffectReply::NotApproved(Box::new(reply))) }
 }

@@ -45,9 +45,9 @@ pub(super) struct TransactionContext<'a> {
 pub(super) type BatchOutcomes = Vec<Option<JobOutcome>>;
 
 /// The state of one job so far.
-enum TransactionJobState {
+enum TransactionJobState<'a> {
     Put,
-    Stepped(AppliedEvent),
+    Stepped(AppliedEvent<'a>),
     /// Not in this transaction.
     Left,
 }
@@ -62,7 +62,7 @@ pub(super) async fn transact_optimistically(
     let parts = jobs
         .iter()
         .map(|job| apply_optimistically(&mut batch, tools.recent, job))
-        .collect::<Result<Vec<TransactionJobState>, _>>()?;
+        .collect::<Result<Vec<TransactionJobState<'_>>, _>>()?;
     // A record that is there already fails the statement.
     let rows = rows_of(tools.log, &batch, (jobs, &parts), &BTreeSet::new())?;
     if rows.is_empty() {
@@ -100,7 +100,7 @@ fn apply_optimistically<'a>(
     batch: &mut EffectBatch<'a>,
     recent: &PostgresRecentEffects,
     job: &'a Job,
-) -> Result<TransactionJobState, LedgerError> {
+) -> Result<TransactionJobState<'a>, LedgerError> {
     let (target, event, recorded) = match job {
         Job::Put { write: LedgerWrite::Call(_), .. } => return Ok(TransactionJobState::Put),
         // Notices are few, and are written separately with a round trip each.
@@ -208,7 +208,7 @@ async fn commit<'a>(
         }
         None => Ok(TransactionJobState::Put),
     };
-    let mut parts = jobs.iter().map(step).collect::<Result<Vec<TransactionJobState>, _>>()?;
+    let mut parts = jobs.iter().map(step).collect::<Result<Vec<TransactionJobState<'_>>, _>>()?;
     let overtaken = dispatch_approvals::overtaken(client, &applied(jobs, &parts)).await?;
     for (job, part) in jobs.iter().zip(&mut parts) {
         if let TransactionJobState::Stepped(stepped) = part
@@ -261,7 +261,7 @@ async fn write_beside(
     TransactionContext { client, log, .. }: TransactionContext<'_>,
     batch: &EffectBatch<'_>,
     jobs: &[Job],
-    parts: &[TransactionJobState],
+    parts: &[TransactionJobState<'_>],
 ) -> Result<(), LedgerError> {
     let mut leaves = Leaves::default();
     for displaced in batch.displaced() {
@@ -289,7 +289,7 @@ async fn write_beside(
 }
 
 /// The jobs that were stepped, with their results.
-fn applied<'a>(jobs: &'a [Job], parts: &'a [TransactionJobState]) -> Vec<(&'a Job, &'a AppliedChange)> {
+fn applied<'a>(jobs: &'a [Job], parts: &'a [TransactionJobState<'_>]) -> Vec<(&'a Job, &'a AppliedChange)> {
     let stepped = jobs.iter().zip(parts).filter_map(|(job, part)| match part {
         TransactionJobState::Stepped(stepped) => Some((job, &*stepped.applied)),
         TransactionJobState::Put | TransactionJobState::Left => None,
@@ -300,7 +300,7 @@ fn applied<'a>(jobs: &'a [Job], parts: &'a [TransactionJobState]) -> Vec<(&'a Jo
 fn rows_of<'a>(
     log: Option<&LeafWriter>,
     batch: &'a EffectBatch<'_>,
-    (jobs, parts): (&'a [Job], &[TransactionJobState]),
+    (jobs, parts): (&'a [Job], &[TransactionJobState<'a>]),
     known: &BTreeSet<String>,
 ) -> Result<BatchRows<'a>, LedgerError> {
     let mut rows = BatchRows::default();
@@ -309,10 +309,10 @@ fn rows_of<'a>(
     }
     for (job, part) in jobs.iter().zip(parts) {
         match (part, job.recorded()) {
-            (TransactionJobState::Stepped(stepped), Some(recorded))
-                if stepped.changed && !batch.keeps(stepped.slot, recorded) =>
-            {
-                rows.call(batch.waits_for(stepped.slot), recorded)?;
+            (TransactionJobState::Stepped(stepped), _) => {
+                if let Some(recorded) = stepped.recorded.filter(|recorded| !batch.keeps(stepped.slot, recorded)) {
+                    rows.call(batch.waits_for(stepped.slot), recorded)?;
+                }
             }
             (TransactionJobState::Put, Some(recorded)) if known.contains(recorded.record.call_id.as_str()) => {
                 rows.known_call(recorded)?;
@@ -336,14 +336,14 @@ fn add_leaves<'a>(
     log: &LeafWriter,
     rows: &mut BatchRows<'a>,
     batch: &'a EffectBatch<'_>,
-    (jobs, parts): (&'a [Job], &[TransactionJobState]),
+    (jobs, parts): (&'a [Job], &[TransactionJobState<'_>]),
     known: &BTreeSet<String>,
 ) -> Result<(), LedgerError> {
     for (job, part) in jobs.iter().zip(parts) {
         let mut leaves = Leaves::default();
         match part {
             TransactionJobState::Stepped(stepped) if stepped.changed => {
-                if let Some(recorded) = job.recorded() {
+                if let Some(recorded) = stepped.recorded {
                     // A record that stays with its effect is of a call that is dispatched.
                     if batch.keeps(stepped.slot, recorded) {
                         log.decision(&recorded.record, &mut leaves)?;
@@ -395,7 +395,7 @@ fn remember(recent: &PostgresRecentEffects, batch: &EffectBatch<'_>, written: &W
     }
 }
 
-fn outcomes(parts: Vec<TransactionJobState>, stands: impl Fn(Option<usize>) -> bool) -> Vec<Option<JobOutcome>> {
+fn outcomes(parts: Vec<TransactionJobState<'_>>, stands: impl Fn(Option<usize>) -> bool) -> Vec<Option<JobOutcome>> {
     let outcome = |part| match part {
         TransactionJobState::Put => Some(JobOutcome::Put),
         TransactionJobState::Stepped(stepped) => stands(stepped.slot).then(|| JobOutcome::Applied(stepped.applied)),

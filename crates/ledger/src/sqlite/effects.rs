@@ -17,7 +17,7 @@ use crate::{
     job::CallRecordWrite,
     leaves::DecisionTold,
     listing::{ListingDialect, list_statement},
-    record_placement::{KeptRecordChange, RecordPlacement, displaced_record, place_record},
+    record_placement::{KeptRecordChange, RecordPlacement, displaced_record, place_record, written_record},
 };
 
 /// How long a process that has stopped beating and has left nothing open is remembered.
@@ -46,8 +46,8 @@ pub(super) struct EventWithRecord<'a> {
     pub(super) consumes: Option<&'a ApprovalUse>,
 }
 
-/// Applies an event, and writes its record and its notices if the effect changed. If the event makes the effect the caller's, the approval
-/// that it uses is used up first; if it cannot be, nothing of this is written.
+/// Applies an event, and writes its record and its notices if the effect changed. If the event dispatches the effect, the approval that it
+/// uses is used up first; if it cannot be, nothing of this is written.
 pub(super) fn apply(
     transaction: &Connection,
     BatchContext { recent, additions, now, lost_window, .. }: &mut BatchContext<'_>,
@@ -63,7 +63,7 @@ pub(super) fn apply(
         let around = circumstances(None)?;
         let EffectTransition { change, reply } = step(None, event, &around);
         if let Some(effect) = change.filter(|_| around.twin.is_none()).map(Arc::new)
-            && insert(transaction, additions, &effect, recorded)?
+            && insert(transaction, additions, &effect, written_record(&effect, recorded))?
         {
             recent.put(&effect);
             put_notices(transaction, notices, &effect)?;
@@ -77,13 +77,16 @@ pub(super) fn apply(
     let around = circumstances(before.as_deref())?;
     let EffectTransition { change: changed, reply } = step(before.as_deref(), event, &around);
     let changed = changed.map(Arc::new);
-    if let (Some(usage), Some(effect), EffectReply::Mine(_)) = (consumes, &changed, &reply) {
+    if let (Some(usage), Some(effect), EffectReply::Mine(_)) = (consumes, &changed, &reply)
+        && !effect.is_only_claimed()
+    {
         let used = tickets::consume(transaction, additions, usage, (effect.id.as_str(), *now))?;
         if !used.is_consumed() {
             return Ok(AppliedChange { reply: EffectReply::NotApproved(Box::new(used)), effect: before });
         }
     }
     if let Some(effect) = &changed {
+        let recorded = written_record(effect, recorded);
         let written = match &before {
             Some(before) => replace(transaction, additions, (before, effect), recorded)?,
             None => insert(transaction, additions, effect, recorded)?,

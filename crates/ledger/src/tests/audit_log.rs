@@ -11,16 +11,16 @@ use servanda_audit::{
     tile::{BUNDLE_BYTES_MAX, CHECKPOINT_PATH, TILE_LEVELS, TileKind, TilePath, leaves_of_bundle},
     verify_log,
 };
-use servanda_contract::{CallRecord, TaxonomyClass, Timestamp, record::Outcome};
+use servanda_contract::{CallId, CallRecord, TaxonomyClass, Timestamp, record::Outcome, tool::EffectClass};
 use servanda_effects::{
     AuditLog as _, Journal as _, LogHead,
-    effect::{Claim, DispatchEnd, EffectChange, EffectReply},
+    effect::{BeginRequest, Claim, DispatchEnd, EffectChange, EffectEvent, EffectReply, EffectState},
 };
 use tokio::task::JoinSet;
 
 use super::{
     kept::Kept,
-    samples::{answer, begin, begun, claim_first, digest, mine, read_record, record, settled},
+    samples::{about, answer, begin, begun, claim_first, digest, mine, read_record, record, settled},
     ticket_samples::{approved, approver, ask, decide, denied, dispatch, happens, request, usage},
     tickets::Case,
 };
@@ -30,6 +30,7 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("what happened is in the log, and the log holds", |kept| Box::pin(holds(kept))),
     ("what did not happen has no leaf", |kept| Box::pin(nothing(kept))),
     ("a call that its gateway gave up ends once", |kept| Box::pin(given_up(kept))),
+    ("an effect that a claim sends again has its decision", |kept| Box::pin(sent_again(kept))),
     ("three gateways write one log", |kept| Box::pin(one_log(kept))),
     ("a copy of a smaller tree holds while the log grows", |kept| Box::pin(grows(kept))),
     ("a checkpoint of a smaller tree replaces none", |kept| Box::pin(checkpoints(kept))),
@@ -205,6 +206,46 @@ async fn given_up(kept: Kept) {
     assert_eq!(
         kinds(&verified(&kept).await),
         ["decision call_k", "effect call_k Dispatching", "call call_k Deny", "effect call_k FailedRetryable"]
+    );
+}
+
+/// A keyed effect whose outcome is unknown is dispatched again by the claim itself. A claim that sends nothing has no record.
+async fn sent_again(kept: Kept) {
+    let keyed = |call_id: &str| {
+        let begin = BeginRequest { class: EffectClass::K, call_id: CallId::from(call_id.to_owned()), ..begin("k") };
+        begun(claim_first(begin))
+    };
+    let claim = mine(kept.effects.apply(keyed("call_k")).await.unwrap().reply);
+    assert!(kept.recorded().await.is_empty(), "nothing is sent for a claim");
+    let fence = EffectChange {
+        record: Some(record("call_k", Outcome::Dispatching, 1)),
+        ..about(&claim, EffectEvent::Fence(claim.clone()))
+    };
+    mine(kept.effects.apply(fence).await.unwrap().reply);
+    let lost = settled(&claim, DispatchEnd::Unknown("the answer was lost".to_owned()));
+    let unknown = EffectChange { record: completed(&claim, "call_k").record, ..lost };
+    let unknown = EffectChange {
+        record: unknown.record.map(|record| CallRecord { outcome: Outcome::Unknown, class: None, ..record }),
+        ..unknown
+    };
+    kept.effects.apply(unknown).await.unwrap();
+    let again = kept.effects.apply(keyed("call_again")).await.unwrap();
+    assert_eq!(again.effect.unwrap().state, EffectState::Dispatching);
+    assert_eq!(kept.recorded().await, ["call_again", "call_k"], "the call under way is on record");
+    kept.effects.apply(completed(&mine(again.reply), "call_again")).await.unwrap();
+    assert_eq!(
+        kinds(&verified(&kept).await),
+        [
+            "effect call_k Claimed",
+            "decision call_k",
+            "effect call_k Dispatching",
+            "outcome call_k",
+            "effect call_k OutcomeUnknown",
+            "decision call_again",
+            "effect call_again Dispatching",
+            "outcome call_again",
+            "effect call_again Completed",
+        ]
     );
 }
 

@@ -1,7 +1,7 @@
 //! Dispatches that use approvals: in every store, the effect, its record and the use of the approval are one write, or none of them is made.
 
 use servanda_approval::{ApprovalUse, ApprovalVerdict, Ticket, TicketId, TicketReply, TicketState};
-use servanda_contract::CallId;
+use servanda_contract::{CallId, tool::EffectClass};
 use servanda_effects::{
     effect::{BeginRequest, Claim, DispatchEnd, EffectChange, EffectEvent, EffectReply, EffectState, EffectTarget},
     ticket_store::TicketTarget,
@@ -20,6 +20,7 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("a dispatch and the use of its approval are one write", |kept| Box::pin(together(kept))),
     ("an approval that cannot be used leaves no effect and no record", |kept| Box::pin(neither(kept))),
     ("a claim is fenced with its approval, or stays a claim", |kept| Box::pin(fenced(kept))),
+    ("a claim uses up no approval, and sending again does", |kept| Box::pin(claimed_again(kept))),
     ("the same use by the same call is made again", |kept| Box::pin(again(kept))),
     ("of many dispatches of one approval at three gateways, one is made", |kept| Box::pin(one_of_many(kept))),
     ("of many dispatches with one key, one is made, and the others see it", |kept| Box::pin(one_key(kept))),
@@ -95,6 +96,25 @@ async fn neither(kept: Kept) {
     assert_eq!(state_of(&kept, &ticket).await, TicketState::Lapsed);
     assert_eq!(refused(&kept, usage(&pending, "call_1")).await, TicketReply::NotNow);
     mine(kept.effects.apply(begun(begin("refused"))).await.unwrap().reply);
+}
+
+/// A claim may name the approval of its call. It is used up by the change that sends, be it the claim of an effect that was sent before.
+async fn claimed_again(kept: Kept) {
+    let claim = async |ticket: &Ticket| {
+        let begin = BeginRequest { class: EffectClass::K, ..begin("k") };
+        let change = EffectChange { consumes: Some(usage(ticket, "call_k")), ..begun(claim_first(begin)) };
+        mine(kept.effects.apply(change).await.unwrap().reply)
+    };
+    let first = approved(&*kept.tickets, "first").await;
+    let claimed = claim(&first).await;
+    assert_eq!(state_of(&kept, &first).await, TicketState::Approved);
+    let fence = about(&claimed, EffectEvent::Fence(claimed.clone()));
+    mine(kept.effects.apply(EffectChange { consumes: Some(usage(&first, "call_k")), ..fence }).await.unwrap().reply);
+    assert_eq!(state_of(&kept, &first).await, TicketState::Consumed);
+    kept.effects.apply(settled(&claimed, DispatchEnd::Unknown("lost".to_owned()))).await.unwrap();
+    let second = approved(&*kept.tickets, "second").await;
+    claim(&second).await;
+    assert_eq!(state_of(&kept, &second).await, TicketState::Consumed);
 }
 
 async fn fenced(kept: Kept) {
