@@ -5,9 +5,12 @@
 
 mod in_flight_effects;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
-use servanda_contract::{time::Clock, tool::EffectClass};
+use servanda_contract::{CallRecord, time::Clock, tool::EffectClass};
 use servanda_effects::{
     Journal, Notebook,
     effect::{EffectStore, OwnerId, ledger_tick_ms_max, owner_silence_ms_max},
@@ -25,6 +28,7 @@ use crate::{
     approvals::Approvals,
     budgets::BudgetClient,
     cache::Cache,
+    call_observer::CallObserver,
     callbacks::{CallbackNotices, CallbackOutbox},
     client::ChangeEvent,
     probes::Mutations,
@@ -60,6 +64,8 @@ pub(crate) struct Core {
     pub(crate) quarantine: Quarantine,
     /// Draws from budgets.
     pub(crate) budget_client: Arc<BudgetClient>,
+    /// Measures finished calls, if anything does.
+    pub(crate) observer: OnceLock<Arc<dyn CallObserver>>,
 }
 
 impl Core {
@@ -76,6 +82,13 @@ impl Core {
     /// The world as it is now.
     pub(crate) fn snapshot(&self) -> Arc<WorldSnapshot> {
         self.world.snapshot()
+    }
+
+    /// Measures a call that ended.
+    pub(crate) fn observe(&self, record: &CallRecord) {
+        if let Some(observer) = self.observer.get() {
+            observer.call_ended(record);
+        }
     }
 
     /// Which callbacks to tell of what ends in that world, as of now.

@@ -1,7 +1,11 @@
 //! The engine as its owner and the doors see it: it builds the parts of the engine and hands each request to one of them. What happens to a
 //! call is in `call`, what happens to everything else in `relay`.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use servanda_catalog::{Catalog, CatalogError, Listing};
 use servanda_contract::time::Clock;
@@ -24,6 +28,7 @@ use crate::{
     budgets::{self, BudgetClient},
     cache::Cache,
     call::{self, Calls},
+    call_observer::CallObserver,
     callbacks::{CallbackOutbox, CallbackRetryPolicy, CallbackTransport},
     client::{
         AnswerDetail, CallAnswer, CallRequest, ChangeEvent, ClientMessage, Inquiry, InquiryAnswer, Requester,
@@ -223,6 +228,11 @@ impl Engine {
         Self::from_snapshot(WorldSnapshot::new(world, Arc::default()), stores, clock, limits)
     }
 
+    /// Has finished calls measured from now on. The first observer stays.
+    pub fn observe_calls(&self, observer: Arc<dyn CallObserver>) {
+        let _ = self.core.observer.set(observer);
+    }
+
     pub(crate) fn from_snapshot(
         snapshot: WorldSnapshot,
         stores: Stores,
@@ -252,6 +262,7 @@ impl Engine {
             changes: watch::Sender::new(0),
             outbox: CallbackOutbox::default(),
             mutations: Arc::default(),
+            observer: OnceLock::new(),
         });
         Self::assemble(core, limits)
     }

@@ -16,6 +16,7 @@ mod bridge;
 mod budgets;
 mod cache;
 mod call;
+mod call_observer;
 mod call_visibility;
 pub mod callbacks;
 mod client;
@@ -44,6 +45,7 @@ mod tests;
 mod trace;
 mod world;
 
+pub use call_observer::CallObserver;
 pub use client::{
     AnswerDetail, CallAnswer, CallRequest, ChangeEvent, ClientMessage, ClientMessageSink, Inquiry, InquiryAnswer,
     InquirySubject, JUDGED_AT_ONCE_BYTES_MAX, PendingQuestion, RequestTerms, Requester, ResourceWatchGuard, ToolResult,

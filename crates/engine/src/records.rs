@@ -36,6 +36,8 @@ const SETTLE_TOLD_EVERY: u32 = 16;
 /// Records a call and tells the operator. An answer is never withheld because of its record: the ledger counts and reports what it could
 /// not store.
 pub(crate) async fn write_record(core: &Core, record: CallRecord, durable: bool, quarantine: Option<Bytes>) {
+    // Calls that are refused too often leave no record each, but all are measured.
+    core.observe(&record);
     // A dry run, too, costs its caller nothing.
     let costs_nothing = matches!(record.outcome, Outcome::Refused | Outcome::Previewed);
     if costs_nothing && !core.refused_calls.count(&record.caller) {
@@ -109,6 +111,7 @@ impl SettlementOutcome {
 /// Settles an effect and records its call, both or neither. The answer waits for that, but not for ever: a store that is unavailable gets
 /// the end when it is back, and until then the effect counts as running.
 pub(crate) async fn settle(core: &Arc<Core>, settling: EffectSettlement) -> SettlementOutcome {
+    core.observe(&settling.record);
     tell_operator(&settling.record);
     let call_id = settling.record.call_id.clone();
     let inside = Arc::clone(core);

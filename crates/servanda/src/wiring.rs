@@ -10,6 +10,7 @@ pub(crate) mod preflight;
 pub(crate) mod reload;
 pub(crate) mod remembered_names;
 pub(crate) mod survey;
+mod telemetry;
 mod upkeep;
 mod upstream_set;
 
@@ -41,6 +42,7 @@ use self::{
     catalogs::{bad_names, catalog_by, named_as_before},
     health::LedgerHealth,
     preflight::Preflight,
+    telemetry::CallTelemetry,
     upkeep::CurrentRetention,
     upstream_set::with_credentials,
 };
@@ -129,6 +131,7 @@ impl AssembledGateway {
             clock: Arc::new(SystemClock),
             limits: engine_limits(loaded),
         });
+        engine.observe_calls(Arc::new(CallTelemetry::default()));
         engine.remember_names().await;
         // Quarantined tools are known before the first call, so that none of their calls passes.
         if let Err(error) = engine.recall_quarantine().await {

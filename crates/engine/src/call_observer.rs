@@ -1,0 +1,11 @@
+//! The port through which finished calls are measured.
+//!
+//! Deliberately not here: what is measured, and where the figures go.
+
+use servanda_contract::CallRecord;
+
+/// Measures calls. It is called on the way of a call, so it never waits, and it decides nothing.
+pub trait CallObserver: std::fmt::Debug + Send + Sync {
+    /// Takes note of a call that ended; its record may not be written yet.
+    fn call_ended(&self, record: &CallRecord);
+}
