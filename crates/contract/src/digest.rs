@@ -66,6 +66,10 @@ pub enum DigestDomain {
     LeafText,
     /// The name of a verifiable log: the published half of its key.
     LogName,
+    /// The policies in force, by their ids and texts.
+    Policies,
+    /// What a budget holds for a call or a process.
+    BudgetHold,
 }
 
 /// A SHA-256 digest, written `sha256:` and 64 hex digits.
@@ -136,6 +140,8 @@ impl DigestDomain {
             Self::Shown => "servanda/shown/v1",
             Self::LeafText => "servanda/leaf-text/v1",
             Self::LogName => "servanda/log-name/v1",
+            Self::Policies => "servanda/policies/v1",
+            Self::BudgetHold => "servanda/budget-hold/v1",
         }
     }
 }

@@ -1,9 +1,12 @@
 //! The port of the verifiable log: the store puts leaves into their order and computes the root of their tree; who calls it signs. The leaves
-//! themselves are written in the transactions of what they are about, and no port writes one.
+//! themselves are written in the transactions of what they are about: with calls, effects, tickets and budgets by themselves, and with a note
+//! if its writer says what changed.
 //!
 //! Deliberately not here: what leaves say, the formats of the log, and its key.
 
 use std::fmt;
+
+use servanda_contract::{Digest, Timestamp};
 
 use crate::{JournalError, PortFuture};
 
@@ -18,6 +21,36 @@ pub struct LogHead {
     pub signed_size: u64,
     /// Whether more leaves wait for their place in the tree.
     pub is_behind: bool,
+}
+
+/// A change of something that decisions depend on, as the log tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoggedChange {
+    /// What kind of thing.
+    pub thing: LoggedThing,
+    /// Which one.
+    pub id: String,
+    /// What became of it, in one word.
+    pub change: &'static str,
+    /// The person, or the part of the gateway, that changed it.
+    pub by: String,
+    /// The call for which it changed.
+    pub call: Option<String>,
+    /// The digest of what it is now, if it is still there.
+    pub digest: Option<Digest>,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What the writers of notes change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoggedThing {
+    /// What a tool takes and does.
+    Contract,
+    /// The operator's rules.
+    Policies,
+    /// Whether a tool is held back.
+    Quarantine,
 }
 
 /// Orders the leaves of the verifiable log.

@@ -19,7 +19,7 @@ mod notebook;
 mod resource;
 pub mod ticket_store;
 
-pub use audit_log::{AuditLog, LogHead};
+pub use audit_log::{AuditLog, LogHead, LoggedChange, LoggedThing};
 pub use call_history::CallHistory;
 pub use journal::{Journal, JournalError, PortFuture};
 pub use notebook::{InMemoryNotebook, Note, NoteKind, Notebook};

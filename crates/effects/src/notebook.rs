@@ -11,7 +11,7 @@ use std::{
 
 use servanda_contract::Timestamp;
 
-use crate::{JournalError, PortFuture};
+use crate::{JournalError, LoggedChange, PortFuture};
 
 /// What a note is about. Notes of different kinds never share keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,6 +58,8 @@ pub enum NoteKind {
     SignIn,
     /// The ticket that a grant is kept with, by what its calls are looked up by and by its tenant.
     Grant,
+    /// Which contracts and policies the log last told to be in force.
+    RulesInForce,
 }
 
 /// One fact.
@@ -86,6 +88,18 @@ pub trait Notebook: Send + Sync + fmt::Debug {
     /// `now` counts as absent.
     fn write_if(&self, note: Note, found: Option<String>, now: Timestamp)
     -> PortFuture<'_, Result<bool, JournalError>>;
+
+    /// The same as [`Notebook::write_if`], and the verifiable log tells these changes if the note was written: in the same commit, if there
+    /// is a log.
+    fn write_logged(
+        &self,
+        note: Note,
+        found: Option<String>,
+        now: Timestamp,
+        _changes: Vec<LoggedChange>,
+    ) -> PortFuture<'_, Result<bool, JournalError>> {
+        self.write_if(note, found, now)
+    }
 
     /// The note of that kind and key. One that has expired by `now` counts as absent.
     fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>>;
@@ -135,6 +149,7 @@ impl NoteKind {
             Self::PasskeyUse => "passkey_use",
             Self::SignIn => "sign_in",
             Self::Grant => "grant",
+            Self::RulesInForce => "rules_in_force",
         }
     }
 }

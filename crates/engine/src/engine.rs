@@ -43,7 +43,9 @@ use crate::{
     quarantine::Quarantine,
     refused_calls::{RefusedCallLimits, RefusedCalls},
     relay::{self, InquiryRelay, announcements, subscriptions},
-    world::{PresentWorld, World, WorldSnapshot, authorities::Authorities, discovery::Discovery, names},
+    world::{
+        PresentWorld, World, WorldSnapshot, authorities::Authorities, discovery::Discovery, names, rules_in_force,
+    },
 };
 
 /// The most events that a slow listener may be behind with.
@@ -299,19 +301,22 @@ impl Engine {
     pub(crate) async fn replace_snapshot(&self, snapshot: WorldSnapshot) -> Result<(), CatalogError> {
         let present = self.core.snapshot();
         let snapshot = snapshot.after_names(present.catalog.names())?;
-        // The names are stored before any agent reads them.
+        // The names are stored before any agent reads them, and the log knows the rules before they decide.
         self.remember(&snapshot).await;
         self.install(snapshot);
         Ok(())
     }
 
-    /// Stores which tools the names of this world mean, for the processes that come after this one.
-    pub async fn remember_names(&self) {
+    /// Stores which tools the names of this world mean, for the processes that come after this one, and tells the verifiable log which contracts
+    /// and policies decide in it.
+    pub async fn remember_world(&self) {
         self.remember(&self.core.snapshot()).await;
     }
 
     async fn remember(&self, snapshot: &WorldSnapshot) {
-        names::remember(self.core.notebook.as_ref(), snapshot.catalog.names(), self.core.clock.now()).await;
+        let (notebook, now) = (self.core.notebook.as_ref(), self.core.clock.now());
+        names::remember(notebook, snapshot.catalog.names(), now).await;
+        rules_in_force::tell(notebook, &snapshot.catalog, &snapshot.authorities, now).await;
     }
 
     pub(crate) fn install(&self, snapshot: WorldSnapshot) {

@@ -44,6 +44,8 @@ pub(crate) struct BudgetPage {
     balances: BTreeMap<Digest, AccountBalance>,
     changed_holds: BTreeSet<BudgetHoldId>,
     changed_balances: BTreeSet<Digest>,
+    /// The holds as the entries left them, one after the other.
+    hold_changes: Vec<BudgetHold>,
 }
 
 impl BudgetPage {
@@ -68,6 +70,7 @@ impl BudgetPage {
         let BudgetTransition { hold, balances: standings, reply } = step(before, entry, now_ms);
         if let Some(hold) = hold {
             self.changed_holds.insert(hold.id.clone());
+            self.hold_changes.push(hold.clone());
             self.holds.insert(hold.id.clone(), hold);
         }
         for standing in standings {
@@ -76,6 +79,11 @@ impl BudgetPage {
             self.balances.insert(digest, standing);
         }
         reply
+    }
+
+    /// What became of holds, in its order.
+    pub(crate) fn hold_changes(&self) -> &[BudgetHold] {
+        &self.hold_changes
     }
 
     /// The holds to write.

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use servanda_approval::{ApprovalUse, TicketEvent};
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_effects::{
-    JournalError, LogHead, Note, NoteKind,
+    JournalError, LogHead, LoggedChange, Note, NoteKind,
     budget::{AccountEntry, EntryReply, SweepReport},
     effect::{AppliedChange, DispatchEnd, EffectEvent, EffectTarget, Notice, OwnerId, StoredAnswer},
     ticket_store::{AppliedTicket, TicketTarget},
@@ -61,6 +61,8 @@ pub(crate) struct NoteChange {
     pub(crate) found: Option<String>,
     /// What has expired by then counts as absent.
     pub(crate) now: Timestamp,
+    /// What the log tells if it is written.
+    pub(crate) changes: Vec<LoggedChange>,
 }
 
 /// Receives the result of a job, once that is durable.

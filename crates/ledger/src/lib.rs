@@ -48,7 +48,8 @@ use bytes::Bytes;
 use servanda_approval::{Ticket, TicketEvent};
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_effects::{
-    AuditLog, CallHistory, Journal, JournalError, LogHead, Note, NoteKind, Notebook, PortFuture, TicketStore,
+    AuditLog, CallHistory, Journal, JournalError, LogHead, LoggedChange, Note, NoteKind, Notebook, PortFuture,
+    TicketStore,
     budget::{Account, AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, SweepReport},
     call_history::{CallCount, CountsQuery, HistoryPage, HistoryQuery},
     effect::{AppliedChange, Effect, EffectChange, EffectQuery, EffectStore, EffectTarget, OrphanQuery, OwnerId},
@@ -263,6 +264,16 @@ impl Notebook for Ledger {
         now: Timestamp,
     ) -> PortFuture<'_, Result<bool, JournalError>> {
         self.store.write_if(note, found, now)
+    }
+
+    fn write_logged(
+        &self,
+        note: Note,
+        found: Option<String>,
+        now: Timestamp,
+        changes: Vec<LoggedChange>,
+    ) -> PortFuture<'_, Result<bool, JournalError>> {
+        self.store.write_logged(note, found, now, changes)
     }
 
     fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>> {

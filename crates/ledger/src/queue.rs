@@ -6,7 +6,7 @@ use std::sync::Arc;
 use servanda_approval::TicketEvent;
 use servanda_contract::Timestamp;
 use servanda_effects::{
-    JournalError, LogHead, Note,
+    JournalError, LogHead, LoggedChange, Note,
     budget::{AccountEntry, EntryReply, SweepReport},
     effect::{AppliedChange, EffectChange},
     ticket_store::{AppliedTicket, TicketTarget},
@@ -74,9 +74,10 @@ impl Queue {
         note: Note,
         found: Option<String>,
         now: Timestamp,
+        changes: Vec<LoggedChange>,
     ) -> Result<bool, JournalError> {
         let (done, wait) = oneshot::channel();
-        self.hand_in(Job::NoteIf { change: Box::new(NoteChange { note, found, now }), done }).await?;
+        self.hand_in(Job::NoteIf { change: Box::new(NoteChange { note, found, now, changes }), done }).await?;
         wait.await.map_err(|_| closed())?
     }
 

@@ -132,7 +132,7 @@ impl AssembledGateway {
             limits: engine_limits(loaded),
         });
         engine.observe_calls(Arc::new(CallTelemetry::default()));
-        engine.remember_names().await;
+        engine.remember_world().await;
         // Quarantined tools are known before the first call, so that none of their calls passes.
         if let Err(error) = engine.recall_quarantine().await {
             ledger.close().await;

@@ -26,6 +26,8 @@ pub enum SaltedThing {
     Call,
     /// A ticket, by its id.
     Ticket,
+    /// What a budget holds, by its id.
+    BudgetHold,
 }
 
 /// The operating system gave no random bytes for the secret.
@@ -56,6 +58,7 @@ impl LeafSalts {
         let thing: &[u8] = match thing {
             SaltedThing::Call => b"call\0",
             SaltedThing::Ticket => b"ticket\0",
+            SaltedThing::BudgetHold => b"budget\0",
         };
         // All that precedes the id has a fixed length or an end of its own, so that no two ids give the same bytes.
         Sha256::new().chain_update(DOMAIN).chain_update(self.0).chain_update(thing).chain_update(id).finalize().into()

@@ -104,8 +104,9 @@ impl FoundHistory {
         now: Timestamp,
     ) -> Result<Option<QuarantineHistory>, JournalError> {
         let Self { mut history, stored } = self;
+        let changes = vec![event.logged(&history.tool, now)];
         history.add(event);
-        let written = notebook.write_if(history.note()?, stored, now).await?;
+        let written = notebook.write_logged(history.note()?, stored, now, changes).await?;
         Ok(written.then_some(history))
     }
 }

@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 use servanda_catalog::{HeldTool, ToolHold};
-use servanda_contract::Digest;
-use servanda_effects::{JournalError, Note, NoteKind};
+use servanda_contract::{Digest, Timestamp};
+use servanda_effects::{JournalError, LoggedChange, LoggedThing, Note, NoteKind};
 
 use crate::probes::ProbeSnapshot;
 
@@ -102,6 +102,19 @@ impl UpstreamToolKey {
     pub fn from_key(text: &str) -> Option<Self> {
         let [upstream, tool] = serde_json::from_str::<[String; 2]>(text).ok()?;
         Some(Self { upstream, tool })
+    }
+}
+
+impl QuarantineEvent {
+    /// As the verifiable log tells it.
+    pub(super) fn logged(&self, tool: &UpstreamToolKey, now: Timestamp) -> LoggedChange {
+        let (change, call) = match &self.what {
+            QuarantineEventKind::Observed { call_id, .. } => ("held after a call", Some(call_id.clone())),
+            QuarantineEventKind::Blocked { .. } => ("held by a person", None),
+            QuarantineEventKind::Released { .. } => ("released", None),
+        };
+        let (thing, id, by) = (LoggedThing::Quarantine, tool.to_key(), self.by.clone());
+        LoggedChange { thing, id, change, by, call, digest: self.contract_digest, at: now }
     }
 }
 

@@ -64,7 +64,7 @@ fn now() -> servanda_contract::Timestamp {
 async fn a_tool_that_was_renamed_is_found_by_its_old_name() {
     let server = saying("done");
     let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())]);
-    harness.engine.remember_names().await;
+    harness.engine.remember_world().await;
     let other = restarted(&harness, ExposedNaming::Prefixed, &[("up", server.clone())]).await;
     harness.engine.replace_snapshot(snapshot(ExposedNaming::Prefixed, &[("up", server.clone())])).await.unwrap();
     for harness in [&harness, &other] {
@@ -90,7 +90,7 @@ async fn a_tool_that_was_renamed_is_found_by_its_old_name() {
 async fn a_tool_that_is_gone_is_refused_in_those_words() {
     let server = saying("done");
     let harness = EngineHarness::new(ExposedNaming::Prefixed, &[("up", server.clone()), ("other", server.clone())]);
-    harness.engine.remember_names().await;
+    harness.engine.remember_world().await;
     let other = restarted(&harness, ExposedNaming::Prefixed, &[("other", server.clone())]).await;
     harness.engine.replace_snapshot(snapshot(ExposedNaming::Prefixed, &[("other", server.clone())])).await.unwrap();
     for harness in [&harness, &other] {
@@ -106,7 +106,7 @@ async fn a_tool_that_is_gone_is_refused_in_those_words() {
 async fn a_name_is_never_handed_on() {
     let (first, second) = (saying("first"), saying("second"));
     let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", first.clone())]);
-    harness.engine.remember_names().await;
+    harness.engine.remember_world().await;
     let other = restarted(&harness, ExposedNaming::Bare, &[("evil", second.clone())]).await;
     harness.engine.replace_snapshot(snapshot(ExposedNaming::Bare, &[("evil", second.clone())])).await.unwrap();
     for harness in [&harness, &other] {
@@ -238,15 +238,15 @@ async fn the_store_remembers_what_every_gateway_told_and_is_not_written_for_noth
     let harness = EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())]);
     let note = async || harness.notebook.read(NoteKind::Names, TOOLS, now()).await.unwrap().map(|note| note.value);
     assert_eq!(note().await, None);
-    harness.engine.remember_names().await;
+    harness.engine.remember_world().await;
     let first = note().await.unwrap();
     harness.engine.replace_snapshot(snapshot(ExposedNaming::Bare, &[("up", server.clone())])).await.unwrap();
-    harness.engine.remember_names().await;
+    harness.engine.remember_world().await;
     assert_eq!(note().await.unwrap(), first, "nothing changed but the count of lists");
     // Another gateway on the same store that does not know these names.
     let other =
         EngineHarness::with_notebook(ExposedNaming::Prefixed, &[("else", server.clone())], harness.notebook.clone());
-    other.engine.remember_names().await;
+    other.engine.remember_world().await;
     let all = recall(harness.notebook.as_ref(), now()).await.unwrap().unwrap();
     assert!(["echo", "write", "else__echo", "else__write"].iter().all(|name| all.knows(name)));
 }

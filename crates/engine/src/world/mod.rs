@@ -15,6 +15,7 @@ mod present;
 mod prompt_table;
 pub(crate) mod resilience;
 mod result_tool;
+pub(crate) mod rules_in_force;
 pub(crate) mod server;
 mod snapshot;
 

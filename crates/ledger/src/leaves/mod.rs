@@ -4,6 +4,7 @@
 //! Deliberately not here: the order of leaves in the log (`log_tree`), and SQL.
 
 mod calls;
+mod changes;
 mod effects;
 mod tickets;
 
@@ -14,7 +15,11 @@ use servanda_audit::{
     tile::append_to_bundle,
 };
 use servanda_contract::{CallRecord, Digest, digest::DigestDomain, record::Outcome};
-use servanda_effects::effect::{Effect, EffectState};
+use servanda_effects::{
+    LoggedChange,
+    budget::BudgetHold,
+    effect::{Effect, EffectState},
+};
 
 pub(crate) use self::tickets::TicketChange;
 use crate::{LedgerError, codec::unsigned};
@@ -68,6 +73,12 @@ impl LeafWriter {
         leaves.add(calls::at_ms(record), calls::ended(record, told, &self.salts), record.call_id.as_str())
     }
 
+    /// Adds what a budget holds now.
+    pub(crate) fn budget_hold(&self, hold: &BudgetHold, leaves: &mut Leaves) -> Result<(), LedgerError> {
+        let at_ms = hold.closed_ms.unwrap_or(hold.opened_ms);
+        leaves.add(at_ms, changes::held(hold, &self.salts)?, hold.id.as_str())
+    }
+
     /// Adds what happened to a ticket.
     pub(crate) fn ticket(&self, transition: &TicketChange, leaves: &mut Leaves) -> Result<(), LedgerError> {
         let ticket: &Ticket = &transition.after;
@@ -91,6 +102,11 @@ impl Leaves {
             self.add(effect.changed_ms, effects::settled(effect, settlement), effect.id.as_str())?;
         }
         self.add(effect.changed_ms, effects::event(effect), effect.id.as_str())
+    }
+
+    /// Adds what changed with a note.
+    pub(crate) fn changes(&mut self, changes: &[LoggedChange]) -> Result<(), LedgerError> {
+        changes.iter().try_for_each(|change| self.add(change.at.unix_ms(), changes::told(change), &change.id))
     }
 
     fn add(&mut self, at_ms: u64, event: AuditEvent, about: &str) -> Result<(), LedgerError> {

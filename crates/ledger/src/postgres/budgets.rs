@@ -12,6 +12,7 @@ use servanda_effects::budget::{
 use tokio_postgres::{Client, Row};
 
 use super::{
+    audit_log,
     rows::clock_reading,
     statements::{BudgetStatements, PreparedStatements},
 };
@@ -20,6 +21,7 @@ use crate::{
     budget_rows::{AbandonedHoldRow, BalanceRow, BudgetPage, count_swept, decode_balance, decode_hold},
     codec::signed,
     job::Job,
+    leaves::{LeafWriter, Leaves},
     retention::{HOLDS_EXAMINED_MAX, UpkeepProgress},
     time::StoreTime,
 };
@@ -29,7 +31,7 @@ pub(super) async fn apply_entries(
     client: &Client,
     statements: &PreparedStatements,
     time: &StoreTime,
-    jobs: &[Job],
+    (jobs, log): (&[Job], Option<&LeafWriter>),
 ) -> Result<Vec<Option<EntryReply>>, LedgerError> {
     let done = async {
         let books = statements.budgets(client).await?;
@@ -40,6 +42,7 @@ pub(super) async fn apply_entries(
         read_balances(client, books, &mut page, &entries, now_ms).await?;
         let booked = jobs.iter().map(|job| entry(job).map(|entry| page.apply_entry(entry, now_ms))).collect();
         write(client, books, &page, &known).await?;
+        write_leaves(client, &page, log).await?;
         commit(client).await?;
         Ok(booked)
     };
@@ -49,7 +52,7 @@ pub(super) async fn apply_entries(
 /// Closes abandoned reservations, and forgets finished ones.
 pub(super) async fn sweep(
     client: &Client,
-    statements: &PreparedStatements,
+    (statements, log): (&PreparedStatements, Option<&LeafWriter>),
     time: &StoreTime,
     progress: &mut UpkeepProgress,
     limit: u32,
@@ -58,7 +61,8 @@ pub(super) async fn sweep(
         let books = statements.budgets(client).await?;
         client.batch_execute("begin").await?;
         let now_ms = time.now(clock_reading(&client.query_one(&statements.clock, &[]).await?)?).now_ms;
-        let swept = close_left(client, books, progress, now_ms, limit).await?;
+        let (swept, page) = close_left(client, books, progress, now_ms, limit).await?;
+        write_leaves(client, &page, log).await?;
         for sql in [
             include_str!("../../sql/postgres/forget_holds.sql"),
             include_str!("../../sql/postgres/forget_standings.sql"),
@@ -120,7 +124,7 @@ async fn close_left(
     progress: &mut UpkeepProgress,
     now_ms: u64,
     limit: u32,
-) -> Result<SweepReport, LedgerError> {
+) -> Result<(SweepReport, BudgetPage), LedgerError> {
     let from_ms = signed(progress.holds_from_ms);
     let until = include_str!("../../sql/postgres/open_holds_until.sql");
     let until = client.query_opt(until, &[&from_ms, &i64::from(HOLDS_EXAMINED_MAX)]).await?;
@@ -144,7 +148,7 @@ async fn close_left(
         page.apply_entry(entry, now_ms);
     }
     write(client, books, &page, &known).await?;
-    Ok(swept)
+    Ok((swept, page))
 }
 
 /// Reads the holds of the entries, and returns their ids as well.
@@ -249,6 +253,14 @@ async fn write(
         client.execute(&books.put_holds, &parameters).await?;
     }
     Ok(())
+}
+
+/// Puts what became of holds into the outbox of the verifiable log.
+async fn write_leaves(client: &Client, page: &BudgetPage, log: Option<&LeafWriter>) -> Result<(), LedgerError> {
+    let Some(log) = log else { return Ok(()) };
+    let mut leaves = Leaves::default();
+    page.hold_changes().iter().try_for_each(|hold| log.budget_hold(hold, &mut leaves))?;
+    audit_log::put(client, &leaves).await
 }
 
 async fn commit(client: &Client) -> Result<(), LedgerError> {

@@ -14,6 +14,7 @@ use super::{
 use crate::{
     LedgerError,
     codec::{key_digest, signed},
+    leaves::{EffectStanding, LeafWriter, Leaves},
     time::StoreTime,
 };
 
@@ -23,11 +24,11 @@ const OWNER_KEPT_MS: u64 = 24 * 60 * 60 * 1000;
 /// Turns expired effects into tombstones. Effects whose key cannot come again are removed.
 pub(super) async fn expire(
     client: &Client,
-    statements: &PreparedStatements,
+    told: (&PreparedStatements, Option<&LeafWriter>),
     time: &StoreTime,
     limit: u32,
 ) -> Result<u64, LedgerError> {
-    let done = transact(client, statements, time, limit).await;
+    let done = transact(client, told, time, limit).await;
     if done.is_err() && !client.is_closed() {
         let _ = client.batch_execute("rollback").await;
     }
@@ -36,7 +37,7 @@ pub(super) async fn expire(
 
 async fn transact(
     client: &Client,
-    statements: &PreparedStatements,
+    (statements, log): (&PreparedStatements, Option<&LeafWriter>),
     time: &StoreTime,
     limit: u32,
 ) -> Result<u64, LedgerError> {
@@ -51,7 +52,11 @@ async fn transact(
     for (effect, before) in &effects {
         let Some(tombstone) = step(Some(effect), &EffectEvent::Expire, &around).change.map(Arc::new) else { continue };
         if tombstone.key.client_key.can_come_again() {
-            kept.push((tombstone, *before));
+            let mut leaves = Leaves::default();
+            if log.is_some() {
+                leaves.effect(Some(EffectStanding::of(effect)), &tombstone)?;
+            }
+            kept.push((tombstone, *before, leaves));
         } else {
             over.0.push(effect.id.as_str());
             over.1.push(signed(effect.epoch));
@@ -60,9 +65,10 @@ async fn transact(
         count += 1;
     }
     let mut tombstones = BatchRows::default();
-    for (effect, before) in &kept {
+    for (effect, before, leaves) in &kept {
         let digest = key_digest(&effect.key);
         tombstones.effect(&ChangedEffect { effect, before: Some(*before), digest, record: None })?;
+        tombstones.leaves(Some(&effect.id), leaves);
     }
     if !tombstones.is_empty() {
         let statement = tombstones.statement(client, statements, ConflictHandling::Settle).await?;

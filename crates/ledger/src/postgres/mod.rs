@@ -41,7 +41,8 @@ use bytes::Bytes;
 use servanda_approval::{Ticket, TicketEvent};
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_effects::{
-    AuditLog, CallHistory, Journal, JournalError, LogHead, Note, NoteKind, Notebook, PortFuture, TicketStore,
+    AuditLog, CallHistory, Journal, JournalError, LogHead, LoggedChange, Note, NoteKind, Notebook, PortFuture,
+    TicketStore,
     budget::{Account, AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, SweepReport},
     call_history::{CallCount, CountsQuery, HistoryPage, HistoryQuery},
     effect::{
@@ -290,7 +291,17 @@ impl Notebook for PostgresLedger {
         found: Option<String>,
         now: Timestamp,
     ) -> PortFuture<'_, Result<bool, JournalError>> {
-        Box::pin(async move { self.queue(&note.key)?.write_if(note, found, now).await })
+        self.write_logged(note, found, now, Vec::new())
+    }
+
+    fn write_logged(
+        &self,
+        note: Note,
+        found: Option<String>,
+        now: Timestamp,
+        changes: Vec<LoggedChange>,
+    ) -> PortFuture<'_, Result<bool, JournalError>> {
+        Box::pin(async move { self.queue(&note.key)?.write_if(note, found, now, changes).await })
     }
 
     fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>> {

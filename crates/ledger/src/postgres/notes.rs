@@ -5,10 +5,12 @@ use servanda_contract::Timestamp;
 use servanda_effects::{Note, NoteKind};
 use tokio_postgres::{Client, Row, types::ToSql};
 
+use super::audit_log;
 use crate::{
     LedgerError,
     codec::{signed, unsigned},
     job::{LedgerWrite, NoteChange},
+    leaves::{LeafWriter, Leaves},
 };
 
 /// Writes or removes one note, inside the writer's transaction. Notes are few: each takes a round trip.
@@ -42,10 +44,37 @@ async fn put_by(client: &Client, statement: &str, note: &Note) -> Result<(), Led
     Ok(())
 }
 
-/// Writes a note if the one that is there is the one that was found. Returns whether it was written. One statement and one commit: of two
-/// at the same moment, the second waits for the first and compares with what that wrote.
-pub(super) async fn put_if(client: &Client, change: &NoteChange) -> Result<bool, LedgerError> {
-    let NoteChange { note, found, now } = change;
+/// Writes a note if the one that is there is the one that was found, and what the log tells of it in the same commit. Returns whether it was
+/// written.
+pub(super) async fn put_if(
+    client: &Client,
+    change: &NoteChange,
+    log: Option<&LeafWriter>,
+) -> Result<bool, LedgerError> {
+    if log.is_none() || change.changes.is_empty() {
+        return put_found(client, change).await;
+    }
+    let done = async {
+        client.batch_execute("begin").await?;
+        let written = put_found(client, change).await?;
+        if written {
+            let mut leaves = Leaves::default();
+            leaves.changes(&change.changes)?;
+            audit_log::put(client, &leaves).await?;
+        }
+        client.batch_execute("commit").await?;
+        Ok(written)
+    };
+    let done = done.await;
+    if done.is_err() && !client.is_closed() {
+        let _ = client.batch_execute("rollback").await;
+    }
+    done
+}
+
+/// One statement: of two at the same moment, the second waits for the first and compares with what that wrote.
+async fn put_found(client: &Client, change: &NoteChange) -> Result<bool, LedgerError> {
+    let NoteChange { note, found, now, .. } = change;
     let (kind, expires_ms) = (note.kind.as_str(), note.expires_at.map(|at| signed(at.unix_ms())));
     let (key, value, now_ms) = (note.key.as_bytes(), note.value.as_bytes(), signed(now.unix_ms()));
     let found = found.as_ref().map(String::as_bytes);

@@ -203,11 +203,15 @@ impl PostgresReadyConnection {
         dictionary::put(&self.session.client, &mut self.dictionary).await?;
         let jobs = &*jobs;
         if let [Job::Expire { limit, .. }] = jobs {
-            let expired = expire::expire(&self.session.client, &self.statements, time, *limit).await?;
+            log.note_news();
+            let told = (&self.statements, log.writer());
+            let expired = expire::expire(&self.session.client, told, time, *limit).await?;
             return Ok(vec![Some(JobOutcome::Expired(expired))]);
         }
         if let [Job::Sweep { limit, .. }] = jobs {
-            let swept = budgets::sweep(&self.session.client, &self.statements, time, progress, *limit).await?;
+            log.note_news();
+            let told = (&self.statements, log.writer());
+            let swept = budgets::sweep(&self.session.client, told, time, progress, *limit).await?;
             return Ok(vec![Some(JobOutcome::Swept(swept))]);
         }
         if let [Job::Prune { round, .. }] = jobs {
@@ -215,7 +219,9 @@ impl PostgresReadyConnection {
             return Ok(vec![Some(JobOutcome::Pruned(pruned))]);
         }
         if let [Job::NoteIf { change, .. }] = jobs {
-            return Ok(vec![Some(JobOutcome::NoteIf(notes::put_if(&self.session.client, change).await?))]);
+            log.note_news();
+            let written = notes::put_if(&self.session.client, change, log.writer()).await?;
+            return Ok(vec![Some(JobOutcome::NoteIf(written))]);
         }
         if let [Job::ExtendLog { .. }] = jobs {
             return Ok(vec![Some(JobOutcome::Log(audit_log::extend_tree(&self.session.client).await?))]);
@@ -227,7 +233,9 @@ impl PostgresReadyConnection {
             return Ok(applied.into_iter().map(|applied| applied.map(JobOutcome::Ticket)).collect());
         }
         if matches!(jobs.first(), Some(Job::Book { .. })) {
-            let booked = budgets::apply_entries(&self.session.client, &self.statements, time, jobs).await?;
+            log.note_news();
+            let entries = (jobs, log.writer());
+            let booked = budgets::apply_entries(&self.session.client, &self.statements, time, entries).await?;
             return Ok(booked.into_iter().map(|booked| booked.map(JobOutcome::Booked)).collect());
         }
         let now = if hopeful { Some(time.now(self.reading().await?)) } else { None };

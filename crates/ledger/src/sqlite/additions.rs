@@ -1,7 +1,7 @@
 //! What the transaction of a batch adds beside the rows of its jobs: what records are found by, and the leaves of the verifiable log.
 
 use servanda_contract::CallRecord;
-use servanda_effects::effect::Effect;
+use servanda_effects::{LoggedChange, budget::BudgetHold, effect::Effect};
 
 use crate::{
     LedgerError,
@@ -43,6 +43,16 @@ impl BatchAdditions {
     pub(super) fn effect(&mut self, before: Option<&Effect>, effect: &Effect) -> Result<(), LedgerError> {
         let before = before.map(EffectStanding::of);
         self.log.as_ref().map_or(Ok(()), |_| self.leaves.effect(before, effect))
+    }
+
+    /// Adds what changed with a note that was written.
+    pub(super) fn changes(&mut self, changes: &[LoggedChange]) -> Result<(), LedgerError> {
+        self.log.as_ref().map_or(Ok(()), |_| self.leaves.changes(changes))
+    }
+
+    /// Adds what a budget holds now.
+    pub(super) fn budget_hold(&mut self, hold: &BudgetHold) -> Result<(), LedgerError> {
+        self.log.as_ref().map_or(Ok(()), |log| log.budget_hold(hold, &mut self.leaves))
     }
 
     /// Adds what happened to a ticket that was written.

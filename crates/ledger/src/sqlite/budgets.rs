@@ -6,6 +6,7 @@ use servanda_effects::budget::{
     Account, AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetHoldId, EntryReply, OPEN_MS_MAX, SweepReport,
 };
 
+use super::{additions::BatchAdditions, batch_context::BatchContext};
 use crate::{
     LedgerError,
     budget_rows::{AbandonedHoldRow, BudgetPage, count_swept, decode_balance, decode_hold},
@@ -16,6 +17,7 @@ use crate::{
 /// Makes one entry.
 pub(super) fn apply_entry(
     transaction: &Connection,
+    additions: &mut BatchAdditions,
     entry: &AccountEntry,
     now_ms: u64,
 ) -> Result<EntryReply, LedgerError> {
@@ -31,16 +33,17 @@ pub(super) fn apply_entry(
     }
     let booked = page.apply_entry(entry, now_ms);
     write(transaction, &page)?;
+    page.hold_changes().iter().try_for_each(|hold| additions.budget_hold(hold))?;
     Ok(booked)
 }
 
 /// Closes abandoned reservations, and forgets finished ones.
 pub(super) fn sweep(
     transaction: &Connection,
-    progress: &mut UpkeepProgress,
+    BatchContext { progress, additions, now, .. }: &mut BatchContext<'_>,
     limit: u32,
-    now_ms: u64,
 ) -> Result<SweepReport, LedgerError> {
+    let now_ms = now.now_ms;
     let (from_ms, until_ms) = (signed(progress.holds_from_ms), open_until(transaction, progress)?);
     let mut statement = transaction.prepare_cached(include_str!("../../sql/sqlite/left_holds.sql"))?;
     let open_since_ms = signed(now_ms.saturating_sub(OPEN_MS_MAX));
@@ -59,7 +62,7 @@ pub(super) fn sweep(
     progress.after_holds(rows.len(), limit, until_ms);
     for row in rows {
         if let Some((_, Some(entry))) = row.judge(now_ms) {
-            apply_entry(transaction, &entry, now_ms)?;
+            apply_entry(transaction, additions, &entry, now_ms)?;
             count_swept(&mut swept, &entry);
         }
     }

@@ -34,7 +34,8 @@ use rusqlite::{Connection, OpenFlags};
 use servanda_approval::{Ticket, TicketEvent};
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_effects::{
-    AuditLog, CallHistory, Journal, JournalError, LogHead, Note, NoteKind, Notebook, PortFuture, TicketStore,
+    AuditLog, CallHistory, Journal, JournalError, LogHead, LoggedChange, Note, NoteKind, Notebook, PortFuture,
+    TicketStore,
     budget::{Account, AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, SweepReport},
     call_history::{CallCount, CountsQuery, HistoryPage, HistoryQuery},
     effect::{
@@ -251,7 +252,17 @@ impl Notebook for SqliteLedger {
         found: Option<String>,
         now: Timestamp,
     ) -> PortFuture<'_, Result<bool, JournalError>> {
-        Box::pin(self.writer.queue().write_if(note, found, now))
+        self.write_logged(note, found, now, Vec::new())
+    }
+
+    fn write_logged(
+        &self,
+        note: Note,
+        found: Option<String>,
+        now: Timestamp,
+        changes: Vec<LoggedChange>,
+    ) -> PortFuture<'_, Result<bool, JournalError>> {
+        Box::pin(self.writer.queue().write_if(note, found, now, changes))
     }
 
     fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>> {

@@ -53,8 +53,12 @@ fn put_note(transaction: &Connection, statement: &str, note: &Note) -> Result<()
 }
 
 /// Writes a note if the one that is there is the one that was found. Returns whether it was written.
-pub(super) fn put_note_if(transaction: &Connection, change: &NoteChange) -> Result<bool, LedgerError> {
-    let NoteChange { note, found, now } = change;
+pub(super) fn put_note_if(
+    transaction: &Connection,
+    additions: &mut BatchAdditions,
+    change: &NoteChange,
+) -> Result<bool, LedgerError> {
+    let NoteChange { note, found, now, changes } = change;
     let (kind, expires_ms) = (note.kind.as_str(), note.expires_at.map(|at| signed(at.unix_ms())));
     let now_ms = signed(now.unix_ms());
     let written = if let Some(found) = found {
@@ -64,6 +68,9 @@ pub(super) fn put_note_if(transaction: &Connection, change: &NoteChange) -> Resu
         let mut put = transaction.prepare_cached(include_str!("../../sql/sqlite/put_absent_note.sql"))?;
         put.execute(params![kind, note.key, note.value, expires_ms, now_ms])?
     };
+    if written > 0 {
+        additions.changes(changes)?;
+    }
     Ok(written > 0)
 }
 

@@ -277,7 +277,7 @@ fn perform(transaction: &Connection, around: &mut BatchContext<'_>, job: &Job) -
             let change = effects::EventWithRecord { target, event, recorded, notices, consumes };
             effects::apply(transaction, around, change).map(|applied| JobOutcome::Applied(Box::new(applied)))
         }
-        Job::NoteIf { change, .. } => put::put_note_if(transaction, change).map(JobOutcome::NoteIf),
+        Job::NoteIf { change, .. } => put::put_note_if(transaction, around.additions, change).map(JobOutcome::NoteIf),
         Job::Ticket { target, event, .. } => {
             tickets::apply(transaction, around.additions, (target, event), now).map(JobOutcome::Ticket)
         }
@@ -289,8 +289,10 @@ fn perform(transaction: &Connection, around: &mut BatchContext<'_>, job: &Job) -
             audit_log::append(transaction, &std::mem::take(&mut around.additions.leaves))?;
             audit_log::extend_tree(transaction).map(JobOutcome::Log)
         }
-        Job::Book { entry, .. } => budgets::apply_entry(transaction, entry, now_ms).map(JobOutcome::Booked),
-        Job::Sweep { limit, .. } => budgets::sweep(transaction, around.progress, *limit, now_ms).map(JobOutcome::Swept),
+        Job::Book { entry, .. } => {
+            budgets::apply_entry(transaction, around.additions, entry, now_ms).map(JobOutcome::Booked)
+        }
+        Job::Sweep { limit, .. } => budgets::sweep(transaction, around, *limit).map(JobOutcome::Swept),
         Job::Prune { round, .. } => prune::prune(transaction, around.progress, *round, now).map(JobOutcome::Pruned),
     }
 }

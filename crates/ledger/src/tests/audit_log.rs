@@ -13,14 +13,16 @@ use servanda_audit::{
 };
 use servanda_contract::{CallId, CallRecord, TaxonomyClass, Timestamp, record::Outcome, tool::EffectClass};
 use servanda_effects::{
-    AuditLog as _, Journal as _, LogHead,
+    AuditLog as _, Journal as _, LogHead, LoggedChange, LoggedThing, Note, NoteKind,
+    budget::OPEN_MS_MAX,
     effect::{BeginRequest, Claim, DispatchEnd, EffectChange, EffectEvent, EffectReply, EffectState},
 };
 use tokio::task::JoinSet;
 
 use super::{
+    budgets::{pay, settle},
     kept::Kept,
-    samples::{about, answer, begin, begun, claim_first, digest, mine, read_record, record, settled},
+    samples::{HOUR_MS, about, answer, begin, begun, claim_first, digest, mine, read_record, record, settled},
     ticket_samples::{approved, approver, ask, decide, denied, dispatch, happens, request, usage},
     tickets::Case,
 };
@@ -31,6 +33,9 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("what did not happen has no leaf", |kept| Box::pin(nothing(kept))),
     ("a call that its gateway gave up ends once", |kept| Box::pin(given_up(kept))),
     ("an effect that a claim sends again has its decision", |kept| Box::pin(sent_again(kept))),
+    ("a note tells what changed if it is written", |kept| Box::pin(changes(kept))),
+    ("what budgets hold has leaves", |kept| Box::pin(budgets(kept))),
+    ("a key that expires has a leaf", |kept| Box::pin(expires(kept))),
     ("three gateways write one log", |kept| Box::pin(one_log(kept))),
     ("a copy of a smaller tree holds while the log grows", |kept| Box::pin(grows(kept))),
     ("a checkpoint of a smaller tree replaces none", |kept| Box::pin(checkpoints(kept))),
@@ -247,6 +252,75 @@ async fn sent_again(kept: Kept) {
             "effect call_again Completed",
         ]
     );
+}
+
+async fn changes(kept: Kept) {
+    let now = Timestamp::from_unix_ms(1_000);
+    let note = |value: &str| Note {
+        kind: NoteKind::Quarantine,
+        key: "tool".to_owned(),
+        value: value.to_owned(),
+        expires_at: None,
+    };
+    let change = |thing, change| LoggedChange {
+        thing,
+        id: "tool".to_owned(),
+        change,
+        by: "ada".to_owned(),
+        call: None,
+        digest: Some(digest("contract")),
+        at: now,
+    };
+    let write = async |value: &str, found: Option<&str>, told: Vec<LoggedChange>| {
+        kept.notebook().write_logged(note(value), found.map(str::to_owned), now, told).await.unwrap()
+    };
+    let held = change(LoggedThing::Quarantine, "held by a person");
+    assert!(write("1", None, vec![held.clone(), change(LoggedThing::Contract, "added")]).await);
+    assert!(!write("2", None, vec![held.clone()]).await, "another was faster");
+    assert!(!write("2", Some("0"), vec![held]).await);
+    assert!(write("2", Some("1"), vec![change(LoggedThing::Policies, "in force")]).await);
+    assert!(write("3", Some("2"), Vec::new()).await, "and nothing to tell");
+    let leaves = verified(&kept).await;
+    assert_eq!(kinds(&leaves), ["Quarantine held by a person", "Contract added", "Policy in force"]);
+    let AuditEvent::Change(told) = &leaves[0].event else { panic!("{leaves:?}") };
+    assert_eq!((&*told.by, &*told.id, told.digest.clone()), ("ada", "tool", Some(digest("contract").to_string())));
+}
+
+async fn budgets(kept: Kept) {
+    let both = kept.both();
+    for entry in [
+        pay("call_a", None, 100, 60),
+        pay("call_a", None, 100, 60),
+        pay("call_b", None, 100, 90),
+        settle("call_a", Some(50)),
+        settle("call_a", Some(50)),
+        pay("call_c", None, 100, 10),
+    ] {
+        both.book(entry).await.unwrap();
+    }
+    // What nothing closes, a sweep closes.
+    kept.advance(OPEN_MS_MAX + 1_000);
+    assert_eq!(both.sweep(10).await.unwrap().settled, 1);
+    let leaves = verified(&kept).await;
+    assert_eq!(kinds(&leaves), ["Budget reserved", "Budget settled", "Budget reserved", "Budget settled"]);
+    let told = leaves.iter().map(|leaf| match &leaf.event {
+        AuditEvent::Change(change) => (change.id.clone(), change.call.clone()),
+        other => panic!("{other:?}"),
+    });
+    let ids: Vec<_> = ["call_a", "call_a", "call_c", "call_c"].map(|id| (id.to_owned(), Some(id.to_owned()))).into();
+    assert_eq!(told.collect::<Vec<_>>(), ids);
+}
+
+async fn expires(kept: Kept) {
+    for client_key in ["a", "b"] {
+        let claim = mine(kept.effects.apply(dispatched(client_key)).await.unwrap().reply);
+        kept.effects.apply(completed(&claim, &format!("call_{client_key}"))).await.unwrap();
+    }
+    kept.advance(2 * HOUR_MS);
+    assert_eq!(kept.effects.expire(10).await.unwrap(), 2);
+    let mut last = kinds(&verified(&kept).await).split_off(8);
+    last.sort();
+    assert_eq!(last, ["effect call_a Expired", "effect call_b Expired"]);
 }
 
 async fn one_log(kept: Kept) {
