@@ -1,7 +1,7 @@
-//! Fills a ledger with keys through the store's own code, or lets keys come and go for a while under a short
-//! retention. For the trial `trials/growth`; it prints a report and asserts nothing.
+//! Fills a ledger with keys through the store's own code, with or without the verifiable log, or lets keys come and go for a while under a
+//! short retention. For the trials `trials/growth` and `trials/audit`; it prints a report and asserts nothing.
 //!
-//!     cargo run --release -p servanda-ledger --example fill -- FILE-OR-URL KEYS
+//!     cargo run --release -p servanda-ledger --example fill -- FILE-OR-URL KEYS [--log]
 //!     cargo run --release -p servanda-ledger --example fill -- FILE-OR-URL --churn SECONDS
 #![allow(
     clippy::print_stdout,
@@ -22,6 +22,7 @@ use std::{
 };
 
 use servanda_contract::Timestamp;
+use servanda_effects::AuditLog as _;
 use servanda_ledger::{Ledger, PruneReport, Retention};
 use tokio::task::JoinSet;
 
@@ -47,6 +48,19 @@ async fn main() {
     let ledger = Arc::new(ledger);
     match rest {
         [keys] => fill(&ledger, keys.parse().unwrap()).await,
+        [keys, log] if log == "--log" => {
+            ledger.switch_log(true);
+            let growing = tokio::spawn(grow_log(Arc::clone(&ledger)));
+            fill(&ledger, keys.parse().unwrap()).await;
+            growing.abort();
+            let began = Instant::now();
+            while ledger.extend_tree().await.unwrap().is_behind {}
+            let leaves = ledger.extend_tree().await.unwrap().size;
+            println!(
+                "{leaves} leaves; the last of them got their places {} ms after the last call",
+                began.elapsed().as_millis()
+            );
+        }
         [_, seconds] => churn(&ledger, Path::new(place), Duration::from_secs(seconds.parse().unwrap())).await,
         _ => panic!("usage: fill FILE-OR-URL KEYS | --churn SECONDS"),
     }
@@ -67,6 +81,15 @@ async fn fill(ledger: &Arc<Ledger>, keys: usize) {
         }
     }
     while tasks.join_next().await.is_some() {}
+    println!("{keys} keys in {:.1} s", began.elapsed().as_secs_f64());
+}
+
+/// Takes leaves into the tree once a second, as a gateway does.
+async fn grow_log(ledger: Arc<Ledger>) {
+    loop {
+        while ledger.extend_tree().await.unwrap().is_behind {}
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
 }
 
 /// Makes calls and prunes at the same time. Prints the pages of the file as it goes, and what was pruned.

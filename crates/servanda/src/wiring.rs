@@ -136,22 +136,14 @@ impl AssembledGateway {
         // Quarantined tools are known before the first call, so that none of their calls passes.
         if let Err(error) = engine.recall_quarantine().await {
             ledger.close().await;
-            return Err(CommandFailure::failed(format!(
-                "which tools are held back cannot be read: {}",
-                error.reason()
-            ))
-            .hint("nothing was started; `servanda doctor` looks at the ledger"));
+            let read = format!("which tools are held back cannot be read: {}", error.reason());
+            return Err(CommandFailure::failed(read).hint("nothing was started; `servanda doctor` looks at the ledger"));
         }
-        let authenticator = match CredentialAuthenticator::new(
-            ledger.clone(),
-            Arc::new(SystemClock),
-            credentials::sealing_keys(loaded),
-            AuthnSettings::Local,
-        ) {
-            Ok(authenticator) => Arc::new(authenticator.with_client_secrets(credentials::client_secrets(loaded))),
-            Err(error) => {
+        let authenticator = match authenticator(loaded, &ledger) {
+            Ok(authenticator) => Arc::new(authenticator),
+            Err(failure) => {
                 ledger.close().await;
-                return Err(CommandFailure::failed(format!("no HTTP client can be made: {error}")));
+                return Err(failure);
             }
         };
         let (stop, ledger_closes) = (CancellationToken::new(), CancellationToken::new());
@@ -322,6 +314,14 @@ impl ConfigEpoch {
             stop: stop.child_token(),
         }
     }
+}
+
+/// What authenticates callers and people; for now as on one machine, until a door says otherwise.
+fn authenticator(loaded: &LoadedConfig, ledger: &Arc<Ledger>) -> Result<CredentialAuthenticator, CommandFailure> {
+    let (clock, keys) = (Arc::new(SystemClock), credentials::sealing_keys(loaded));
+    let authenticator = CredentialAuthenticator::new(ledger.clone(), clock, keys, AuthnSettings::Local)
+        .map_err(|error| CommandFailure::failed(format!("no HTTP client can be made: {error}")))?;
+    Ok(authenticator.with_client_secrets(credentials::client_secrets(loaded)))
 }
 
 /// Applies the limits of a configuration to the ledger. If its size cannot be read now, it is read again with every heartbeat.

@@ -28,7 +28,7 @@ const ALLOWED: [(&str, &str, &str); 31] = [
     ("engine/src/callbacks/delivery.rs", "deliveries", PAGES),
     ("engine/src/engine.rs", "drain", AT_END),
     ("engine/src/engine.rs", "recall_quarantine", AT_START),
-    ("engine/src/engine.rs", "remember_names", AT_START),
+    ("engine/src/engine.rs", "remember_world", AT_START),
     ("engine/src/engine.rs", "return_budget_units", AT_END),
     ("engine/src/long_running/note.rs", "load", PAGES),
     ("engine/src/oversight/budgets.rs", "budgets", PAGES),
