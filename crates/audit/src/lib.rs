@@ -7,7 +7,8 @@
 //! - `proof`: a proof for one leaf, to be verified by anybody.
 //! - `edge`: what a store keeps to append with; `builder`: the same for a log that is kept in files.
 //! - `verify`: everything recomputed, with a name and a place for each fault.
-//! - `leaf`: what the gateway's leaves say, and which may follow which.
+//! - `leaf`: what the gateway's leaves say, which may follow which, and what opens their commitments.
+//! - `search`: leaves by what they are about; `ocsf`: leaves as security events.
 //!
 //! Everything here takes values and returns values. Deliberately not here: files, sockets, a clock, a store, and when a log is signed.
 
@@ -17,8 +18,10 @@ pub mod edge;
 pub mod leaf;
 pub mod merkle;
 pub mod note;
+pub mod ocsf;
 pub mod policy;
 pub mod proof;
+pub mod search;
 pub mod tile;
 pub mod verify;
 

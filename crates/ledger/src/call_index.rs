@@ -42,6 +42,22 @@ impl CallIndexBatch {
     }
 }
 
+impl CallIndexBatch {
+    /// The spans of a term within a range, both ends included, newest first.
+    pub(crate) fn spans(&self, term: Term, from_span: i64, until_span: i64) -> impl Iterator<Item = i64> {
+        // A range that ends before it begins has nothing in it; the set would panic.
+        let until_span = until_span.max(from_span.saturating_sub(1));
+        let begin = (term, from_span);
+        let within = (until_span >= from_span).then(|| self.terms.range(begin..=(term, until_span)));
+        within.into_iter().flatten().rev().map(|(_, span)| *span)
+    }
+
+    /// The oldest span of a term.
+    pub(crate) fn first_span(&self, term: Term) -> Option<i64> {
+        self.terms.range((term, i64::MIN)..=(term, i64::MAX)).next().map(|(_, span)| *span)
+    }
+}
+
 /// The span that a moment falls into.
 pub(crate) fn span_of(at_ms: u64) -> i64 {
     i64::try_from(at_ms >> SPAN_BITS).unwrap_or(i64::MAX)
@@ -87,8 +103,23 @@ pub(crate) fn terms_of_query(query: &HistoryQuery) -> Vec<Term> {
     terms.into_iter().collect()
 }
 
+/// What calls of a caller are found by: a user, or an agent that acted.
+pub(crate) fn caller_term(tenant: &str, name: &str) -> Term {
+    TermHash::of_tenant(tenant).term("caller", name)
+}
+
+/// What calls of a tool are found by.
+pub(crate) fn tool_term(tenant: &str, tool: &str) -> Term {
+    TermHash::of_tenant(tenant).term("tool", tool)
+}
+
+/// What every call of a tenant is found by.
+pub(crate) fn tenant_term(tenant: &str) -> Term {
+    TermHash::of_tenant(tenant).term("tenant", "")
+}
+
 /// Most calls succeed, and their outcome says so already.
-fn has_term(class: TaxonomyClass) -> bool {
+pub(crate) fn has_term(class: TaxonomyClass) -> bool {
     class != TaxonomyClass::Success
 }
 

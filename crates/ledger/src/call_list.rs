@@ -1,8 +1,9 @@
 //! Lists of calls, for every store alike: which calls a filter matches, what a list contains, and how far back
 //! a list looks.
 //!
-//! Stores read records newest first, a page at a time, by the index of their times. The conditions are judged here, on the record, so that
-//! no further index is written with every call. A list that finds too little stops after [`LOOKED_AT_MAX`] records and says so.
+//! The conditions are judged here, on the record. Most of them have a term in the index that pages use, which finds the records
+//! (`reader/indexed`). A list by the others reads records newest first, by the index of their times. Either stops after
+//! [`LOOKED_AT_MAX`] records and says so.
 
 use std::{collections::BTreeSet, ops::ControlFlow};
 
@@ -11,7 +12,9 @@ use servanda_contract::{
     record::{CallSummary, Outcome},
 };
 
-use crate::codec::signed;
+use servanda_effects::call_history::{HISTORY_PAGE_MAX, HistoryQuery};
+
+use crate::{call_index::has_term, codec::signed};
 
 /// Records that one list looks at.
 pub const LOOKED_AT_MAX: u32 = 50_000;
@@ -33,6 +36,10 @@ pub struct CallFilter {
     pub class: Option<TaxonomyClass>,
     /// The stage that refused it.
     pub gate: Option<GateName>,
+    /// The session that it belongs to, as its record names it.
+    pub run: Option<String>,
+    /// Its W3C trace id.
+    pub trace: Option<String>,
     /// Not received before this time, in milliseconds since the epoch.
     pub since_ms: Option<u64>,
     /// Not received after this time.
@@ -76,7 +83,45 @@ impl CallFilter {
             && self.class.is_none_or(|class| record.class == Some(class))
             && self.gate.is_none_or(|gate| record.refused_at() == Some(gate))
             && self.tool.as_ref().is_none_or(tool)
+            && self.run.as_ref().is_none_or(|run| record.caller.session.as_ref() == Some(run))
+            && self.trace.as_ref().is_none_or(|trace| record.trace_id == *trace)
             && self.caller.as_ref().is_none_or(|caller| is_caller(record, caller))
+    }
+
+    /// Whether the index has a term for one of the conditions. It has none for a credential, a run, a trace and a contract's name.
+    pub(crate) fn has_terms(&self) -> bool {
+        self.caller.is_some()
+            || self.tool.is_some()
+            || self.outcome.is_some()
+            || self.gate.is_some()
+            || self.class.is_some_and(has_term)
+    }
+
+    /// What the index is asked to find every call that matches. A caller with a slash is a name, or a tenant and its user.
+    pub(crate) fn queries(&self, tenants: &[String]) -> Vec<HistoryQuery> {
+        let mut queries = Vec::new();
+        for tenant in tenants {
+            let of_tenant = HistoryQuery {
+                tenant: tenant.clone(),
+                tool: self.tool.clone(),
+                outcome: self.outcome,
+                class: self.class,
+                gate: self.gate,
+                since_ms: self.since_ms,
+                until_ms: self.until_ms,
+                limit: HISTORY_PAGE_MAX,
+                ..HistoryQuery::default()
+            };
+            let Some(caller) = &self.caller else {
+                queries.push(of_tenant);
+                continue;
+            };
+            let user = caller.split_once('/').filter(|(of, _)| of == tenant);
+            queries
+                .extend(user.map(|(_, user)| HistoryQuery { principal: Some(user.to_owned()), ..of_tenant.clone() }));
+            queries.push(HistoryQuery { caller: Some(caller.clone()), ..of_tenant });
+        }
+        queries
     }
 
     pub(crate) fn span(&self) -> ReceivedRange {
@@ -129,21 +174,42 @@ impl<'a> CallCollector<'a> {
         Self { filter, limit: usize::try_from(limit).unwrap_or(usize::MAX), calls, under_way: ids }
     }
 
+    /// Takes a record that comes after all newer ones; breaks when the list is full.
     pub(crate) fn take(&mut self, record: &CallRecord) -> ControlFlow<()> {
-        if self.under_way.remove(record.call_id.as_str()) {
-            self.calls.retain(|call| call.call_id != record.call_id.as_str());
-        }
-        if self.filter.matches(record) {
-            self.calls.push(CallSummary::from_record(record));
-        }
+        self.add(record);
         // Calls under way may be older than all others; then they are the ones cut off below.
         let ended = self.calls.len().saturating_sub(self.under_way.len());
         if ended < self.limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 
+    /// Takes a record in any order. Returns whether it matches.
+    pub(crate) fn add(&mut self, record: &CallRecord) -> bool {
+        if self.under_way.remove(record.call_id.as_str()) {
+            self.calls.retain(|call| call.call_id != record.call_id.as_str());
+        }
+        let matches = self.filter.matches(record);
+        if matches {
+            self.calls.push(CallSummary::from_record(record));
+        }
+        matches
+    }
+
+    /// How many calls that have ended are still wanted.
+    pub(crate) fn wanted(&self) -> usize {
+        self.limit.saturating_sub(self.calls.len().saturating_sub(self.under_way.len()))
+    }
+
+    /// Leaves out calls that have ended and were received before this: not all of them were looked for.
+    pub(crate) fn leave_out_before(&mut self, received_ms: u64) {
+        let Self { calls, under_way, .. } = self;
+        calls.retain(|call| call.received_ms >= received_ms || under_way.contains(&call.call_id));
+    }
+
     pub(crate) fn finish(self, stopped_at_ms: Option<u64>) -> CallList {
         let Self { limit, mut calls, .. } = self;
         calls.sort_by(|one, two| (two.received_ms, &two.call_id).cmp(&(one.received_ms, &one.call_id)));
+        // Two readings of a caller's name may find the same call.
+        calls.dedup_by(|one, two| one.call_id == two.call_id);
         calls.truncate(limit);
         CallList { calls, stopped_at_ms }
     }

@@ -1,16 +1,19 @@
 //! Reads the ledger: one call by its id, lists of calls, or a note. It never writes, and works beside a running
 //! gateway. This module chooses between the stores; each store reads its own rows.
 
+mod indexed;
+
 use std::{
     ops::ControlFlow,
     path::Path,
     sync::{Mutex, PoisonError},
 };
 
-use servanda_audit::tile::TilePath;
+use servanda_audit::{leaf::LeafSalts, tile::TilePath};
 use servanda_contract::CallRecord;
 use servanda_effects::{Note, NoteKind, PortFuture};
 
+use self::indexed::IndexedSearch;
 use crate::{
     LedgerError,
     call_list::{CallCollector, CallFilter, CallList, CallListCursor, LOOKED_AT_MAX, PAGE_MAX, ReceivedRange},
@@ -67,9 +70,24 @@ impl LedgerReader {
     /// The calls that a filter matches, newest first, including those under way.
     pub fn calls<'a>(&'a self, filter: &'a CallFilter, limit: u32) -> PortFuture<'a, Result<CallList, LedgerError>> {
         Box::pin(async move {
-            let span = filter.span();
             let mut collected = CallCollector::new(filter, limit, &self.under_way().await?);
-            let stopped_at_ms = self.walk(span, &mut |record| collected.take(&record)).await?;
+            let stopped_at_ms = match self.search(filter, &mut collected).await? {
+                IndexedSearch::Done { stopped_at_ms } => stopped_at_ms,
+                IndexedSearch::NotByIndex => self.walk(filter.span(), &mut |record| collected.take(&record)).await?,
+            };
+            Ok(collected.finish(stopped_at_ms))
+        })
+    }
+
+    /// The same for a short time until now: it is read as a whole, which takes less than asking the index.
+    pub fn recent_calls<'a>(
+        &'a self,
+        filter: &'a CallFilter,
+        limit: u32,
+    ) -> PortFuture<'a, Result<CallList, LedgerError>> {
+        Box::pin(async move {
+            let mut collected = CallCollector::new(filter, limit, &self.under_way().await?);
+            let stopped_at_ms = self.walk(filter.span(), &mut |record| collected.take(&record)).await?;
             Ok(collected.finish(stopped_at_ms))
         })
     }
@@ -159,6 +177,16 @@ impl LedgerReader {
             match &self.source {
                 ReaderBackend::File(file) => in_file(file).log_checkpoint(),
                 ReaderBackend::Server(server) => server.log_checkpoint().await,
+            }
+        })
+    }
+
+    /// What the commitments of the verifiable log are opened with, if the ledger has a log. To be shown only for what it opens, never itself.
+    pub fn log_salts(&self) -> PortFuture<'_, Result<Option<LeafSalts>, LedgerError>> {
+        Box::pin(async move {
+            match &self.source {
+                ReaderBackend::File(file) => in_file(file).log_salts(),
+                ReaderBackend::Server(server) => server.log_salts().await,
             }
         })
     }

@@ -25,7 +25,7 @@ pub(crate) use access::{
     DelegateArgs, KeyCreateArgs, KeysArgs, KeysCommand, PasskeysArgs, PasskeysCommand, RevokeArgs, RightsArgs,
 };
 pub(crate) use approvals::{ApprovalsArgs, ApprovalsCommand, TicketFilter};
-pub(crate) use audit::{AuditArgs, AuditCommand, VerifyLogArgs};
+pub(crate) use audit::{AuditArgs, AuditCommand, ProveArgs, SearchLogArgs, VerifyLogArgs};
 pub(crate) use budgets::BudgetsArgs;
 pub(crate) use calls::CallsArgs;
 pub(crate) use contracts::{ContractArgs, ContractCommand, ReviewArgs};

@@ -39,6 +39,21 @@ pub enum AuditEvent {
     Change(ChangeLeaf),
 }
 
+impl AuditEvent {
+    /// The call that it is about, if it is about one.
+    pub fn call(&self) -> Option<&str> {
+        match self {
+            Self::Decision(decision) => Some(&decision.call),
+            Self::Outcome(outcome) => Some(&outcome.call),
+            Self::Call(call) => Some(&call.decision.call),
+            Self::Effect(effect) => Some(&effect.call),
+            Self::Ticket(ticket) => ticket.call.as_deref(),
+            Self::Change(change) => change.call.as_deref(),
+            Self::Approval(_) => None,
+        }
+    }
+}
+
 /// The decision about a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,11 +1,12 @@
 //! What a leaf of the gateway's log says: decisions and state changes, with commitments in the place of payloads.
 //!
-//! The log itself does not know leaves; verifiers who do check them with [`StatePaths`]. Deliberately not here: where leaves come from,
-//! payloads, and the salts that open commitments.
+//! The log itself does not know leaves; verifiers who do check them with [`StatePaths`]. Deliberately not here: where leaves come from, and
+//! payloads.
 
 mod canonical;
 mod commitment;
 mod event;
+mod opening;
 mod paths;
 mod salts;
 
@@ -15,5 +16,6 @@ pub use event::{
     ApprovalLeaf, AuditEvent, AuditLeaf, CallLeaf, ChangeLeaf, ChangedThing, DecisionLeaf, EffectLeaf, LeafContract,
     LeafEffectState, LeafMutation, LeafStatus, LeafTicketState, LeafVerdict, OutcomeLeaf, TicketLeaf,
 };
+pub use opening::{LeafOpening, OpenedCommitment, OpenedThing};
 pub use paths::{GRANT_DRAWN, StatePathFault, StatePaths, TRACKED_MAX};
 pub use salts::{LeafSalts, NoSaltSecret, SALT_SECRET_BYTES, SaltedThing};

@@ -51,7 +51,7 @@ pub(crate) fn leaf(event: AuditEvent) -> AuditLeaf {
     AuditLeaf { v: LEAF_VERSION, at_ms: 1_790_000_000_000, event }
 }
 
-fn one_of_each() -> Vec<AuditLeaf> {
+pub(crate) fn one_of_each() -> Vec<AuditLeaf> {
     let ticket = TicketLeaf {
         ticket: "t1".to_owned(),
         to: LeafTicketState::Pending,

@@ -13,11 +13,15 @@ mod logs;
 #[cfg(test)]
 mod notes;
 #[cfg(test)]
+mod ocsf;
+#[cfg(test)]
 mod oracle;
 #[cfg(test)]
 mod paths;
 #[cfg(test)]
 mod policies;
+#[cfg(test)]
+mod searches;
 #[cfg(test)]
 mod strangers;
 #[cfg(test)]

@@ -27,6 +27,8 @@ pub struct CallSummary {
     /// The id of the credential, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credential: Option<String>,
+    /// Its W3C trace id.
+    pub trace: String,
     /// The exposed name as called.
     pub tool: String,
     /// How it ended.
@@ -59,6 +61,7 @@ impl CallSummary {
             principal: caller.principal.clone(),
             agent: caller.actors.first().map(|actor| actor.name.clone()),
             credential: caller.credential.clone(),
+            trace: record.trace_id.clone(),
             tool: record.tool.clone(),
             outcome: record.outcome.name(),
             ended: record.ended(),
@@ -156,6 +159,7 @@ mod tests {
             principal: "ada".to_owned(),
             agent: None,
             credential: None,
+            trace: "0af7651916cd43dd8448eb211c80319c".to_owned(),
             tool: "company__pay_invoice".to_owned(),
             outcome: "completed",
             ended: "completed",

@@ -24,9 +24,16 @@ pub(super) async fn salts(client: &Client) -> Result<LeafSalts, LedgerError> {
     let fresh = LeafSalts::random().map_err(|error| LedgerError::Log(error.to_string()))?;
     let put = "insert into log_salts (secret) values ($1) on conflict (only_row) do nothing";
     client.execute(put, &[&&fresh.as_bytes()[..]]).await?;
-    let secret = client.query_one("select secret from log_salts where only_row", &[]).await?;
-    let secret = LeafSalts::from_bytes(secret.try_get(0)?);
-    secret.ok_or_else(|| LedgerError::Log("the secret of its salts is damaged".to_owned()))
+    known_salts(client).await?.ok_or_else(|| LedgerError::Log("the secret of its salts is not kept".to_owned()))
+}
+
+/// The secret of the log's salts, if there is one.
+pub(super) async fn known_salts(client: &Client) -> Result<Option<LeafSalts>, LedgerError> {
+    let Some(row) = client.query_opt("select secret from log_salts where only_row", &[]).await? else {
+        return Ok(None);
+    };
+    let secret = LeafSalts::from_bytes(row.try_get(0)?);
+    secret.map(Some).ok_or_else(|| LedgerError::Log("the secret of its salts is damaged".to_owned()))
 }
 
 /// Puts leaves into the outbox, inside a transaction.

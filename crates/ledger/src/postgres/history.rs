@@ -8,6 +8,7 @@ use tokio_postgres::{Client, types::ToSql};
 use super::dictionary::PostgresDictionaryLookup;
 use crate::{
     LedgerError,
+    call_index::Term,
     call_search::{
         COUNTS_READ_MAX, CallSearch, IDS_LOOKED_MAX, LookedRecord, SPANS_READ_MAX, SpanRequest, TermWindow,
         UNDER_WAY_LOOKED_MAX, WINDOW_SPANS, page_of_ids, under_way_of,
@@ -33,6 +34,18 @@ pub(super) async fn list(client: &Client, query: &HistoryQuery) -> Result<Histor
         search.advance(&request, &spans);
     }
     Ok(search.finish())
+}
+
+/// The oldest span in which there was a call of a term.
+pub(super) async fn first_span(client: &Client, term: Term) -> Result<Option<i64>, LedgerError> {
+    let first = client.query_opt(include_str!("../../sql/postgres/first_span.sql"), &[&term]).await?;
+    Ok(first.map(|row| row.try_get(0)).transpose()?)
+}
+
+/// The first tenant from a name on.
+pub(super) async fn next_tenant(client: &Client, from: &[u8]) -> Result<Option<Vec<u8>>, LedgerError> {
+    let next = client.query_opt(include_str!("../../sql/postgres/next_tenant.sql"), &[&from]).await?;
+    Ok(next.map(|row| row.try_get(0)).transpose()?)
 }
 
 /// The calls under way that match.

@@ -1,18 +1,22 @@
 //! Reading calls from the shared database.
 
-use servanda_audit::tile::TilePath;
+use servanda_audit::{leaf::LeafSalts, tile::TilePath};
 use servanda_contract::CallRecord;
-use servanda_effects::{Note, NoteKind};
+use servanda_effects::{
+    Note, NoteKind,
+    call_history::{HistoryPage, HistoryQuery},
+};
 use tokio_postgres::{Client, types::ToSql};
 
 use super::{
     audit_log,
     dictionary::PostgresDictionaryLookup,
-    migrate, notes,
+    history, migrate, notes,
     session::{Connector, PostgresSession},
 };
 use crate::{
     LedgerError,
+    call_index::Term,
     call_list::{CallListCursor, PAGE_MAX, ReceivedRange, UNDER_WAY_MAX, newest},
     call_query::{CallQuery, QuarantinedBody},
 };
@@ -49,6 +53,10 @@ impl PostgresReader {
 
     pub(crate) async fn log_checkpoint(&self) -> Result<Option<String>, LedgerError> {
         audit_log::checkpoint(&self.session.client).await
+    }
+
+    pub(crate) async fn log_salts(&self) -> Result<Option<LeafSalts>, LedgerError> {
+        audit_log::known_salts(&self.session.client).await
     }
 
     pub(crate) async fn log_file(&self, path: &TilePath) -> Result<Option<Vec<u8>>, LedgerError> {
@@ -88,6 +96,19 @@ impl PostgresReader {
     async fn records(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<CallRecord>, LedgerError> {
         let rows = self.session.client.query(sql, params).await?;
         self.lookup.decode(&self.session.client, &rows).await
+    }
+
+    /// A page of calls that have ended, by the index.
+    pub(crate) async fn history_page(&self, query: &HistoryQuery) -> Result<HistoryPage, LedgerError> {
+        history::list(&self.session.client, query).await
+    }
+
+    pub(crate) async fn first_span(&self, term: Term) -> Result<Option<i64>, LedgerError> {
+        history::first_span(&self.session.client, term).await
+    }
+
+    pub(crate) async fn next_tenant(&self, from: &[u8]) -> Result<Option<Vec<u8>>, LedgerError> {
+        history::next_tenant(&self.session.client, from).await
     }
 
     pub(crate) async fn quarantined(&self, call_id: &str) -> Result<Option<QuarantinedBody>, LedgerError> {

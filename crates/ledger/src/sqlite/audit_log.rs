@@ -18,18 +18,23 @@ use crate::{
 
 /// The secret of the log's salts; made if there is none.
 pub(super) fn salts(connection: &Connection) -> Result<LeafSalts, LedgerError> {
-    let sql = "select secret from log_salts where only_row = 1";
-    let known: Option<Vec<u8>> = connection.query_row(sql, [], |row| row.get(0)).optional()?;
-    let read = |secret: &[u8]| {
-        LeafSalts::from_bytes(secret).ok_or_else(|| LedgerError::Log("the secret of its salts is damaged".to_owned()))
-    };
-    if let Some(known) = known {
-        return read(&known);
+    if let Some(known) = known_salts(connection)? {
+        return Ok(known);
     }
     let fresh = LeafSalts::random().map_err(|error| LedgerError::Log(error.to_string()))?;
     let put = "insert into log_salts (only_row, secret) values (1, ?1) on conflict (only_row) do nothing";
     connection.execute(put, params![fresh.as_bytes()])?;
-    read(&connection.query_row::<Vec<u8>, _, _>(sql, [], |row| row.get(0))?)
+    known_salts(connection)?.ok_or_else(|| LedgerError::Log("the secret of its salts is not kept".to_owned()))
+}
+
+/// The secret of the log's salts, if there is one.
+pub(super) fn known_salts(connection: &Connection) -> Result<Option<LeafSalts>, LedgerError> {
+    let sql = "select secret from log_salts where only_row = 1";
+    let known: Option<Vec<u8>> = connection.query_row(sql, [], |row| row.get(0)).optional()?;
+    let read = |secret: Vec<u8>| {
+        LeafSalts::from_bytes(&secret).ok_or_else(|| LedgerError::Log("the secret of its salts is damaged".to_owned()))
+    };
+    known.map(read).transpose()
 }
 
 /// Puts the leaves of a batch at the end of the log.

@@ -1,19 +1,19 @@
 //! What recorded calls of the file are found by and counted as: gathered and merged inside the writer's
 //! transaction, searched on connections that read.
 
-use rusqlite::{Connection, Row, Statement, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, Statement, params};
 use servanda_contract::CallRecord;
 use servanda_effects::call_history::{CallCount, CallMeasure, CountsQuery, HistoryPage, HistoryQuery};
 
-use super::{dictionary::SqliteDictionaryLookup, read::stored};
+use super::dictionary::SqliteDictionaryLookup;
 use crate::{
     LedgerError,
-    call_index::{CallIndexBatch, span_start_ms},
+    call_index::{CallIndexBatch, Term, span_start_ms},
     call_search::{
         COUNTS_READ_MAX, CallSearch, IDS_LOOKED_MAX, LookedRecord, SPANS_READ_MAX, SpanRequest, TermWindow,
         UNDER_WAY_LOOKED_MAX, WINDOW_SPANS, page_of_ids, under_way_of,
     },
-    codec::{signed, unsigned},
+    codec::{StoredCall, signed, unsigned},
     gathered_index::{GatheredIndex, merge_into},
 };
 
@@ -80,8 +80,43 @@ fn put(transaction: &Connection, batch: &CallIndexBatch) -> Result<(), LedgerErr
     Ok(())
 }
 
-/// A page of calls that have ended.
+/// What was put aside and is not merged yet. None if there is more of it than one process leaves.
+pub(super) fn pending(connection: &Connection) -> Result<Option<CallIndexBatch>, LedgerError> {
+    let mut list = connection.prepare_cached(include_str!("../../sql/sqlite/list_gathered.sql"))?;
+    let (mut batch, mut read) = (CallIndexBatch::default(), 0);
+    let mut rows = list.query(params![MERGED_ROWS_MAX])?;
+    while let Some(row) = rows.next()? {
+        let body: Vec<u8> = row.get(1)?;
+        // The writer tells what cannot be read.
+        let _ = merge_into(&mut batch, &body);
+        read += 1;
+    }
+    Ok((read < MERGED_ROWS_MAX).then_some(batch))
+}
+
+/// The oldest span in which there was a call of a term.
+pub(super) fn first_span(connection: &Connection, term: Term) -> Result<Option<i64>, LedgerError> {
+    let mut first = connection.prepare_cached(include_str!("../../sql/sqlite/first_span.sql"))?;
+    Ok(first.query_row(params![term], |row| row.get(0)).optional()?)
+}
+
+/// The first tenant from a name on.
+pub(super) fn next_tenant(connection: &Connection, from: &[u8]) -> Result<Option<Vec<u8>>, LedgerError> {
+    let mut next = connection.prepare_cached(include_str!("../../sql/sqlite/next_tenant.sql"))?;
+    Ok(next.query_row(params![from], |row| row.get(0)).optional()?)
+}
+
+/// A page of calls that have ended, for a writer that has merged what it put aside.
 pub(super) fn list(connection: &Connection, query: &HistoryQuery) -> Result<HistoryPage, LedgerError> {
+    list_with(connection, query, &CallIndexBatch::default())
+}
+
+/// A page of calls that have ended, found by the index and by what is not merged into it.
+pub(super) fn list_with(
+    connection: &Connection,
+    query: &HistoryQuery,
+    pending: &CallIndexBatch,
+) -> Result<HistoryPage, LedgerError> {
     let reader = RecordReader::new(connection);
     if let Some(beginning) = query.id_beginning() {
         return Ok(page_of_ids(query, reader.of_ids(beginning, IDS_LOOKED_MAX)?));
@@ -90,9 +125,9 @@ pub(super) fn list(connection: &Connection, query: &HistoryQuery) -> Result<Hist
     // Most spans have one record, so that preparing the statement for each would cost more than reading it.
     let mut of_span = connection.prepare_cached(include_str!("../../sql/sqlite/ended_calls.sql"))?;
     while search.goes_on() {
-        let windows = windows(connection, &search)?;
+        let windows = windows(connection, &search, pending)?;
         let Some(request) = search.request(&windows) else { break };
-        let spans = spans(connection, &request)?;
+        let spans = spans(connection, &request, pending)?;
         for span in &spans {
             let records = reader.of_span(&mut of_span, *span, &search)?;
             if search.take(records).is_break() {
@@ -135,21 +170,46 @@ pub(super) fn counts(connection: &Connection, query: &CountsQuery) -> Result<Vec
     Ok(counts)
 }
 
-fn windows(connection: &Connection, search: &CallSearch<'_>) -> Result<Vec<TermWindow>, LedgerError> {
+/// A call from its columns: id, record, body.
+pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<StoredCall> {
+    Ok(StoredCall { call_id: row.get(0)?, record: row.get(1)?, body: row.get(2)? })
+}
+
+fn windows(
+    connection: &Connection,
+    search: &CallSearch<'_>,
+    pending: &CallIndexBatch,
+) -> Result<Vec<TermWindow>, LedgerError> {
     let mut statement = connection.prepare_cached(include_str!("../../sql/sqlite/term_window.sql"))?;
     let (from, until) = search.range();
     let mut window = |term: i32| {
         let read = |row: &Row<'_>| Ok(TermWindow { term, count: row.get(0)?, oldest: row.get(1)? });
-        Ok(statement.query_row(params![term, from, until, WINDOW_SPANS], read)?)
+        let mut window = statement.query_row(params![term, from, until, WINDOW_SPANS], read)?;
+        for span in pending.spans(term, from, until) {
+            // A window that the index fills is cut off at its oldest span; one that it does not fill is whole.
+            if window.count < i64::from(WINDOW_SPANS) - 1 {
+                window.count += 1;
+            }
+            window.oldest = Some(window.oldest.map_or(span, |oldest| oldest.min(span)));
+        }
+        Ok(window)
     };
     search.terms().iter().map(|term| window(*term)).collect()
 }
 
-fn spans(connection: &Connection, request: &SpanRequest) -> Result<Vec<i64>, LedgerError> {
+fn spans(connection: &Connection, request: &SpanRequest, pending: &CallIndexBatch) -> Result<Vec<i64>, LedgerError> {
     let SpanRequest { driver, others: [one, two, three, four, five], from_span, until_span } = request;
     let mut statement = connection.prepare_cached(include_str!("../../sql/sqlite/spans_of_terms.sql"))?;
     let asked = params![driver, from_span, until_span, SPANS_READ_MAX, one, two, three, four, five];
-    Ok(statement.query_map(asked, |row| row.get(0))?.collect::<Result<_, _>>()?)
+    let mut spans: Vec<i64> = statement.query_map(asked, |row| row.get(0))?.collect::<Result<_, _>>()?;
+    // A record's terms are merged together: a record that matches has all of its terms here, or none.
+    let has_others = |span: &i64| request.others.iter().flatten().all(|term| pending.terms.contains(&(*term, *span)));
+    let most = usize::try_from(SPANS_READ_MAX).unwrap_or(usize::MAX);
+    spans.extend(pending.spans(*driver, *from_span, *until_span).filter(has_others).take(most));
+    spans.sort_unstable_by_key(|span| std::cmp::Reverse(*span));
+    spans.dedup();
+    spans.truncate(most);
+    Ok(spans)
 }
 
 impl<'a> RecordReader<'a> {

@@ -3,16 +3,20 @@
 use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
-use servanda_audit::tile::TilePath;
+use servanda_audit::{leaf::LeafSalts, tile::TilePath};
 use servanda_contract::{CallRecord, Timestamp};
-use servanda_effects::{Note, NoteKind};
+use servanda_effects::{
+    Note, NoteKind,
+    call_history::{HistoryPage, HistoryQuery},
+};
 
-use super::{audit_log, dictionary::SqliteDictionaryLookup, migrate, open_read_only};
+use super::{audit_log, dictionary::SqliteDictionaryLookup, history, history::stored, migrate, open_read_only};
 use crate::{
     LedgerError,
+    call_index::{CallIndexBatch, Term},
     call_list::{CallListCursor, PAGE_MAX, ReceivedRange, UNDER_WAY_MAX, newest},
     call_query::{CallQuery, QuarantinedBody},
-    codec::{StoredCall, signed, unsigned},
+    codec::{signed, unsigned},
 };
 
 /// The record of a finished call.
@@ -38,6 +42,10 @@ impl SqliteReader {
 
     pub(crate) fn log_checkpoint(&self) -> Result<Option<String>, LedgerError> {
         audit_log::checkpoint(&self.connection)
+    }
+
+    pub(crate) fn log_salts(&self) -> Result<Option<LeafSalts>, LedgerError> {
+        audit_log::known_salts(&self.connection)
     }
 
     pub(crate) fn log_file(&self, path: &TilePath) -> Result<Option<Vec<u8>>, LedgerError> {
@@ -76,6 +84,28 @@ impl SqliteReader {
         rows.map(|row| self.lookup.decode(&self.connection, &row?)).collect()
     }
 
+    /// What the index of calls does not have yet, if that is not too much.
+    pub(crate) fn pending_index(&self) -> Result<Option<CallIndexBatch>, LedgerError> {
+        history::pending(&self.connection)
+    }
+
+    /// A page of calls that have ended, by the index and by what it does not have yet.
+    pub(crate) fn history_page(
+        &self,
+        query: &HistoryQuery,
+        pending: &CallIndexBatch,
+    ) -> Result<HistoryPage, LedgerError> {
+        history::list_with(&self.connection, query, pending)
+    }
+
+    pub(crate) fn first_span(&self, term: Term) -> Result<Option<i64>, LedgerError> {
+        history::first_span(&self.connection, term)
+    }
+
+    pub(crate) fn next_tenant(&self, from: &[u8]) -> Result<Option<Vec<u8>>, LedgerError> {
+        history::next_tenant(&self.connection, from)
+    }
+
     pub(crate) fn quarantined(&self, call_id: &str) -> Result<Option<QuarantinedBody>, LedgerError> {
         let sql = "select bytes_total, body from quarantine where call_id = ?1";
         let row = self.connection.query_row(sql, params![call_id], |row| {
@@ -91,11 +121,6 @@ impl SqliteReader {
     pub(crate) fn count(&self) -> Result<i64, LedgerError> {
         Ok(self.connection.query_row("select count(*) from all_calls", [], |row| row.get(0))?)
     }
-}
-
-/// A call from its columns: id, record, body.
-pub(super) fn stored(row: &rusqlite::Row<'_>) -> rusqlite::Result<StoredCall> {
-    Ok(StoredCall { call_id: row.get(0)?, record: row.get(1)?, body: row.get(2)? })
 }
 
 /// The note of this kind and key, expired or not.

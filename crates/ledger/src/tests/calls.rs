@@ -19,6 +19,7 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("the beginning of an id finds every call that has it", |kept| Box::pin(beginnings(kept))),
     ("every condition of a list, alone and page by page", |kept| Box::pin(call_lists::conditions(kept))),
     ("calls under way are listed among the others, once", |kept| Box::pin(call_lists::under_way(kept))),
+    ("records that are older than the index are listed", |kept| Box::pin(call_lists::older_than_the_index(kept))),
     ("a list stops after so many records and says where", |kept| Box::pin(call_lists::stops(kept))),
     ("quarantined answers are kept apart and bounded", |kept| Box::pin(quarantine(kept))),
     ("strange names are kept", |kept| Box::pin(strange(kept))),

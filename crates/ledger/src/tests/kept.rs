@@ -103,6 +103,21 @@ impl Kept {
         }
     }
 
+    /// Takes from the index what an earlier version did not write: terms of spans before this one.
+    pub(super) async fn forget_terms_before(&self, span: i64) {
+        match &self.place {
+            Place::Memory(..) => panic!("there is no ledger in memory"),
+            Place::File(_, path, _) => {
+                let connection = rusqlite::Connection::open(path).unwrap();
+                connection.execute("delete from call_terms where span < ?1", [span]).unwrap();
+            }
+            Place::Server(_, url) => {
+                let client = crate::postgres::client(url).await.unwrap();
+                client.execute("delete from call_terms where span < $1", &[&span]).await.unwrap();
+            }
+        }
+    }
+
     /// Another gateway on the same store. In memory there is no other.
     pub(super) async fn replica(&self) -> Self {
         match &self.place {

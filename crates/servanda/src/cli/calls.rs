@@ -26,6 +26,12 @@ pub(crate) struct CallsArgs {
     /// Only calls that this gate refused, by its name or number: policy, 8.
     #[arg(long, value_name = "GATE", value_parser = gate)]
     pub gate: Option<GateName>,
+    /// Only calls of this session, as `servanda explain CALL --json` has it: sessions of clients of the older protocol.
+    #[arg(long, value_name = "SESSION")]
+    pub run: Option<String>,
+    /// Only calls of this trace, by its W3C trace id.
+    #[arg(long, value_name = "TRACE_ID", value_parser = trace)]
+    pub trace: Option<String>,
     /// Only calls received since then: 2026-11-15, 2026-11-15T09:30Z, or 90m, 12h, 7d ago.
     #[arg(long, value_name = "TIME", value_parser = when)]
     pub since: Option<TimeArgument>,
@@ -38,6 +44,9 @@ pub(crate) struct CallsArgs {
     /// List the latest calls, the oldest first, and then print each new call as it is recorded.
     #[arg(long, short = 'f')]
     pub follow: bool,
+    /// Print a table in CSV (RFC 4180). A cell that a spreadsheet would take for a formula begins with a quote.
+    #[arg(long, conflicts_with = "follow")]
+    pub csv: bool,
 }
 
 impl CallsArgs {
@@ -51,7 +60,8 @@ impl CallsArgs {
         }
         let (caller, tool) = (self.caller.clone(), self.tool.clone());
         let (outcome, class, gate) = (self.outcome, self.class, self.gate);
-        Ok(CallFilter { caller, tool, outcome, class, gate, since_ms, until_ms })
+        let (run, trace) = (self.run.clone(), self.trace.clone());
+        Ok(CallFilter { caller, tool, outcome, class, gate, run, trace, since_ms, until_ms })
     }
 }
 
@@ -59,13 +69,19 @@ fn outcome(text: &str) -> Result<Outcome, String> {
     Outcome::from_name(text).ok_or_else(|| known("outcomes", Outcome::ALL.into_iter().map(Outcome::name)))
 }
 
-fn class(text: &str) -> Result<TaxonomyClass, String> {
+pub(super) fn class(text: &str) -> Result<TaxonomyClass, String> {
     let found = TaxonomyClass::from_name(&text.to_uppercase());
     found.ok_or_else(|| known("classes", TaxonomyClass::ALL.into_iter().map(TaxonomyClass::name)))
 }
 
 fn gate(text: &str) -> Result<GateName, String> {
     GateName::from_name(text).ok_or_else(|| known("gates", GateName::ALL.into_iter().map(|gate| gate.to_string())))
+}
+
+/// A trace id, as records and leaves have it.
+pub(super) fn trace(text: &str) -> Result<String, String> {
+    let is_id = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_id { Ok(text.to_ascii_lowercase()) } else { Err("a trace id has 32 hex digits".to_owned()) }
 }
 
 fn known(what: &str, names: impl Iterator<Item = impl Into<String>>) -> String {

@@ -104,7 +104,7 @@ pub(crate) enum TimeArgument {
 
 impl TimeArgument {
     /// The time in Unix milliseconds; `now` is the current time.
-    pub(super) fn unix_ms(self, now: Timestamp) -> u64 {
+    pub(crate) fn unix_ms(self, now: Timestamp) -> u64 {
         match self {
             Self::At(time) => time.unix_ms(),
             Self::AgoMs(ago_ms) => now.unix_ms().saturating_sub(ago_ms),

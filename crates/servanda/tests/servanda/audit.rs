@@ -1,8 +1,11 @@
 //! The verifiable log from outside: a gateway writes it, a copy is verified with nothing but its key, and what is changed in a copy is found.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeSet, fs, path::Path};
 
-use serde_json::json;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
+
+use sha2::{Digest as _, Sha256};
 
 use crate::{
     contract::{count_effects, pay_invoice},
@@ -58,9 +61,208 @@ fn a_copy_is_verified_with_nothing_but_the_key() {
     assert_eq!(proven.as_array().unwrap().len(), 5, "{proven}");
     let (leaf, proof) = (proven[0]["leaf"].as_str().unwrap(), proven[0]["proof"].as_str().unwrap());
     assert!(leaf.contains(&calls[0]) && !leaf.contains("inv_1003"), "no payload: {leaf}");
-    assert!(proof.starts_with("c2sp.org/tlog-proof@v1\nindex "), "{proof}");
+    assert!(proof.starts_with("c2sp.org/tlog-proof@v1\nindex "), "an effect has no commitment: {proof}");
     let unknown = world.run(&["audit", "prove", "call_0"]);
     assert!(unknown.code != Some(0) && unknown.stderr.contains("hint:"), "{unknown:?}");
+}
+
+/// What stands in a proof's `extra`.
+fn extra(proof: &str) -> Option<Value> {
+    let line = proof.lines().nth(1)?.strip_prefix("extra ")?;
+    serde_json::from_slice(&STANDARD.decode(line).unwrap()).ok()
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let (pairs, _) = hex.as_bytes().as_chunks::<2>();
+    pairs.iter().map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digits = |byte: &u8| [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap());
+    bytes.iter().flat_map(digits).collect()
+}
+
+/// An outsider checks that these arguments belong to a leaf, as docs/audit-log.md says it, with nothing of ours.
+#[test]
+fn a_commitment_is_opened_by_an_outsider() {
+    let (world, calls) = with_history();
+    let proven = world.run(&["audit", "prove", &calls[0], "--json"]).ended(0).json();
+    let decided = proven.as_array().unwrap().iter().find(|one| one["leaf"].as_str().unwrap().contains("decision"));
+    let decided = decided.unwrap();
+    let leaf: Value = serde_json::from_str(decided["leaf"].as_str().unwrap()).unwrap();
+    let input = &leaf["event"]["decision"]["input"];
+    let opening = extra(decided["proof"].as_str().unwrap()).unwrap();
+    assert_eq!(opening, decided["opening"]);
+    assert_eq!((&opening["thing"], &opening["id"]), (&json!("call"), &json!(calls[0])));
+    let digest_of = |arguments: &str| {
+        let mut digest = Sha256::new();
+        for part in ["servanda/arguments/v1", "company__pay_invoice", arguments] {
+            digest.update((part.len() as u64).to_be_bytes());
+            digest.update(part);
+        }
+        digest.finalize().to_vec()
+    };
+    let salt = bytes(opening["salt"].as_str().unwrap());
+    let commitment = |digest: &[u8]| {
+        let hash = Sha256::new().chain_update(b"servanda/commitment/v1\0").chain_update(&salt).chain_update(digest);
+        json!(format!("salted-sha256:{}", hex(&hash.finalize())))
+    };
+    // Byte for byte as the client sent them.
+    let sent = json!({ "invoice_id": "inv_1003", "amount_cents": 100, "currency": "CHF" }).to_string();
+    assert_eq!(commitment(&digest_of(&sent)), *input);
+    assert_ne!(commitment(&digest_of(&sent.replace("100", "101"))), *input, "other arguments");
+    let digest = opening["opens"][0]["digest"].as_str().unwrap();
+    assert_eq!((bytes(digest), &opening["opens"][0]["commitment"]), (digest_of(&sent), input));
+    // The salt of one call opens no other call.
+    let other = world.run(&["audit", "prove", &calls[1], "--json"]).ended(0).json();
+    let salts = |proven: &Value| -> BTreeSet<String> {
+        let openings = proven.as_array().unwrap().iter().filter(|one| one.get("opening").is_some());
+        openings.map(|one| one["opening"]["salt"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!((salts(&proven).len(), salts(&other).len()), (1, 1));
+    assert_ne!(salts(&proven), salts(&other));
+    // Sealed, and in the text, nothing or the same is shown.
+    let sealed = world.run(&["audit", "prove", &calls[0], "--sealed", "--json"]).ended(0);
+    assert!(!sealed.stdout.contains("extra ") && !sealed.stdout.contains("salt\""), "{sealed:?}");
+    let secret: Vec<u8> = {
+        let ledger = rusqlite::Connection::open(world.ledger()).unwrap();
+        ledger.query_row("select secret from log_salts", [], |row| row.get(0)).unwrap()
+    };
+    let hex = hex(&secret);
+    for shown in [&proven, &other] {
+        let shown = shown.to_string();
+        assert!(
+            !shown.contains(&hex) && !shown.contains(&STANDARD.encode(&secret)),
+            "the secret of the salts is shown"
+        );
+    }
+    let page = world.run(&["audit", "prove", &calls[0]]).ended(0);
+    assert!(
+        page.stdout.contains(&format!("opens input: digest {digest}")) && page.stderr.contains("--sealed"),
+        "{page:?}"
+    );
+}
+
+fn events(ran: &Ran) -> Vec<Value> {
+    ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn leaves_are_exported_from_the_ledger_and_from_a_copy() {
+    let (world, calls) = with_history();
+    let all = world.run(&["audit", "export"]).ended(0);
+    let exported = events(&all);
+    assert_eq!(exported.len(), 12, "{all:?}");
+    for (index, event) in exported.iter().enumerate() {
+        assert_eq!(event["metadata"]["uid"], json!(index.to_string()), "{event}");
+        assert_eq!((&event["class_uid"], &event["metadata"]["version"]), (&json!(6003), &json!("1.8.0")));
+        assert!(event["time"].as_u64() > Some(1_700_000_000_000), "{event}");
+    }
+    let refused = exported.iter().find(|event| event["metadata"]["correlation_uid"] == json!(calls[2])).unwrap();
+    assert_eq!(
+        json!([refused["api"]["operation"], refused["status_id"], refused["actor"]["user"]["uid"]]),
+        json!(["company__pay_invoice", 2, "local"])
+    );
+    assert!(refused["status_detail"].as_str().unwrap().contains(" at "), "{refused}");
+    assert!(all.stderr.contains("--since-leaf 12"), "the cursor: {}", all.stderr);
+    let later = world.run(&["audit", "export", "--since-leaf", "9"]).ended(0);
+    assert_eq!(events(&later), exported[9..]);
+    assert_eq!(world.run(&["audit", "export", "--since-leaf", "12"]).ended(0).stdout, "");
+    let beyond = world.run(&["audit", "export", "--since-leaf", "13"]).ended(1);
+    assert!(beyond.stderr.contains("another log") && beyond.stdout.is_empty(), "{beyond:?}");
+
+    world.run(&["audit", "copy", "copy"]).ended(0);
+    let elsewhere = World::empty();
+    let copy = world.path("copy");
+    let of_copy = elsewhere.run(&["audit", "export", "--dir", copy.to_str().unwrap()]).ended(0);
+    assert_eq!(of_copy.stdout, all.stdout, "a copy needs neither a configuration nor a ledger");
+    let place = format!("{}/tile/entries/000.p/12", copy.display());
+    let mut bundle = fs::read(&place).unwrap();
+    let allow = bundle.windows(5).position(|bytes| bytes == b"allow").unwrap();
+    bundle[allow] = b'A';
+    fs::write(&place, bundle).unwrap();
+    let changed = elsewhere.run(&["audit", "export", "--dir", copy.to_str().unwrap()]).ended(1);
+    assert!(changed.stdout.is_empty() && changed.stderr.contains("does not hold"), "{changed:?}");
+    let nothing = elsewhere.run(&["audit", "export", "--dir", "nowhere"]).ended(2);
+    assert!(nothing.stderr.contains("has no log"), "{nothing:?}");
+}
+
+#[test]
+fn leaves_are_searched_by_what_they_are_about() {
+    let (world, calls) = with_history();
+    let indices = |args: &[&str]| -> Vec<u64> {
+        let found = world.run(&[&["audit", "search", "--json"], args].concat()).ended(0).json();
+        found.as_array().unwrap().iter().map(|one| one["index"].as_u64().unwrap()).collect()
+    };
+    let exported = events(&world.run(&["audit", "export"]).ended(0));
+    let whose = |call: &str| -> Vec<u64> {
+        let is = |event: &&Value| event["metadata"]["correlation_uid"] == json!(call);
+        exported.iter().filter(is).map(|event| event["metadata"]["sequence"].as_u64().unwrap()).collect()
+    };
+    for call in &calls {
+        assert_eq!(indices(&["--call", call]), whose(call), "{call}");
+    }
+    let effect = &exported[usize::try_from(whose(&calls[0])[0]).unwrap()]["unmapped"]["effect"]["effect"];
+    let of_effect = indices(&["--effect", effect.as_str().unwrap()]);
+    assert_eq!(of_effect.len(), 4, "its three states and the end of its call: {of_effect:?}");
+    // The first leaf of a payment is its claim, before its decision: what it is about is known by its call only.
+    let of_tool = indices(&["--tool", "company__pay_invoice"]);
+    let expected: Vec<u64> = [&whose(&calls[0])[1..], &whose(&calls[1])[1..], &whose(&calls[2])].concat();
+    assert_eq!(of_tool, expected);
+    assert_eq!(indices(&["--tool", "company.pay_invoice", "--class", "success"]).len(), 2);
+    assert_eq!(indices(&["--caller", "local/local", "--call", &calls[3]]), whose(&calls[3]));
+    assert_eq!(indices(&["--caller", "nobody"]), [0; 0]);
+    assert_eq!(indices(&["--since", "1h", "--limit", "5"]), [0, 1, 2, 3, 4]);
+    assert_eq!(indices(&["--since", "1h", "--since-leaf", "10"]), [10, 11]);
+    assert_eq!(indices(&["--until", "1h"]), [0; 0]);
+    let trace = exported[usize::try_from(whose(&calls[3])[0]).unwrap()]["trace"]["uid"].as_str().unwrap().to_owned();
+    assert_eq!(indices(&["--trace", &trace]), whose(&calls[3]));
+    assert_eq!(world.run(&["audit", "search"]).ended(2).stdout, "", "say what");
+    let more = world.run(&["audit", "search", "--since", "1h", "--limit", "2"]).ended(0);
+    assert!(more.stderr.contains("--since-leaf 2 goes on"), "{more:?}");
+    let line = more.stdout.lines().next().unwrap();
+    assert!(line.starts_with("0  {\"at_ms\":"), "{line}");
+    world.run(&["audit", "copy", "copy"]).ended(0);
+    assert_eq!(indices(&["--call", &calls[0], "--dir", "copy"]), whose(&calls[0]));
+}
+
+/// What an agent sends is in no list, export, search or proof, nor in the name of a file.
+#[test]
+fn what_agents_send_is_not_exported() {
+    const CANARY: &str = "inv_70313370";
+    let world = World::company([pay_invoice(), count_effects()]);
+    let gateway = world.serve();
+    let agent = gateway.modern();
+    let payment = json!({ "invoice_id": CANARY, "amount_cents": 100, "currency": "CHF" });
+    let call = agent.call("company__pay_invoice", payment).call_id();
+    agent.call("company__pay_invoice", json!({ "invoice_id": "inv_1003", "note": CANARY }));
+    drop(gateway);
+    until("the log is signed", || {
+        let found = world.run(&["audit", "search", "--call", &call, "--json"]);
+        (found.code == Some(0) && found.json().as_array().unwrap().len() == 5).then_some(())
+    });
+    world.run(&["audit", "copy", "copy"]).ended(0);
+    for args in [
+        &["audit", "export"][..],
+        &["audit", "export", "--json", "--dir", "copy"],
+        &["audit", "search", "--since", "1h"],
+        &["audit", "prove", &call],
+        &["audit", "prove", &call, "--json"],
+        &["calls"],
+        &["calls", "--json"],
+        &["calls", "--csv"],
+    ] {
+        let ran = world.run(args).ended(0);
+        assert!(ran.stdout.len() > 100 && !ran.everything().contains(CANARY), "{args:?}: {ran:?}");
+    }
+    let mut folders = vec![world.path(".")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            assert!(!path.display().to_string().contains(CANARY), "{}", path.display());
+            folders.extend(path.is_dir().then_some(path));
+        }
+    }
 }
 
 #[test]

@@ -36,7 +36,8 @@ fn calls_are_listed_newest_first_and_by_every_filter() {
     let all = until("the records", || Some(list(&[])).filter(|all| all.as_array().unwrap().len() == 3));
     let all_ids = ids(&all);
     let newest = |number: usize| vec![all_ids[number]];
-    let table: [(&[&str], Vec<&str>); 14] = [
+    let trace = all[1]["trace"].as_str().unwrap();
+    let table: [(&[&str], Vec<&str>); 17] = [
         (&[], all_ids.clone()),
         (&["--limit", "1"], newest(0)),
         (&["--caller", "ada"], all_ids[1..].to_vec()),
@@ -51,6 +52,9 @@ fn calls_are_listed_newest_first_and_by_every_filter() {
         (&["--gate", "7", "--caller", "ada"], newest(1)),
         (&["--since", "1h"], all_ids.clone()),
         (&["--until", "1h"], vec![]),
+        (&["--trace", trace], newest(1)),
+        (&["--trace", trace, "--tool", "company__get_invoice"], vec![]),
+        (&["--run", "nobody's"], vec![]),
     ];
     for (args, expected) in table {
         assert_eq!(ids(&list(args)), expected, "{args:?}");
@@ -71,13 +75,82 @@ fn calls_are_listed_newest_first_and_by_every_filter() {
     for whole in ["acme/ada  company__pay_invoice  ", "\n                   PERMISSION_DENIED at scope\n"] {
         assert!(screen.contains(whole), "{screen}");
     }
-    for wrong in [["--gate", "polcy"], ["--class", "NOPE"], ["--outcome", "done"], ["--since", "yesterday"]] {
+    for wrong in
+        [["--gate", "polcy"], ["--class", "NOPE"], ["--outcome", "done"], ["--since", "yesterday"], ["--trace", "1"]]
+    {
         let told = world.run(&[&["calls"], &wrong[..]].concat()).ended(2);
-        assert!(told.stderr.contains("known ") || told.stderr.contains("2026-11-15"), "{}", told.stderr);
+        assert!(
+            ["known ", "2026-11-15", "32 hex digits"].iter().any(|says| told.stderr.contains(says)),
+            "{}",
+            told.stderr
+        );
     }
     let none = world.run(&["calls", "--caller", "nobody"]).ended(0);
     assert_eq!(none.stdout, "", "{}", none.stdout);
     assert!(none.stderr.contains("no recorded call matches"), "{}", none.stderr);
+}
+
+/// Calls of one session are its run; sessions are not in tables, which people pass on.
+#[test]
+fn calls_are_listed_by_their_session_and_as_a_table() {
+    let world = World::company([get_invoice()]);
+    let gateway = world.serve();
+    let (one, other) = (Agent::legacy(gateway.address), Agent::legacy(gateway.address));
+    for agent in [&one, &one, &other] {
+        agent.ask("tools/call", json!({ "name": "company__get_invoice", "arguments": { "invoice_id": "inv_1001" } }));
+    }
+    let name = "=HYPERLINK(\"https://example.org\"),\n+x";
+    other.ask("tools/call", json!({ "name": name, "arguments": {} }));
+    let list = |args: &[&str]| world.run(&[&["calls", "--json"], args].concat()).ended(0).json();
+    let all = until("the records", || Some(list(&[])).filter(|all| all.as_array().unwrap().len() == 4));
+    let record = world.run(&["explain", ids(&all)[3], "--json"]).ended(0).json();
+    let session = record["caller"]["session"].as_str().unwrap().to_owned();
+    assert_eq!(ids(&list(&["--run", &session])), ids(&all)[2..]);
+    assert_eq!(ids(&list(&["--run", &session, "--outcome", "completed", "--limit", "1"])), ids(&all)[2..3]);
+    assert_eq!(ids(&list(&["--run", &session, "--outcome", "refused"])), [""; 0]);
+
+    let table = world.run(&["calls", "--csv"]).ended(0);
+    assert!(table.stdout.ends_with("\r\n") && !table.stdout.contains(&session), "{table:?}");
+    let rows: Vec<&str> = table.stdout.trim_end_matches("\r\n").split("\r\n").collect();
+    assert_eq!(rows.len(), 5, "a call is a line: {table:?}");
+    assert!(rows[0].starts_with("call_id,received_at,tenant,principal,"), "{}", rows[0]);
+    let cells: Vec<&str> = rows[4].split(',').collect();
+    assert_eq!((cells[0], cells[6], cells[7]), (ids(&all)[3], "company__get_invoice", "completed"));
+    assert_eq!(cells.len(), rows[0].split(',').count());
+    assert!(rows[1].contains(",\"'=HYPERLINK(\"\"https://example.org\"\"), +x\","), "no formula, no line: {}", rows[1]);
+    let none = world.run(&["calls", "--csv", "--caller", "nobody"]).ended(0);
+    assert_eq!(none.stdout, format!("{}\r\n", rows[0]), "an empty table has its head");
+    let both = world.run(&["calls", "--csv", "--json"]).ended(2);
+    assert!(both.stderr.contains("two formats"), "{both:?}");
+    assert_eq!(world.run(&["calls", "--csv", "--follow"]).code, Some(2));
+}
+
+/// The ledger goes away and comes back, and no call is missing.
+#[test]
+fn following_survives_a_ledger_that_is_away() {
+    let world = World::company([get_invoice(), count_effects()]);
+    world.call("company__get_invoice", INVOICE).ended(0);
+    let mut child = world
+        .command(&["calls", "--follow", "--json", "--limit", "1"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = || serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
+    assert_eq!(next()["tool"], "company__get_invoice");
+    let ledger = world.ledger();
+    let away = world.path("away.db");
+    std::fs::rename(&ledger, &away).unwrap();
+    let mut notes = BufReader::new(child.stderr.take().unwrap()).lines();
+    let note = notes.next().unwrap().unwrap();
+    assert!(note.contains("is asked again"), "{note}");
+    std::fs::rename(&away, &ledger).unwrap();
+    world.call("company__count_effects", "{}").ended(0);
+    assert_eq!(next()["tool"], "company__count_effects");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(notes.map_while(Result::ok).collect::<Vec<_>>(), [""; 0], "one line, however long it was away");
 }
 
 #[test]

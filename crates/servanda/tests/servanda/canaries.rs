@@ -115,6 +115,7 @@ impl Heard {
     fn hear_files(&mut self, folder: &Path) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
+            self.hear(&path.display().to_string());
             match path.file_name().and_then(|name| name.to_str()) {
                 // The operator wrote these in plain text, as files and variables are.
                 Some("upstream" | "argument.txt") => {}
@@ -248,6 +249,16 @@ fn look_afterwards(world: &World, heard: &mut Heard) {
     assert!(!records.is_empty());
     for call_id in records {
         heard.hear(&world.run(&["explain", &call_id, "--json", "--quarantined"]).everything());
+        heard.hear(&world.run(&["-vv", "audit", "prove", &call_id, "--json"]).everything());
+    }
+    for args in [
+        &["-vv", "calls", "--json", "--limit", "1000"][..],
+        &["-vv", "calls", "--csv", "--limit", "1000"],
+        &["-vv", "audit", "export"],
+        &["-vv", "audit", "search", "--since", "1d", "--limit", "1000"],
+        &["-vv", "audit", "copy", "copied-log"],
+    ] {
+        heard.hear(&world.run(args).everything());
     }
 }
 

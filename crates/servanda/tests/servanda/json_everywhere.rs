@@ -19,7 +19,7 @@ const ELSEWHERE: [&str; 3] = [
 ];
 
 /// How each command is run: its arguments and exit code. They run one after the other in one folder.
-const TRIED: [(&str, &[&str], i32); 61] = [
+const TRIED: [(&str, &[&str], i32); 63] = [
     ("check", &[], 0),
     ("tools", &["--offline"], 0),
     ("pins", &["--offline"], 0),
@@ -58,6 +58,8 @@ const TRIED: [(&str, &[&str], i32); 61] = [
     ("audit key", &[], 0),
     ("audit copy", &["copied-log"], 0),
     ("audit prove", &["CALL"], 0),
+    ("audit export", &[], 0),
+    ("audit search", &["--caller", "local"], 0),
     ("policy what-if", &["--policies", "policies", "--since", "1d"], 0),
     ("identity show", &["company__get_invoice"], 0),
     ("identity confusions", &[], 0),

@@ -10,7 +10,7 @@ use servanda_audit::{
 };
 use servanda_ledger::LedgerReader;
 
-use super::{leaves, nothing_signed, places::LedgerLog, signed};
+use super::{counted, nothing_signed, places::LedgerLog, signed};
 use crate::{failure::CommandFailure, screen::Screen};
 
 pub(super) async fn run(reader: LedgerReader, folder: &Path, screen: Screen) -> Result<(), CommandFailure> {
@@ -29,7 +29,7 @@ pub(super) async fn run(reader: LedgerReader, folder: &Path, screen: Screen) -> 
     if screen.json {
         return screen.json(&json!({ "folder": folder, "leaves": checkpoint.size(), "files_written": written }));
     }
-    screen.page(format_args!("{} has {} of the log", folder.display(), leaves(checkpoint.size())))?;
+    screen.page(format_args!("{} has {} of the log", folder.display(), counted(checkpoint.size())))?;
     let key = super::key(&log.0).await?;
     screen.hint(format_args!("servanda audit verify {} --key '{key}'", folder.display()));
     Ok(())

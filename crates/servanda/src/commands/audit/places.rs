@@ -17,6 +17,22 @@ pub(super) struct LogFolder(pub(super) PathBuf);
 #[derive(Debug)]
 pub(super) struct LedgerLog(pub(super) LedgerReader);
 
+/// Either of them.
+#[derive(Debug)]
+pub(super) enum LogPlace {
+    Folder(LogFolder),
+    Ledger(LedgerLog),
+}
+
+impl TileSource for LogPlace {
+    fn read(&self, path: &str, bytes_max: usize) -> io::Result<Option<Vec<u8>>> {
+        match self {
+            Self::Folder(folder) => folder.read(path, bytes_max),
+            Self::Ledger(ledger) => ledger.read(path, bytes_max),
+        }
+    }
+}
+
 impl TileSource for LogFolder {
     fn read(&self, path: &str, bytes_max: usize) -> io::Result<Option<Vec<u8>>> {
         let bytes_max = u64::try_from(bytes_max).unwrap_or(u64::MAX);

@@ -8,7 +8,7 @@ use servanda_audit::{
     policy::LOG_POLICY_BYTES_MAX, verify::LeafCheckFault, verify_log,
 };
 
-use super::{leaves, places::LogFolder};
+use super::{counted, places::LogFolder};
 use crate::{
     cli::VerifyLogArgs,
     failure::CommandFailure,
@@ -45,7 +45,7 @@ pub(super) fn run(args: &VerifyLogArgs, screen: Screen) -> Result<(), CommandFai
     let kinds: Vec<String> = check.kinds.iter().map(|(kind, number)| format!("  {kind}: {number}")).collect();
     screen.page(format_args!(
         "{} {verb}, signed by {}\n{}\nroot {}",
-        leaves(checkpoint.size()),
+        counted(checkpoint.size()),
         signers.join(", "),
         kinds.join("\n"),
         checkpoint.root()

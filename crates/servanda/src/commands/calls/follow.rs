@@ -20,6 +20,7 @@ const POLL: Duration = Duration::from_millis(500);
 /// How far back every look goes, how far back some go, and how many looks are between two of those.
 const LOOK_BACK_MS: u64 = 10_000;
 const LOOK_FAR_BACK_MS: u64 = 600_000;
+// A look that goes far back has a connection of its own: `ledger restore` may have put another file in the place of the ledger.
 const LOOKS_BETWEEN: u32 = 20;
 
 /// The outcome that was last shown for each call.
@@ -40,27 +41,35 @@ pub(super) async fn run(
     if show_new(before, &mut shown, screen)?.is_break() {
         return Ok(());
     }
-    let (mut reader, mut looks) = (Some(reader), 0_u32);
+    let (mut reader, mut looks, mut looked_ms, mut is_away) = (Some(reader), 0_u32, began_ms, false);
     loop {
         tokio::time::sleep(POLL).await;
         looks = looks.wrapping_add(1);
-        let back_ms = if looks.is_multiple_of(LOOKS_BETWEEN) { LOOK_FAR_BACK_MS } else { LOOK_BACK_MS };
+        let is_far = looks.is_multiple_of(LOOKS_BETWEEN);
+        let back_ms = if is_far { LOOK_FAR_BACK_MS } else { LOOK_BACK_MS };
+        if is_far {
+            reader = None;
+        }
         let now_ms = SystemClock.now().unix_ms();
-        let from_ms = now_ms.saturating_sub(back_ms).max(since_ms);
+        // What was recorded while the ledger was away is looked for too.
+        let from_ms = now_ms.saturating_sub(back_ms).min(looked_ms.saturating_sub(LOOK_BACK_MS)).max(since_ms);
         let recent = CallFilter { since_ms: Some(from_ms), ..filter.clone() };
         match look(place, &mut reader, &recent).await {
             Ok(found) => {
+                (looked_ms, is_away) = (now_ms, false);
                 if show_new(found, &mut shown, screen)?.is_break() {
                     return Ok(());
                 }
             }
-            Err(error) if reader.take().is_some() => {
-                screen.say(format_args!("note: the ledger does not answer and is asked again: {error}"));
+            Err(error) => {
+                if !is_away {
+                    screen.say(format_args!("note: the ledger does not answer and is asked again: {error}"));
+                }
+                (reader, is_away) = (None, true);
             }
-            Err(_) => {}
         }
         shown.retain(|(received_ms, _), outcome| {
-            received_ms.saturating_add(LOOK_FAR_BACK_MS) >= now_ms || *outcome == "dispatching"
+            received_ms.saturating_add(LOOK_FAR_BACK_MS) >= looked_ms || *outcome == "dispatching"
         });
     }
 }
@@ -75,7 +84,7 @@ async fn look(
         *reader = Some(place.read().await?);
     }
     match reader {
-        Some(reader) => reader.calls(filter, LOOKED_AT_MAX).await,
+        Some(reader) => reader.recent_calls(filter, LOOKED_AT_MAX).await,
         None => Ok(CallList { calls: Vec::new(), stopped_at_ms: None }),
     }
 }

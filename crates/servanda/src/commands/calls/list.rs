@@ -154,6 +154,7 @@ mod tests {
             principal: "local".to_owned(),
             agent: None,
             credential: None,
+            trace: "0af7651916cd43dd8448eb211c80319c".to_owned(),
             tool: tool.to_owned(),
             outcome: "completed",
             ended: "completed",

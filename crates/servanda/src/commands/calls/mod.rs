@@ -1,5 +1,6 @@
 //! `servanda calls`: lists the recorded calls, newest first, or follows them. It only reads the ledger, and works while a gateway runs.
 
+mod csv;
 mod follow;
 mod list;
 
@@ -20,6 +21,9 @@ pub(crate) async fn run(config: &Path, args: &CallsArgs, screen: Screen) -> Resu
     if place.is_missing() {
         return Err(nothing_yet(&place));
     }
+    if args.csv && screen.json {
+        return Err(CommandFailure::bad_input("--csv and --json are two formats").hint("give one of them"));
+    }
     let filter = args.filter(SystemClock.now())?;
     let reader = place.read().await?;
     if args.follow {
@@ -31,6 +35,10 @@ pub(crate) async fn run(config: &Path, args: &CallsArgs, screen: Screen) -> Resu
         };
     }
     let found = reader.calls(&filter, args.limit).await?;
+    if args.csv {
+        say_where_it_stopped(&found, screen);
+        return screen.raw(&csv::table(&found.calls));
+    }
     if found.calls.is_empty() && filter == CallFilter::default() {
         return if screen.json { screen.json(&found.calls) } else { Err(nothing_yet(&place)) };
     }
@@ -56,13 +64,17 @@ pub(crate) fn nothing_yet(place: &LedgerPlace) -> CommandFailure {
         .hint("make one: `servanda call TOOL '{...}'`")
 }
 
-fn show(found: &CallList, screen: Screen) -> Result<(), CommandFailure> {
+fn say_where_it_stopped(found: &CallList, screen: Screen) {
     if let Some(stopped_at_ms) = found.stopped_at_ms {
         let at = Timestamp::from_unix_ms(stopped_at_ms);
         screen.say(format_args!(
             "note: only the newest {LOOKED_AT_MAX} records were looked at, back to {at}; --until {at} looks at earlier ones"
         ));
     }
+}
+
+fn show(found: &CallList, screen: Screen) -> Result<(), CommandFailure> {
+    say_where_it_stopped(found, screen);
     if screen.json {
         return screen.json(&found.calls);
     }
