@@ -45,7 +45,8 @@ fn a_copy_is_verified_with_nothing_but_the_key() {
     let (world, calls) = with_history();
     world.run(&["audit", "copy", "copy"]).ended(0);
     let verified = verify(&world, &["--json"]).ended(0).json();
-    // Six contracts and the policies. Each payment: its claim, a decision, its dispatch, its end, the end of its effect. The others are one leaf each.
+    // Two contracts and the policies. Each payment: its claim, what is reserved for it, a decision, its dispatch, its end, the end of its effect,
+    // what it cost. The others are one leaf each.
     assert_eq!(verified["leaves"], 19, "{verified}");
     assert_eq!(
         verified["kinds"],
@@ -58,7 +59,7 @@ fn a_copy_is_verified_with_nothing_but_the_key() {
     assert!(said.stdout.starts_with("19 leaves hold, signed by servanda/"), "{said:?}");
 
     let proven = world.run(&["audit", "prove", &calls[0], "--json"]).ended(0).json();
-    assert_eq!(proven.as_array().unwrap().len(), 5, "{proven}");
+    assert_eq!(proven.as_array().unwrap().len(), 7, "{proven}");
     let (leaf, proof) = (proven[0]["leaf"].as_str().unwrap(), proven[0]["proof"].as_str().unwrap());
     assert!(leaf.contains(&calls[0]) && !leaf.contains("inv_1003"), "no payload: {leaf}");
     assert!(proof.starts_with("c2sp.org/tlog-proof@v1\nindex "), "an effect has no commitment: {proof}");
@@ -324,7 +325,10 @@ fn what_decisions_depend_on_is_in_the_log() {
     world.call("company__count_effects", "{}").ended(0);
     world.run(&["quarantine", "block", "company__count_effects", "--reason", "a secret reason"]).ended(0);
     world.change_config(|config| config["policy"] = json!({ "files": ["forbid.cedar"] }));
-    world.write("forbid.cedar", "@id(\"forbid-nothing\") forbid (principal, action, resource) when { false };");
+    world.write(
+        "forbid.cedar",
+        "@id(\"none\") @may_never_apply(\"a test\") forbid (principal, action, resource) when { false };",
+    );
     let told = until("the log tells it", || {
         world.call("company__count_effects", "{}");
         world.run(&["audit", "copy", "copy"]).ended(0);
