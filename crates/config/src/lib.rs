@@ -25,6 +25,7 @@ mod pins;
 mod policy;
 mod retention;
 pub mod state_folder;
+mod telemetry;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -61,6 +62,7 @@ pub use oauth::{ClientAuth, ExchangeConfig, KeyAlgorithm, OauthConfig, OauthFlow
 pub use pins::{AdditivePins, MissingPins, PinsConfig};
 pub use policy::{BuiltIn, PolicyConfig, PolicyMode};
 pub use retention::{KeptFor, LedgerLimitsConfig, RetentionConfig};
+pub use telemetry::{TelemetryConfig, TraceProtocol, TracesConfig};
 
 /// The field with an impossible value, and why.
 pub(crate) type ConfigFieldFault = (String, String);
@@ -149,6 +151,9 @@ pub struct Config {
     /// How calls of long-running and async tools are answered.
     #[serde(default, skip_serializing_if = "LongWorkConfig::is_default")]
     pub long_work: LongWorkConfig,
+    /// What operators measure.
+    #[serde(default, skip_serializing_if = "TelemetryConfig::is_default")]
+    pub telemetry: TelemetryConfig,
     /// Size and time limits.
     #[serde(default, skip_serializing_if = "LimitsConfig::is_default")]
     pub limits: LimitsConfig,
@@ -253,6 +258,7 @@ impl Config {
             auth: AuthConfig::default(),
             callbacks: Vec::new(),
             long_work: LongWorkConfig::default(),
+            telemetry: TelemetryConfig::default(),
             limits: LimitsConfig::default(),
         }
     }
@@ -296,7 +302,7 @@ fn check(file: &str, config: &Config) -> Result<(), DocumentError> {
     }
     let fault = expected::fault(config).or_else(|| auth::fault(config)).or_else(|| policy::fault(config));
     let fault = fault.or_else(|| approvals::fault(config)).or_else(|| console::fault(config));
-    let fault = fault.or_else(|| limits::fault(&config.limits));
+    let fault = fault.or_else(|| limits::fault(&config.limits)).or_else(|| telemetry::fault(config));
     if let Some((field, reason)) = fault.or_else(|| credential::fault(config.upstreams.iter())) {
         return wrong(&field, reason);
     }

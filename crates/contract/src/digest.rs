@@ -70,6 +70,8 @@ pub enum DigestDomain {
     Policies,
     /// What a budget holds for a call or a process.
     BudgetHold,
+    /// The id of a span of a call: the call and which span.
+    Span,
 }
 
 /// A SHA-256 digest, written `sha256:` and 64 hex digits.
@@ -142,6 +144,7 @@ impl DigestDomain {
             Self::LogName => "servanda/log-name/v1",
             Self::Policies => "servanda/policies/v1",
             Self::BudgetHold => "servanda/budget-hold/v1",
+            Self::Span => "servanda/span/v1",
         }
     }
 }

@@ -32,6 +32,7 @@ mod testing;
 mod tests;
 pub mod time;
 pub mod tool;
+pub mod trace;
 pub mod unique;
 
 pub use caller::{Caller, CallerActor};

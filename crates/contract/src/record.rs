@@ -19,6 +19,7 @@ use crate::{
     CallId, Caller, Digest, GateName, Proposal, Refusal, TaxonomyClass, Timestamp,
     cost::Price,
     tool::{EffectClass, QuestionKind},
+    trace::TraceStanding,
 };
 
 /// The version of the stored shape; readers refuse a newer one.
@@ -90,6 +91,9 @@ pub struct CallRecord {
     /// Whether a grant let it pass gate 10; `ticket_id` names the grant.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_grant: bool,
+    /// Where the call stands in its trace. Not stored: the ids of its spans come from the call's id.
+    #[serde(skip)]
+    pub trace: TraceStanding,
 }
 
 /// The client name in the record of an upstream's answer that came after its call's deadline.
@@ -209,6 +213,7 @@ impl CallRecord {
             questions: Vec::new(),
             ticket_id: None,
             by_grant: false,
+            trace: TraceStanding::default(),
         }
     }
 

@@ -8,4 +8,10 @@ use servanda_contract::CallRecord;
 pub trait CallObserver: std::fmt::Debug + Send + Sync {
     /// Takes note of a call that ended; its record may not be written yet.
     fn call_ended(&self, record: &CallRecord);
+
+    /// Whether a call of that trace is recorded even if nothing about it is remarkable; none if calls are not traced. Upstreams are told
+    /// the spans of calls that are traced.
+    fn samples_trace(&self, _trace_id: &str) -> Option<bool> {
+        None
+    }
 }

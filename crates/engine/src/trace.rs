@@ -1,36 +1,33 @@
-//! W3C trace ids: the caller's if it sent a valid one, else a new one.
+//! Trace context of calls: the caller's trace if it sent a valid one, else a new one; and what an upstream is told.
 
-use servanda_contract::unique;
+use servanda_contract::{
+    CallRecord,
+    trace::{self, ParentSpan, TraceStanding},
+    unique,
+};
 
-/// The trace id of a W3C `traceparent`, if it is valid.
-pub(crate) fn trace_id(trace_parent: &str) -> Option<&str> {
-    let mut parts = trace_parent.split('-');
-    let (_, trace_id) = (parts.next()?, parts.next()?);
-    let hex =
-        trace_id.len() == 32 && trace_id.bytes().all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase());
-    (hex && trace_id.bytes().any(|byte| byte != b'0')).then_some(trace_id)
+use crate::core::Core;
+
+/// The id of the trace that the caller named, else a new one.
+pub(crate) fn trace_id(trace_parent: Option<&str>) -> String {
+    trace_parent.and_then(trace::trace_id).map_or_else(new_trace_id, str::to_owned)
 }
 
 pub(crate) fn new_trace_id() -> String {
     unique::random().simple().to_string()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::trace_id;
+/// Where a call of that caller's context stands.
+pub(crate) fn standing(trace_parent: Option<&str>) -> TraceStanding {
+    TraceStanding { parent: trace_parent.and_then(ParentSpan::parse), is_sequel: false }
+}
 
-    #[test]
-    fn only_a_good_trace_id_is_taken() {
-        let good = "0af7651916cd43dd8448eb211c80319c";
-        assert_eq!(trace_id(&format!("00-{good}-b7ad6b7169203331-01")), Some(good));
-        for bad in [
-            "",
-            "00",
-            "00-xyz-1-01",
-            &format!("00-{}-b-01", good.to_uppercase()),
-            &format!("00-{}-b-01", "0".repeat(32)),
-        ] {
-            assert_eq!(trace_id(bad), None, "{bad}");
-        }
-    }
+/// The `traceparent` for the upstream of a call: the call's own client span if calls are traced, else what the caller sent, as W3C asks of
+/// those who take no part in a trace.
+pub(crate) fn trace_parent_for_upstream(core: &Core, record: &CallRecord, received: Option<String>) -> Option<String> {
+    let Some(is_sampled) = core.observer.get().and_then(|observer| observer.samples_trace(&record.trace_id)) else {
+        return received;
+    };
+    let parent = record.trace.parent;
+    Some(trace::trace_parent_for_upstream(&record.trace_id, &record.call_id, parent, is_sampled))
 }

@@ -42,7 +42,7 @@ use self::{
     catalogs::{bad_names, catalog_by, named_as_before},
     health::LedgerHealth,
     preflight::Preflight,
-    telemetry::CallTelemetry,
+    telemetry::{CallTelemetry, SpanExport},
     upkeep::CurrentRetention,
     upstream_set::with_credentials,
 };
@@ -86,6 +86,8 @@ pub(crate) struct AssembledGateway {
     asked: CancellationToken,
     /// Signs the verifiable log.
     log_key: Arc<LogKeyStore>,
+    /// Exports spans. A reload does not change it.
+    span_export: SpanExport,
     /// How long an unused session is kept. A reload does not change it.
     pub session_idle_ms_max: u64,
 }
@@ -112,7 +114,8 @@ impl AssembledGateway {
         let pins = lock::pins(loaded)?;
         let contracts = contracts::load_with(loaded, pins.lock.as_deref())?;
         let read = Preflight::read(loaded, contracts, pins, door)?;
-        let Preflight { catalog, callbacks, authorities, ledger, upstreams } = read;
+        let Preflight { catalog, callbacks, authorities, ledger, upstreams, traces } = read;
+        let (telemetry, span_export) = CallTelemetry::start(traces)?;
         let ledger = ledger.open_with(schema).await?;
         limit(&ledger, loaded).await;
         let notebook: Arc<dyn Notebook> = ledger.clone();
@@ -131,7 +134,7 @@ impl AssembledGateway {
             clock: Arc::new(SystemClock),
             limits: engine_limits(loaded),
         });
-        engine.observe_calls(Arc::new(CallTelemetry::default()));
+        engine.observe_calls(telemetry);
         engine.remember_world().await;
         // Quarantined tools are known before the first call, so that none of their calls passes.
         if let Err(error) = engine.recall_quarantine().await {
@@ -153,6 +156,7 @@ impl AssembledGateway {
         let retention = CurrentRetention::new(loaded.config.retention.retention());
         Ok(Self {
             log_key: Arc::new(credentials::log_key(loaded, ledger.clone())),
+            span_export,
             engine,
             authenticator,
             door: OnceLock::new(),

@@ -198,7 +198,8 @@ impl UpstreamConnections {
             let (body, arguments) = draft.body(id, era, &options);
             let request = WireRequest::new(id, draft.method, Some(link.peer.version), body)
                 .with_name(draft.name, params)
-                .with_key_header(options.key_header.as_ref());
+                .with_key_header(options.key_header.as_ref())
+                .with_trace_parent(options.trace_parent.as_deref());
             let request =
                 WireRequest { arguments, credential_request: self.credential_request(draft, &options), ..request };
             let terms =

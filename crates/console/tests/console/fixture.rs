@@ -320,6 +320,7 @@ impl Gateway {
             questions: Vec::new(),
             ticket_id: None,
             by_grant: false,
+            trace: servanda_contract::trace::TraceStanding::default(),
         };
         change(&mut record);
         self.history.record_finished(record.clone(), None, true).await.unwrap();

@@ -22,6 +22,7 @@ use crate::{
     taxonomy::NextAction,
     testing::{golden_json, void_invoice},
     tool::{ApprovalPattern, EffectClass, MutationClass, Presence, SideEffectClass, SideEffectOperation},
+    trace::TraceStanding,
 };
 
 fn call_id() -> CallId {
@@ -108,6 +109,7 @@ fn record() -> CallRecord {
         questions: Vec::new(),
         ticket_id: None,
         by_grant: false,
+        trace: TraceStanding::default(),
     }
 }
 

@@ -46,7 +46,8 @@ pub(super) enum CallAdmission {
 /// Admits a call. The error is the answer of a call that is not admitted.
 pub(super) async fn admit(calls: &Calls, request: CallRequest) -> Result<CallAdmission, CallAnswer> {
     let (proposal, context) = propose(calls, request);
-    let record = CallRecord::new(&proposal);
+    let trace = trace::standing(context.terms.trace_parent.as_deref());
+    let record = CallRecord { trace, ..CallRecord::new(&proposal) };
     let admitted = Box::new(AdmittedCall { snapshot: calls.core.snapshot(), proposal, record, context });
     if let Some(wait_ms) = calls.core.refused_calls.wait_ms(&admitted.proposal.caller) {
         return Err(admitted.refuse_for_now(calls, wait_ms));
@@ -143,7 +144,7 @@ fn propose(calls: &Calls, request: CallRequest) -> (Box<Proposal>, Box<CallConte
     let CallRequest { requester, tool, arguments, chain, keys, aims, task, terms } = request;
     let caller = requester.caller.clone();
     let trace_parent = terms.trace_parent.as_deref();
-    let trace_id = trace_parent.and_then(trace::trace_id).map_or_else(trace::new_trace_id, str::to_owned);
+    let trace_id = trace::trace_id(trace_parent);
     // Unless the caller says otherwise, one session (or one trace, where there are no sessions) is one chain.
     let chain = chain.or_else(|| caller.session.clone()).unwrap_or_else(|| match trace_parent {
         Some(_) => trace_id.clone(),

@@ -21,6 +21,7 @@ use crate::{
     cache::PendingRead,
     deferred::upstream_tasks,
     delivery_template::{DeliveryTemplate, param_headers},
+    trace,
     world::UpstreamMember,
 };
 
@@ -122,7 +123,7 @@ impl CallPipeline<'_> {
             upstream_requester,
             wants_progress: terms.wants_progress || self.work.is_some(),
             log_level: level.map(|level| level.as_str().to_owned()),
-            trace_parent: terms.trace_parent,
+            trace_parent: trace::trace_parent_for_upstream(self.core, &self.record, terms.trace_parent),
             meta: upstream_tasks::with_their_id(&self.calls.deferred, &requester, terms.meta).await,
             key_header: None,
             entrusted,

@@ -145,5 +145,6 @@ fn record(call_id: CallId, outcome: Outcome, terms: Terms) -> CallRecord {
         questions: Vec::new(),
         ticket_id: None,
         by_grant: false,
+        trace: servanda_contract::trace::TraceStanding::default(),
     }
 }

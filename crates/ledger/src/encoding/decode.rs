@@ -7,6 +7,7 @@ use servanda_contract::{
     CallId, CallRecord, Digest, Refusal, TaxonomyClass, Timestamp,
     cost::Price,
     record::{Outcome, PolicyRecord, QuestionRecord, RECORD_VERSION, Verdict},
+    trace::TraceStanding,
 };
 
 use super::{
@@ -210,6 +211,7 @@ impl PartialRecord {
             questions: self.rest.questions,
             ticket_id: self.rest.ticket_id,
             by_grant: self.rest.by_grant,
+            trace: TraceStanding::default(),
         })
     }
 }

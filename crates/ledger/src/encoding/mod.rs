@@ -107,6 +107,8 @@ fn write(record: &CallRecord, to: &mut Encoder, dictionary: &mut Dictionary) -> 
         questions,
         ticket_id,
         by_grant,
+        // Known only in the process that runs the call.
+        trace: _,
     } = record;
     to.field(tag::TRACE, |to| to.text(trace_id));
     parts::write_caller(caller, to);

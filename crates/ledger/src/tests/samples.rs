@@ -42,6 +42,7 @@ pub(crate) fn record(call_id: &str, outcome: Outcome, received_ms: u64) -> CallR
         questions: Vec::new(),
         ticket_id: None,
         by_grant: false,
+        trace: servanda_contract::trace::TraceStanding::default(),
     }
 }
 

@@ -70,6 +70,11 @@ impl AssembledGateway {
         self.end_servers(plan.servers_by).await;
         // Calls that this cut off have just learned of it, and still have to write to the ledger.
         self.engine.drain(plan.records_by.saturating_duration_since(Instant::now())).await;
+        // No call ends any more, and the collector is none of the ledger's concern.
+        tokio::join!(self.span_export.end(), self.end_ledger(plan));
+    }
+
+    async fn end_ledger(&self, plan: ShutdownDeadlines) {
         if timeout_at(plan.records_by, self.engine.return_budget_units()).await.is_err() {
             tracing::warn!("leased budgets were not given back in time; their leases end by themselves");
         }

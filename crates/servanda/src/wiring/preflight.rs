@@ -8,9 +8,10 @@ use servanda_config::{LoadedConfig, ledger_place::LedgerPlace};
 use servanda_engine::{Authorities, callbacks::Callbacks};
 use servanda_gates::CompiledContract;
 use servanda_ledger::LedgerError;
+use servanda_telemetry::traces::TraceSettings;
 use servanda_upstream::UpstreamSpec;
 
-use super::{catalogs, remembered_names, upstream_set};
+use super::{catalogs, remembered_names, telemetry, upstream_set};
 use crate::{configuration, credentials, failure::CommandFailure, policies};
 
 /// A configuration of which every part was read and is valid.
@@ -26,6 +27,8 @@ pub(crate) struct Preflight {
     pub ledger: LedgerPlace,
     /// The servers to start and addresses to ask, with variables filled in.
     pub upstreams: BTreeMap<String, UpstreamSpec>,
+    /// Where spans go and which, if they are exported.
+    pub traces: Option<TraceSettings>,
 }
 
 impl Preflight {
@@ -55,7 +58,8 @@ impl Preflight {
         if let Some(address) = door {
             loaded.admission_terms(address, &catalog)?;
         }
-        Ok(Self { catalog, callbacks, authorities, ledger, upstreams })
+        let traces = telemetry::trace_settings(loaded)?;
+        Ok(Self { catalog, callbacks, authorities, ledger, upstreams, traces })
     }
 
     /// Reads a ledger in a file without changing it: whether a gateway would accept it, and whether the names that tools had fit the

@@ -24,6 +24,8 @@ const SESSION_ID: HeaderName = HeaderName::from_static(header::SESSION_ID);
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static(header::PROTOCOL_VERSION);
 const METHOD: HeaderName = HeaderName::from_static(header::METHOD);
 const NAME: HeaderName = HeaderName::from_static(header::NAME);
+/// W3C trace context.
+const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// How many headers a request usually has that differ between requests.
 const OWN_HEADERS_EXPECTED: usize = 4;
@@ -130,6 +132,9 @@ impl HttpAddress {
             && let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value))
         {
             headers.insert(name, value);
+        }
+        if let Some(trace_parent) = request.trace_parent.and_then(|text| HeaderValue::from_str(text).ok()) {
+            headers.insert(TRACE_PARENT, trace_parent);
         }
         for (name, value) in &request.credential_headers {
             headers.insert(name, value.clone());

@@ -29,6 +29,8 @@ pub(crate) struct WireRequest<'a> {
     pub(crate) param_headers: &'a [(String, String)],
     /// A header with an idempotency key, sent unchanged.
     pub(crate) key_header: Option<&'a (String, String)>,
+    /// W3C trace context for a connection that carries headers; the body has it too.
+    pub(crate) trace_parent: Option<&'a str>,
     /// The value of the version header; none before the legacy handshake.
     pub(crate) version: Option<ProtocolVersion>,
     pub(crate) body: Vec<u8>,
@@ -104,6 +106,7 @@ impl<'a> WireRequest<'a> {
             name: None,
             param_headers: &[],
             key_header: None,
+            trace_parent: None,
             version,
             body,
             arguments: None,
@@ -120,6 +123,11 @@ impl<'a> WireRequest<'a> {
     /// Adds a header with an idempotency key.
     pub(crate) fn with_key_header(self, key_header: Option<&'a (String, String)>) -> Self {
         Self { key_header, ..self }
+    }
+
+    /// Adds trace context.
+    pub(crate) fn with_trace_parent(self, trace_parent: Option<&'a str>) -> Self {
+        Self { trace_parent, ..self }
     }
 }
 

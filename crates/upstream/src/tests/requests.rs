@@ -166,6 +166,22 @@ async fn a_key_in_a_header_arrives_or_nothing_is_sent() {
     upstream.shutdown().await;
 }
 
+#[tokio::test]
+async fn trace_context_arrives_in_a_header_where_there_are_headers() {
+    let sent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    for era in ["modern", "legacy"] {
+        let server = serve(era).await;
+        let upstream = client(&server.url);
+        for trace_parent in [Some(sent), None] {
+            let options = RequestOptions { trace_parent: trace_parent.map(str::to_owned), ..options(ANSWER_WAIT_MAX) };
+            let called = upstream.call_tool("headers", &Bytes::new(), EffectClass::R, options).await;
+            let headers: Value = serde_json::from_str(&text(called)).unwrap();
+            assert_eq!(headers["traceparent"].as_str(), trace_parent, "{era}");
+        }
+        upstream.shutdown().await;
+    }
+}
+
 /// A call whose lease has ended is not sent, and its connection stays usable. A request that asks about a task needs no lease.
 #[tokio::test]
 async fn a_call_whose_lease_has_ended_is_not_sent() {

@@ -263,7 +263,7 @@ async fn resend(
         upstream_requester: for_recorded_caller(&record.caller),
         wants_progress: false,
         log_level: None,
-        trace_parent: None,
+        trace_parent: trace::trace_parent_for_upstream(core, &record, None),
         meta: Vec::new(),
         key_header: None,
         entrusted: None,

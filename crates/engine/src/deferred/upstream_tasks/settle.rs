@@ -157,7 +157,8 @@ async fn settle(
     if note.settled {
         return SettlementStatus::Accepted;
     }
-    let record = note.record.clone();
+    let mut record = note.record.clone();
+    record.trace.is_sequel = true;
     let concluded = match note.claim() {
         None => {
             records::write_record(core, record, durable, quarantine).await;

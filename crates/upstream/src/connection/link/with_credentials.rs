@@ -68,5 +68,6 @@ fn add_credentials<'a>(
         ..WireRequest::new(request.id, request.method, request.version, Vec::new())
             .with_name(request.name, request.param_headers)
             .with_key_header(request.key_header)
+            .with_trace_parent(request.trace_parent)
     })
 }
