@@ -24,6 +24,7 @@ use super::{
     evidence::{CallExit, CallOperation},
     preview::{counts_now, denial_held_until_ms},
     state::CallPipeline,
+    ticket_subject::ticket_subject,
 };
 use crate::{
     answers::approvals as words, approval_notices, approvals::is_still_eligible, client::ClientMessage,
@@ -176,39 +177,22 @@ impl CallPipeline<'_> {
         let ApprovalTexts { consequence, after, before, sensitive } = contract.approval_texts(held.arguments().bytes());
         let (before, upstream_preview) =
             if is_new { self.packet_states(held, before, context).await } else { (None, None) };
-        let written = contract.contract();
         let price = contract.price().ok().filter(|price| !price.is_free()).map(ToString::to_string);
-        let caller = &proposal.caller;
-        let run = proposal.keys.run_id.clone().or_else(|| caller.session.clone());
+        let of_payload = (held.proposal_digest(), held.arguments().bytes().clone());
         TicketRequest {
             id: TicketId::new(),
             key: held.ticket_key(),
             demand: held.demand().clone(),
             subject: TicketSubject {
-                tenant: caller.tenant.clone(),
-                principal: caller.principal.clone(),
-                actors: caller.actors.clone(),
-                credential: caller.credential.clone(),
-                client: caller.client.clone(),
-                run: run.unwrap_or_else(|| context.requester.affinity.to_string()),
-                call_id: held.call_id().clone(),
-                trace_id: proposal.trace_id.clone(),
-                tool: proposal.tool.clone(),
-                contract: written.identity.name.clone(),
-                contract_version: written.identity.version.clone(),
-                contract_digest: contract.digest(),
-                upstream: written.binding.upstream.clone(),
-                payload: held.proposal_digest(),
-                arguments: held.arguments().bytes().clone(),
                 consequence,
                 after,
                 before,
                 upstream_preview,
-                compensation: written.transactional.compensation_tool.clone(),
+                compensation: contract.contract().transactional.compensation_tool.clone(),
                 operation: operation.key.can_come_again().then(|| operation.key.to_string()),
                 price,
                 sensitive,
-                plan: Vec::new(),
+                ..ticket_subject(proposal, contract, context, of_payload)
             },
         }
     }

@@ -41,6 +41,7 @@ mod resource_queue;
 mod retry_counters;
 mod revocation;
 mod state;
+mod ticket_subject;
 
 use std::sync::{Arc, Mutex};
 

@@ -23,6 +23,7 @@ use super::{
     context::CallContext,
     evidence::{CallExit, Dispatch},
     state::CallPipeline,
+    ticket_subject::ticket_subject,
 };
 use crate::{
     answers::{
@@ -198,41 +199,22 @@ fn plan_request(
     context: &CallContext,
 ) -> TicketRequest {
     let (contract, proposal) = (permit.contract(), permit.proposal());
-    let (written, caller) = (contract.contract(), &proposal.caller);
+    let (name, caller) = (&contract.contract().identity.name, &proposal.caller);
     let contract_digest = contract.digest();
-    let parts: [&[u8]; 4] =
-        [caller.tenant.as_bytes(), written.identity.name.as_bytes(), contract_digest.as_bytes(), document.bytes()];
-    let run = proposal.keys.run_id.clone().or_else(|| caller.session.clone());
+    let parts: [&[u8]; 4] = [caller.tenant.as_bytes(), name.as_bytes(), contract_digest.as_bytes(), document.bytes()];
+    let payload = Digest::compute(DigestDomain::Proposal, &parts);
+    let arguments = Bytes::copy_from_slice(document.bytes());
     TicketRequest {
         id: TicketId::new(),
         // What the agent proposed, so that the same proposal under a newer contract finds this ticket.
         key: TicketKey::new(caller, &permit.payload_digest()),
         demand,
         subject: TicketSubject {
-            tenant: caller.tenant.clone(),
-            principal: caller.principal.clone(),
-            actors: caller.actors.clone(),
-            credential: caller.credential.clone(),
-            client: caller.client.clone(),
-            run: run.unwrap_or_else(|| context.requester.affinity.to_string()),
-            call_id: permit.call_id().clone(),
-            trace_id: proposal.trace_id.clone(),
-            tool: proposal.tool.clone(),
-            contract: written.identity.name.clone(),
-            contract_version: written.identity.version.clone(),
-            contract_digest,
-            upstream: written.binding.upstream.clone(),
-            payload: Digest::compute(DigestDomain::Proposal, &parts),
-            arguments: Bytes::copy_from_slice(document.bytes()),
             consequence: Some(plan.describe()),
-            after: None,
-            before: None,
-            upstream_preview: None,
-            compensation: None,
-            operation: None,
             price: plan.cost_max.as_ref().map(CostCeiling::describe),
             sensitive: plan.sensitive(),
             plan: plan.calls.iter().map(|call| call.demand.clone()).collect(),
+            ..ticket_subject(proposal, contract, context, (payload, arguments))
         },
     }
 }
