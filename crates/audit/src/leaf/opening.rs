@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     commitment::{Commitment, SALT_BYTES},
-    event::AuditEvent,
+    event::{AuditEvent, ChangedThing},
     salts::{LeafSalts, SaltedThing},
 };
 
@@ -34,6 +34,8 @@ pub enum OpenedThing {
     Call,
     /// A ticket.
     Ticket,
+    /// What a budget holds.
+    BudgetHold,
 }
 
 /// A commitment that a salt opens.
@@ -80,11 +82,17 @@ impl LeafOpening {
                 let opens = vec![opened("payload", approval.payload), opened("statement", approval.statement)];
                 (OpenedThing::Ticket, &approval.ticket, opens)
             }
+            AuditEvent::Change(change) if change.thing == ChangedThing::Budget => {
+                let digest = change.digest.as_deref().and_then(|digest| digest.parse().ok());
+                let opens = digest.map(|digest| opened("digest", digest)).into_iter().collect();
+                (OpenedThing::BudgetHold, &change.id, opens)
+            }
             AuditEvent::Effect(_) | AuditEvent::Change(_) => return None,
         };
         let salted = match thing {
             OpenedThing::Call => SaltedThing::Call,
             OpenedThing::Ticket => SaltedThing::Ticket,
+            OpenedThing::BudgetHold => SaltedThing::BudgetHold,
         };
         let salt = hex(&salts.salt(salted, id));
         (!opens.is_empty()).then(|| Self { thing, id: id.clone(), salt, opens })

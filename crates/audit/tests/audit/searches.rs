@@ -75,10 +75,9 @@ fn history() -> Vec<AuditLeaf> {
 }
 
 fn found(query: LeafQuery) -> Vec<usize> {
-    let mut search = LeafSearch::new(query);
-    let found =
-        history().iter().enumerate().filter(|(_, leaf)| search.is_found(leaf)).map(|(index, _)| index).collect();
-    found
+    let (mut search, history) = (LeafSearch::new(query), history());
+    let found = history.iter().enumerate().filter(|(_, leaf)| search.is_found(leaf));
+    found.map(|(index, _)| index).collect()
 }
 
 #[test]
@@ -154,5 +153,15 @@ fn a_commitment_is_opened_by_its_salt_and_digest() {
     }
     let another = LeafOpening::of(&AuditEvent::Decision(Box::new(decision("c2", LeafVerdict::Allow))), &salts).unwrap();
     assert_ne!(another.salt, opening.salt, "the salt of a call opens no other call");
+    let held = AuditEvent::Change(ChangeLeaf {
+        by: "servanda".to_owned(),
+        call: Some("c1".to_owned()),
+        change: "reserved".to_owned(),
+        digest: Some(salts.commit(SaltedThing::BudgetHold, "h1", &input).to_string()),
+        id: "h1".to_owned(),
+        thing: ChangedThing::Budget,
+    });
+    assert!(LeafOpening::of(&held, &salts).unwrap().add_digest("digest", &input), "what a budget holds");
+    assert!(LeafOpening::of(&history()[8].event, &salts).is_none(), "a settlement has no commitment");
     assert!(LeafOpening::of(&history()[4].event, &salts).is_none(), "an effect has no commitment");
 }
