@@ -3,11 +3,11 @@
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: approvals audit audit-million telemetry-traces build-cost orderfile orderfile-check faults contracts recording redteam redteam-short fuzz fuzz-short test lint unit doc oidc interop interop-full conformance conformance-table conformance-client conformance-client-table hygiene bench bench-smoke bench-page syscalls syscalls-short chaos chaos-short \
+.PHONY: approvals audit audit-million telemetry telemetry-traces build-cost orderfile orderfile-check faults contracts recording redteam redteam-short fuzz fuzz-short test lint unit doc oidc interop interop-full conformance conformance-table conformance-client conformance-client-table hygiene bench bench-smoke bench-page syscalls syscalls-short chaos chaos-short \
 	chaos-checker chaos-trial chaos-unfenced chaos-million model ledger-size ledger-size-short console console-pictures console-size identity-tables gate-cost gate-cost-check \
 	demo deny clean
 
-test: lint unit faults gate-cost-check doc oidc approvals audit telemetry-traces contracts interop conformance hygiene redteam-short fuzz-short chaos-checker chaos-short ledger-size-short bench-smoke syscalls-short console deny
+test: lint unit faults gate-cost-check doc oidc approvals audit telemetry telemetry-traces contracts interop conformance hygiene redteam-short fuzz-short chaos-checker chaos-short ledger-size-short bench-smoke syscalls-short console deny
 	@echo "all of make test passed"
 	@trials/skipped
 
@@ -63,6 +63,12 @@ audit-million: .tools/ready
 telemetry-traces: .tools/ready
 	cargo build -p servanda
 	.tools/otlp/bin/python trials/telemetry/traces --servanda target/debug/servanda
+
+# The figures of a gateway before a monitor that we did not write: Debian's promtool and prometheus.
+telemetry:
+	trials/need-prometheus
+	cargo build -p servanda
+	trials/telemetry/run --servanda target/debug/servanda
 
 # What `init` writes for ten real servers: lines a tool, and whole contracts by the published schema.
 contracts: .tools/ready

@@ -14,7 +14,7 @@ use servanda_authority::{
     challenge::ResourceMetadata,
     jwks::{KeySet, NoSuchKey},
     key_cache::IssuerKeyLookup,
-    rights::CONSOLE_SCOPE,
+    rights::{CONSOLE_SCOPE, METRICS_SCOPE},
     token::{TokenError, UnverifiedToken},
 };
 use servanda_contract::{Timestamp, time::Clock};
@@ -101,6 +101,12 @@ pub enum AuthnError {
     /// An agent presents a credential that was made for people.
     #[error("the credential `{0}` is for people: it opens the console and no door for agents")]
     ForPeople(CredentialId),
+    /// An agent presents a credential that was made for a monitor.
+    #[error("the credential `{0}` is for monitors: it opens `/metrics` and no door for agents")]
+    ForMonitors(CredentialId),
+    /// A monitor presents a credential that was not made for it.
+    #[error("the credential `{0}` is not for monitors: it does not name the scope `{METRICS_SCOPE}`, or is no API key")]
+    NotForMonitors(CredentialId),
     /// A person presents a credential that was made for agents.
     #[error("the credential `{0}` is not for people: it does not name the scope `{CONSOLE_SCOPE}`, or is no API key")]
     NotForPeople(CredentialId),
@@ -219,6 +225,9 @@ impl CredentialAuthenticator {
         // An agent that got hold of a person's key must not act with it, and must not delegate from it.
         if authenticated.rights().scopes.names(CONSOLE_SCOPE) {
             return Err(AuthnError::ForPeople(authenticated.credential().clone()));
+        }
+        if authenticated.rights().scopes.names(METRICS_SCOPE) {
+            return Err(AuthnError::ForMonitors(authenticated.credential().clone()));
         }
         Ok(authenticated)
     }

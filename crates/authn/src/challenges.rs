@@ -94,7 +94,7 @@ impl Authenticator for CredentialAuthenticator {
 }
 
 impl RequiredAuthn {
-    fn missing(&self) -> AuthRejection {
+    pub(crate) fn missing(&self) -> AuthRejection {
         let challenge = Challenge::missing(&self.metadata, &self.settings.scopes_first);
         AuthRejection::Challenged {
             challenge,
@@ -104,7 +104,7 @@ impl RequiredAuthn {
         }
     }
 
-    fn rejection(&self, why: &AuthnError) -> AuthRejection {
+    pub(crate) fn rejection(&self, why: &AuthnError) -> AuthRejection {
         let told = match why {
             AuthnError::Credential(why) if why.is_temporary() => {
                 tracing::info!(%why, "a credential cannot be checked at present");
@@ -114,6 +114,10 @@ impl RequiredAuthn {
             AuthnError::Revocation(RevocationCheckError::Revoked(_)) => "the credential was revoked",
             AuthnError::ForPeople(_) => {
                 "this credential is for people who sign in to the console; agents need one of their own"
+            }
+            AuthnError::ForMonitors(_) => "this credential is for monitors, who read `/metrics`; agents need one of their own",
+            AuthnError::NotForMonitors(_) => {
+                "this credential does not open `/metrics`; an operator makes one with `servanda keys create --scope servanda:metrics`"
             }
             AuthnError::NotForPeople(_) => "the credential is not valid here",
             AuthnError::Revocation(RevocationCheckError::Unknown(..)) | AuthnError::Store(_) => {

@@ -71,7 +71,9 @@ impl CredentialAuthenticator {
                 AuthnError::Credential(why) if !why.is_temporary() => otherwise,
                 AuthnError::Revocation(RevocationCheckError::Revoked(_))
                 | AuthnError::ForPeople(_)
-                | AuthnError::NotForPeople(_) => otherwise,
+                | AuthnError::NotForPeople(_)
+                | AuthnError::ForMonitors(_)
+                | AuthnError::NotForMonitors(_) => otherwise,
                 AuthnError::Credential(_) | AuthnError::Revocation(_) | AuthnError::Store(_) => ExchangeError::Later,
             }
         })

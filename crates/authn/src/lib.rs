@@ -15,6 +15,7 @@ mod fetch;
 mod issuers;
 pub mod keys;
 pub mod log_key;
+mod monitors;
 pub mod passkeys;
 mod people;
 mod people_passkeys;

@@ -100,7 +100,9 @@ fn rejection(error: &AuthnError) -> PersonRejection {
         AuthnError::Credential(AuthenticationError::ApiKey(KeyError::Revoked))
         | AuthnError::Revocation(RevocationCheckError::Revoked(_)) => "The key was revoked.",
         AuthnError::Credential(_) => "No key for people reads like this. Copy the whole key, from `svk_` to its end.",
-        AuthnError::ForPeople(_) => "The key is not accepted here.",
+        AuthnError::ForPeople(_) | AuthnError::ForMonitors(_) | AuthnError::NotForMonitors(_) => {
+            "The key is not accepted here."
+        }
         AuthnError::Revocation(RevocationCheckError::Unknown(..)) | AuthnError::Store(_) => return unavailable(error),
     };
     wrong(message, error.to_string())

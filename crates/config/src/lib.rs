@@ -62,7 +62,7 @@ pub use oauth::{ClientAuth, ExchangeConfig, KeyAlgorithm, OauthConfig, OauthFlow
 pub use pins::{AdditivePins, MissingPins, PinsConfig};
 pub use policy::{BuiltIn, PolicyConfig, PolicyMode};
 pub use retention::{KeptFor, LedgerLimitsConfig, RetentionConfig};
-pub use telemetry::{TelemetryConfig, TraceProtocol, TracesConfig};
+pub use telemetry::{MetricsConfig, TelemetryConfig, TraceProtocol, TracesConfig};
 
 /// The field with an impossible value, and why.
 pub(crate) type ConfigFieldFault = (String, String);

@@ -230,6 +230,11 @@ impl Engine {
         Self::from_snapshot(WorldSnapshot::new(world, Arc::default()), stores, clock, limits)
     }
 
+    /// Retries that were made, retries that would not have been safe, and blind retries of callers, since the start.
+    pub fn retry_counts(&self) -> (u64, u64, u64) {
+        self.calls.retry_counters.counts()
+    }
+
     /// Has finished calls measured from now on. The first observer stays.
     pub fn observe_calls(&self, observer: Arc<dyn CallObserver>) {
         let _ = self.core.observer.set(observer);

@@ -5,6 +5,7 @@ pub(crate) mod checkpoints;
 mod command_notebook;
 mod ending;
 mod health;
+mod metrics;
 pub(crate) mod people;
 pub(crate) mod preflight;
 pub(crate) mod reload;
@@ -17,7 +18,7 @@ mod upstream_set;
 use std::{
     collections::BTreeMap,
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
     time::Duration,
 };
 
@@ -40,7 +41,9 @@ use tokio_util::{
 
 use self::{
     catalogs::{bad_names, catalog_by, named_as_before},
+    checkpoints::LogProgress,
     health::LedgerHealth,
+    metrics::GatewayMetrics,
     preflight::Preflight,
     telemetry::{CallTelemetry, SpanExport},
     upkeep::CurrentRetention,
@@ -88,6 +91,12 @@ pub(crate) struct AssembledGateway {
     log_key: Arc<LogKeyStore>,
     /// Exports spans. A reload does not change it.
     span_export: SpanExport,
+    /// How far the verifiable log is.
+    log_progress: Arc<LogProgress>,
+    /// Counts calls, if the configuration wants that. A reload does not change it.
+    metrics: Option<Arc<GatewayMetrics>>,
+    /// What the engine hands finished calls to.
+    telemetry: Weak<CallTelemetry>,
     /// How long an unused session is kept. A reload does not change it.
     pub session_idle_ms_max: u64,
 }
@@ -115,7 +124,9 @@ impl AssembledGateway {
         let contracts = contracts::load_with(loaded, pins.lock.as_deref())?;
         let read = Preflight::read(loaded, contracts, pins, door)?;
         let Preflight { catalog, callbacks, authorities, ledger, upstreams, traces } = read;
-        let (telemetry, span_export) = CallTelemetry::start(traces)?;
+        let metrics = GatewayMetrics::begin(&loaded.config.telemetry.metrics);
+        let (telemetry, span_export) = CallTelemetry::start(metrics.clone(), traces)?;
+        let measuring = Arc::downgrade(&telemetry);
         let ledger = ledger.open_with(schema).await?;
         limit(&ledger, loaded).await;
         let notebook: Arc<dyn Notebook> = ledger.clone();
@@ -152,11 +163,17 @@ impl AssembledGateway {
         let (stop, ledger_closes) = (CancellationToken::new(), CancellationToken::new());
         let epoch = Mutex::new(ConfigEpoch::new(loaded, &engine, &stop));
         let (engine, followers) = (Arc::new(engine), TaskTracker::new());
+        if let Some(metrics) = &metrics {
+            metrics.know(&engine);
+        }
         let session_idle_ms_max = loaded.config.limits.session_idle_ms_max;
         let retention = CurrentRetention::new(loaded.config.retention.retention());
         Ok(Self {
             log_key: Arc::new(credentials::log_key(loaded, ledger.clone())),
             span_export,
+            log_progress: Arc::default(),
+            metrics,
+            telemetry: measuring,
             engine,
             authenticator,
             door: OnceLock::new(),
@@ -255,7 +272,7 @@ impl AssembledGateway {
         let (ledger, retention, stop) = (self.ledger.clone(), self.retention.clone(), self.stop.clone());
         self.followers.spawn(upkeep::remove_what_is_over(ledger, retention, stop));
         let (ledger, key, stop) = (self.ledger.clone(), self.log_key.clone(), self.stop.clone());
-        self.followers.spawn(checkpoints::sign_checkpoints(ledger, key, stop));
+        self.followers.spawn(checkpoints::sign_checkpoints(ledger, key, self.log_progress.clone(), stop));
     }
 
     /// Switches to another configuration; on an error everything stays as it was. Running calls end in the world they began in. An upstream

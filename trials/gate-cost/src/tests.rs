@@ -1,5 +1,16 @@
 //! What is said about the cost of gates 6 to 8 holds. Instructions depend on the compiler and are only reported; allocations do not.
 
+use std::sync::Arc;
+
+use servanda_contract::{
+    CallId, CallRecord, Caller, Digest, GateName, TaxonomyClass, Timestamp,
+    cost::{Cost, Price},
+    digest::DigestDomain,
+    record::{ContractReference, Decision, Outcome, RECORD_VERSION, Verdict},
+    tool::EffectClass,
+};
+use servanda_telemetry::metrics::{Metrics, ToolFactSource, ToolFacts};
+
 use crate::{cases, cases::Case, counted::allocations_of, counting::allocations};
 
 fn case(what: &str) -> Case {
@@ -77,4 +88,74 @@ fn a_principal_is_found_again_without_memory() {
     let found = rules.find_principal();
     assert_eq!(allocations() - before, 0);
     drop(found);
+}
+
+/// No catalog.
+#[derive(Debug)]
+struct NoFacts;
+
+impl ToolFactSource for NoFacts {
+    fn facts(&self, _contract: &ContractReference) -> Option<ToolFacts> {
+        None
+    }
+}
+
+/// A change that passed every gate, was sent twice and cost something.
+fn record(tool: &str) -> CallRecord {
+    let digest = Digest::compute(DigestDomain::Contract, &[tool.as_bytes()]);
+    let contract = ContractReference {
+        name: tool.to_owned(),
+        version: "1.0.0".to_owned(),
+        digest,
+        upstream: "company".to_owned(),
+        upstream_tool: tool.to_owned(),
+        effect_class: EffectClass::K,
+    };
+    let at = Timestamp::from_unix_ms(1_700_000_000_000);
+    let cost = Cost { compute_micros: 1, token_micros: 2, ..Cost::default() };
+    CallRecord {
+        record_version: RECORD_VERSION,
+        call_id: CallId::from("call".to_owned()),
+        trace_id: "0af7651916cd43dd8448eb211c80319c".to_owned(),
+        caller: Arc::new(Caller::named("acme", "ada")),
+        tool: tool.to_owned(),
+        contract: Some(Arc::new(contract)),
+        arguments_digest: digest,
+        proposal_digest: Some(digest),
+        received_at: at,
+        dispatched_at: Some(at),
+        finished_at: Some(at),
+        deadline_ms: None,
+        verdicts: GateName::ALL.map(|gate| Verdict { gate, decision: Decision::Passed, took_us: 10 }).into(),
+        outcome: Outcome::Completed,
+        class: Some(TaxonomyClass::Success),
+        refusal: None,
+        answer_digest: None,
+        continues: None,
+        task_id: None,
+        effect_id: None,
+        attempts: Some(2),
+        price: Some(Box::new(Price { currency: "EUR".to_owned(), cost })),
+        policy: None,
+        questions: Vec::new(),
+        ticket_id: None,
+        by_grant: false,
+    }
+}
+
+/// A call adds to series that exist without asking for memory, and so does one that comes too late to have series of its own once the
+/// gateway knows that.
+#[test]
+fn a_call_is_measured_without_memory() {
+    let metrics = Metrics::new(12, Arc::new(NoFacts));
+    let many: Vec<CallRecord> = (0..40).map(|number| record(&format!("tool_{number}"))).collect();
+    let before = allocations();
+    metrics.call_ended(&many[0]);
+    assert!(allocations() > before, "the count would notice: a new tool has new series");
+    many.iter().for_each(|record| metrics.call_ended(record));
+    for record in &many {
+        let before = allocations();
+        metrics.call_ended(record);
+        assert_eq!(allocations() - before, 0, "{}", record.tool);
+    }
 }

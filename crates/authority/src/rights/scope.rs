@@ -13,6 +13,9 @@ pub const SCOPE_BYTES_MAX: usize = 128;
 /// credential has it only if its maker named it.
 pub const CONSOLE_SCOPE: &str = "servanda:console";
 
+/// The scope of credentials for monitors: they read the figures at `/metrics`, and are refused at every door for agents.
+pub const METRICS_SCOPE: &str = "servanda:metrics";
+
 /// One scope.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]

@@ -1,5 +1,5 @@
-//! The HTTP door: Streamable HTTP at `/mcp`, both eras, `/livez`, `/healthz` and `/readyz`, and the OAuth endpoints
-//! that tell clients how to authenticate. Every other path is passed to the pages for people, if there are any.
+//! The HTTP door: Streamable HTTP at `/mcp`, both eras, `/livez`, `/healthz`, `/readyz` and `/metrics`, and the OAuth
+//! endpoints that tell clients how to authenticate. Every other path is passed to the pages for people, if there are any.
 //!
 //! Responsible for what HTTP adds to the protocol: which requests are accepted at all, sessions, headers that repeat
 //! the body, and the two forms of an answer. Deliberately not here: TLS, and the check of a credential, which is the
@@ -11,6 +11,7 @@ mod body;
 mod deliver;
 mod headers;
 mod health;
+mod metrics;
 mod oauth;
 mod options;
 mod origin_guard;
@@ -36,6 +37,7 @@ use servanda_mcp::{Era, Id};
 
 pub use self::authenticator::{AuthRejection, Authenticator, LocalAuthenticator, TokenExchangeResponse};
 pub use self::health::{AlwaysHealthy, Health, HealthProblem, UpstreamsReport};
+pub use self::metrics::{Metrics, MetricsFormat};
 pub use self::options::{HttpOptions, SESSION_IDLE_MS_MAX};
 pub use self::pages::{PAGE_BODY_BYTES_MAX, PageBody, PageEvents, PageRequest, PageResponse, Pages};
 pub use self::serving::{DRAIN_MS_MAX, DoorThreads, ServingOptions, serve_stream, serve_with};
@@ -66,6 +68,7 @@ struct HttpDoor<G> {
     batch_messages_max: usize,
     authenticator: Arc<dyn Authenticator>,
     health: Arc<dyn Health>,
+    metrics: Option<Arc<dyn Metrics>>,
     pages: Option<Arc<dyn Pages>>,
     page_streams: Arc<PageStreams>,
     wrong_credentials: WrongCredentialLog,
@@ -127,6 +130,7 @@ pub fn router<G: Gateway>(gateway: Arc<G>, options: HttpOptions) -> Router<G> {
         batch_messages_max: options.batch_messages_max,
         authenticator: options.authenticator,
         health: options.health,
+        metrics: options.metrics,
         pages: options.pages,
         page_streams: Arc::default(),
         wrong_credentials: WrongCredentialLog::default(),
@@ -156,6 +160,7 @@ impl<G: Gateway> Router<G> {
         let response = match path {
             "/mcp" => return door.handle(request_head, body).await,
             health::ALIVE | health::WELL | health::READY => health::answer(door, &request_head),
+            metrics::PATH if door.metrics.is_some() => metrics::answer(door, &request_head).await,
             "/oauth/token" if request_head.parts.method == Method::POST => {
                 oauth::exchange(door, &request_head, body).await
             }
@@ -179,7 +184,13 @@ fn is_metadata(path: &str) -> bool {
 impl<G: Gateway> HttpDoor<G> {
     async fn handle(&self, request_head: DoorRequestHead, body: Incoming) -> (DoorResponse, AuthOutcome) {
         match self.authenticate(request_head).await {
-            Ok(http_request) => (answer_authenticated(self, &http_request, body).await, AuthOutcome::Authenticated),
+            Ok(http_request) => {
+                let response = answer_authenticated(self, &http_request, body).await;
+                if let Some(reason) = metrics::rejection(response.status()) {
+                    self.count_rejection(reason);
+                }
+                (response, AuthOutcome::Authenticated)
+            }
             Err(response) => (*response, AuthOutcome::Rejected),
         }
     }
@@ -188,12 +199,14 @@ impl<G: Gateway> HttpDoor<G> {
     async fn authenticate(&self, request_head: DoorRequestHead) -> Result<AuthenticatedRequest, Box<DoorResponse>> {
         let DoorRequestHead { parts, peer, draining, shared_timer } = request_head;
         if let Err(fault) = self.origin_guard.check(&parts, self.authenticator.hostname().as_deref()) {
+            self.count_rejection(metrics::BAD_ORIGIN);
             return Err(Box::new(refuse(&fault, None)));
         }
         let mut shown = parts.headers.get_all(header::AUTHORIZATION).iter();
         let authorization = shown.next();
         if shown.next().is_some() {
             // A proxy in between may use the other header.
+            self.count_rejection(metrics::MALFORMED);
             let message = "the request has more than one `Authorization` header";
             let fault =
                 ProtocolFault::invalid_request(StatusCode::BAD_REQUEST, message).hint("send exactly one credential");
@@ -208,11 +221,33 @@ impl<G: Gateway> HttpDoor<G> {
                 shared_timer,
             }),
             Err(not_admitted) => {
-                if let AuthRejection::Challenged { wrong: Some(why), .. } = &not_admitted {
-                    self.wrong_credentials.warn(peer, why);
-                }
+                self.note_rejection(peer, &not_admitted);
                 Err(Box::new(rejection_response(&not_admitted)))
             }
+        }
+    }
+}
+
+impl<G> HttpDoor<G> {
+    /// Counts a request whose caller was not accepted, and logs a credential that is not valid.
+    fn note_rejection(&self, peer: IpAddr, rejection: &AuthRejection) {
+        match rejection {
+            AuthRejection::Challenged { wrong: Some(why), .. } => self.note_wrong_credential(peer, why),
+            AuthRejection::Challenged { wrong: None, .. } => self.count_rejection(metrics::NO_CREDENTIAL),
+            AuthRejection::Unavailable { .. } => self.count_rejection(metrics::CREDENTIAL_UNCHECKED),
+        }
+    }
+
+    /// Counts and logs a credential that was not accepted.
+    fn note_wrong_credential(&self, peer: IpAddr, why: &str) {
+        self.count_rejection(metrics::BAD_CREDENTIAL);
+        self.wrong_credentials.warn(peer, why);
+    }
+
+    /// Counts a request that did not become a call.
+    fn count_rejection(&self, reason: &'static str) {
+        if let Some(metrics) = &self.metrics {
+            metrics.count_rejection(reason);
         }
     }
 }

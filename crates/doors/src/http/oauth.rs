@@ -71,7 +71,7 @@ pub(super) async fn exchange<G: Gateway>(
     let Some(exchanged) = door.authenticator.exchange(form).await else { return refuse(&not_here(), None) };
     if let Some(why) = &exchanged.wrong_credential {
         let why = format!("in a token exchange: {why}");
-        door.wrong_credentials.warn(request_head.peer, &why);
+        door.note_wrong_credential(request_head.peer, &why);
     }
     let mut response = json(exchanged.body);
     *response.status_mut() = StatusCode::from_u16(exchanged.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

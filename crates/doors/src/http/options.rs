@@ -9,6 +9,7 @@ use servanda_engine::SystemClock;
 use super::{
     authenticator::{Authenticator, LocalAuthenticator},
     health::{AlwaysHealthy, Health},
+    metrics::Metrics,
     pages::Pages,
 };
 use crate::{
@@ -92,6 +93,8 @@ pub struct HttpOptions {
     pub authenticator: Arc<dyn Authenticator>,
     /// The source of `/livez`, `/healthz` and `/readyz`.
     pub health: Arc<dyn Health>,
+    /// The source of `/metrics`, which also counts what the door rejects; without it there is no such page.
+    pub metrics: Option<Arc<dyn Metrics>>,
     /// Answers every path that is not the door's own; without it they do not exist.
     pub pages: Option<Arc<dyn Pages>>,
 }
@@ -135,6 +138,7 @@ impl HttpOptions {
             clock: Arc::new(SystemClock),
             authenticator: Arc::new(LocalAuthenticator),
             health: Arc::new(AlwaysHealthy),
+            metrics: None,
             pages: None,
         }
     }

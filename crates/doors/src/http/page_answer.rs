@@ -67,7 +67,7 @@ pub(super) async fn answer<G: Gateway>(
     let request = PageRequest { method: parts.method, uri: parts.uri, headers: parts.headers, body, peer };
     let PageResponse { status, headers, body, wrong_credential } = pages.answer(request).await;
     if let Some(why) = wrong_credential {
-        door.wrong_credentials.warn(peer, &format!("in the console: {why}"));
+        door.note_wrong_credential(peer, &format!("in the console: {why}"));
     }
     let body = match body {
         PageBody::Whole(bytes) => AnswerBody::Whole(bytes),

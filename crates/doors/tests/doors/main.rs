@@ -28,6 +28,8 @@ mod inquiries;
 #[cfg(test)]
 mod listening;
 #[cfg(test)]
+mod metrics;
+#[cfg(test)]
 mod mirrored_arguments;
 #[cfg(test)]
 mod notebook;

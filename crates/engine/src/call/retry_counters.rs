@@ -26,7 +26,6 @@ impl RetryCounters {
         self.blind_retries.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    #[cfg(test)]
     /// Retries made, retries that would not have been safe, blind retries of callers.
     pub(crate) fn counts(&self) -> (u64, u64, u64) {
         let [retries, wanted, blind] =

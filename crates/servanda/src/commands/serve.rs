@@ -150,6 +150,9 @@ pub(crate) async fn serve_http(
     options.authenticator = gateway.authenticator.clone();
     let configuration = files.as_ref().map(|files| running_gateway::configuration(&files.loaded.file));
     options.health = Arc::new(gateway.health(configuration));
+    if let Some(page) = gateway.metrics_page() {
+        options.metrics = Some(page);
+    }
     options.pages = Some(pages);
     options.session_idle_ms_max = gateway.session_idle_ms_max;
     // Kept until everything has ended, because calls continue on these threads after the door is closed.

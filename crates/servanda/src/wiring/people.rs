@@ -45,7 +45,7 @@ impl PeoplesDoor {
             link_hint: LINK_HINT.to_owned(),
         });
         let terminal = Arc::new(TerminalNotifier { engine: Arc::clone(&gateway.engine), links, url, screen });
-        gateway.engine.approvals().notify_by(terminal.clone());
+        gateway.engine.approvals().notify_by(gateway.measuring(terminal.clone()));
         Self { pages: Arc::new(pages), terminal, authenticator: gateway.authenticator.clone() }
     }
 

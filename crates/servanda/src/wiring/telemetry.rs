@@ -10,11 +10,14 @@ use servanda_engine::CallObserver;
 use servanda_telemetry::traces::{CallTracer, SpanExporter, TraceSettings};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use super::metrics::GatewayMetrics;
 use crate::{credentials, failure::CommandFailure};
 
 /// Everything that measures the calls of this gateway.
 #[derive(Debug, Default)]
 pub(crate) struct CallTelemetry {
+    /// None if calls are not counted.
+    metrics: Option<Arc<GatewayMetrics>>,
     /// None if spans are not exported.
     traces: Option<CallTracer>,
 }
@@ -33,16 +36,27 @@ pub(crate) fn trace_settings(loaded: &LoadedConfig) -> Result<Option<TraceSettin
 
 impl CallTelemetry {
     /// What measures calls by these settings, and the running export of spans. If nothing comes to measure any more, the export ends.
-    pub(crate) fn start(traces: Option<TraceSettings>) -> Result<(Arc<Self>, SpanExport), CommandFailure> {
+    pub(crate) fn start(
+        metrics: Option<Arc<GatewayMetrics>>,
+        traces: Option<TraceSettings>,
+    ) -> Result<(Arc<Self>, SpanExport), CommandFailure> {
         let made = traces.map(CallTracer::new).transpose();
         let made = made.map_err(|error| CommandFailure::failed(format!("spans cannot be exported: {error}")))?;
         let (traces, exporter) = made.unzip();
-        Ok((Arc::new(Self { traces }), SpanExport::start(exporter)))
+        Ok((Arc::new(Self { metrics, traces }), SpanExport::start(exporter)))
+    }
+
+    /// Spans that were made and not exported; none if none are made.
+    pub(crate) fn dropped_spans(&self) -> Option<u64> {
+        self.traces.as_ref().map(|traces| traces.figures().dropped_spans())
     }
 }
 
 impl CallObserver for CallTelemetry {
     fn call_ended(&self, record: &CallRecord) {
+        if let Some(metrics) = &self.metrics {
+            metrics.counted.call_ended(record);
+        }
         if let Some(traces) = &self.traces {
             traces.call_ended(record);
         }

@@ -93,6 +93,8 @@ mod logins;
 #[cfg(test)]
 mod masked_states;
 #[cfg(test)]
+mod metrics;
+#[cfg(test)]
 mod names;
 #[cfg(test)]
 mod operators;

@@ -1,6 +1,6 @@
 //! A gateway as `servanda serve` puts it together by default: one pinned tool with an admitted contract, the built-in policies, callers of
 //! this machine, a ledger in SQLite with its position file. Left out is what runs beside calls by the clock: beats, upkeep, callbacks, the tree and
-//! the checkpoints of the verifiable log.
+//! the checkpoints of the verifiable log. Calls are counted for `/metrics`.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
@@ -18,16 +18,18 @@ use servanda_contract::{
     CallRecord, Timestamp,
     expectation::Expectations,
     layers::{ContractLayers, Defaults},
+    record::ContractReference,
 };
 use servanda_doors::{HttpOptions, ServerIdentity, ServingOptions, http};
 use servanda_effects::{Journal, JournalError, PortFuture};
 use servanda_engine::{
-    Authorities, Engine, EngineLimits, EngineParts, SystemClock, World,
+    Authorities, CallObserver, Engine, EngineLimits, EngineParts, SystemClock, World,
     approvals::{ApprovalParts, EphemeralAttestationKeys},
     callbacks::Callbacks,
 };
 use servanda_gates::{CompiledContract, RegisteredContracts, admit};
 use servanda_ledger::{Ledger, LedgerGuard};
+use servanda_telemetry::metrics::{Metrics, SERIES_MAX, ToolFactSource, ToolFacts};
 use servanda_upstream::{Transport, Upstream, UpstreamName, UpstreamSpec};
 use tokio::{
     io::{DuplexStream, duplex},
@@ -72,6 +74,7 @@ impl Gateway {
         let upstream = Upstream::in_process(spec, ledger.clone(), listener);
         let journal = OneByOne { ledger: Arc::clone(&ledger), recorded: Arc::clone(&recorded) };
         let engine = engine(&ledger, upstream, journal);
+        engine.observe_calls(Arc::new(Counted(Metrics::new(SERIES_MAX, Arc::new(NoFacts)))));
         engine.remember_names().await;
         engine.recall_quarantine().await.expect("a new ledger");
         let discovery = engine.discovery();
@@ -90,6 +93,25 @@ impl Gateway {
         assert_eq!((self.performed.count(), self.recorded.count()), (calls, calls), "performed and recorded");
         assert_eq!(self.ledger.lost_count(), 0, "everything is on record");
         self.ledger.close().await;
+    }
+}
+
+/// The figures of calls, as every gateway counts them.
+#[derive(Debug)]
+struct Counted(Metrics);
+
+#[derive(Debug)]
+struct NoFacts;
+
+impl CallObserver for Counted {
+    fn call_ended(&self, record: &CallRecord) {
+        self.0.call_ended(record);
+    }
+}
+
+impl ToolFactSource for NoFacts {
+    fn facts(&self, _contract: &ContractReference) -> Option<ToolFacts> {
+        None
     }
 }
 
