@@ -115,7 +115,9 @@ impl RequiredAuthn {
             AuthnError::ForPeople(_) => {
                 "this credential is for people who sign in to the console; agents need one of their own"
             }
-            AuthnError::ForMonitors(_) => "this credential is for monitors, who read `/metrics`; agents need one of their own",
+            AuthnError::ForMonitors(_) => {
+                "this credential is for monitors, who read `/metrics`; agents need one of their own"
+            }
             AuthnError::NotForMonitors(_) => {
                 "this credential does not open `/metrics`; an operator makes one with `servanda keys create --scope servanda:metrics`"
             }

@@ -10,8 +10,8 @@ mod histogram;
 mod labelled;
 mod labels;
 mod observing;
+mod open_repairs;
 mod page;
-mod repair_chains;
 mod tool_series;
 mod tools;
 
@@ -27,7 +27,7 @@ use servanda_contract::{CallRecord, GateName, cost::Cost};
 
 pub use self::{
     catalogue::{Metric, MetricKind},
-    facts::{ToolFactSource, ToolFacts},
+    facts::{ContractFactSource, ContractFacts},
     figures::{PendingApprovals, Surroundings},
     labels::LABEL_CHARS_MAX,
     page::PageFormat,
@@ -35,8 +35,8 @@ pub use self::{
 use self::{
     histogram::{Histogram, OVERHEAD_BOUNDS, PEOPLE_BOUNDS},
     labelled::Labelled,
+    open_repairs::OpenRepairs,
     page::Page,
-    repair_chains::RepairChains,
     tool_series::SeriesLimits,
     tools::Tools,
 };
@@ -57,7 +57,7 @@ const GATES: usize = GateName::ALL.len();
 pub struct Metrics {
     limits: SeriesLimits,
     tools: Tools,
-    repair_chains: RepairChains,
+    open_repairs: OpenRepairs,
     /// By [`OVERHEAD_KINDS`].
     overhead: [Histogram; 3],
     /// By gate.
@@ -84,11 +84,11 @@ struct CostCells([AtomicU64; 6]);
 
 impl Metrics {
     /// Begins to measure. No metric gets more than `series_max` series and one for all others.
-    pub fn new(series_max: usize, facts: Arc<dyn ToolFactSource>) -> Self {
+    pub fn new(series_max: usize, facts: Arc<dyn ContractFactSource>) -> Self {
         Self {
             limits: SeriesLimits::new(series_max),
             tools: Tools::new(series_max, facts),
-            repair_chains: RepairChains::default(),
+            open_repairs: OpenRepairs::default(),
             overhead: std::array::from_fn(|_| Histogram::new(OVERHEAD_BOUNDS)),
             gate_us: [const { AtomicU64::new(0) }; GATES],
             gate_decisions: [const { [const { AtomicU64::new(0) }; 3] }; GATES],
@@ -144,14 +144,8 @@ impl CostCells {
             token_micros,
             human_review_micros,
         } = *cost;
-        let micros = [
-            compute_micros,
-            external_api_micros,
-            storage_io_micros,
-            network_micros,
-            token_micros,
-            human_review_micros,
-        ];
+        let micros =
+            [compute_micros, external_api_micros, storage_io_micros, network_micros, token_micros, human_review_micros];
         for (cell, micros) in self.0.iter().zip(micros).filter(|(_, micros)| *micros > 0) {
             cell.fetch_add(micros, Ordering::Relaxed);
         }

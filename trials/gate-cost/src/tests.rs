@@ -9,7 +9,7 @@ use servanda_contract::{
     record::{ContractReference, Decision, Outcome, RECORD_VERSION, Verdict},
     tool::EffectClass,
 };
-use servanda_telemetry::metrics::{Metrics, ToolFactSource, ToolFacts};
+use servanda_telemetry::metrics::{Metrics, ContractFactSource, ContractFacts};
 
 use crate::{cases, cases::Case, counted::allocations_of, counting::allocations};
 
@@ -94,8 +94,8 @@ fn a_principal_is_found_again_without_memory() {
 #[derive(Debug)]
 struct NoFacts;
 
-impl ToolFactSource for NoFacts {
-    fn facts(&self, _contract: &ContractReference) -> Option<ToolFacts> {
+impl ContractFactSource for NoFacts {
+    fn facts(&self, _contract: &ContractReference) -> Option<ContractFacts> {
         None
     }
 }

@@ -18,7 +18,9 @@ pub use missing_rights::MissingRights;
 pub use pattern::{
     InvalidNamePatterns, NameKind, NamePatterns, PATTERN_BYTES_MAX, PATTERNS_MAX, ResourceName, ToolName,
 };
-pub use scope::{CONSOLE_SCOPE, InvalidScopeText, METRICS_SCOPE, SCOPE_BYTES_MAX, SCOPES_MAX, Scope, Scopes, line as scope_line};
+pub use scope::{
+    CONSOLE_SCOPE, InvalidScopeText, METRICS_SCOPE, SCOPE_BYTES_MAX, SCOPES_MAX, Scope, Scopes, line as scope_line,
+};
 
 /// The most delegations that may still follow.
 pub const DEPTH_MAX: u8 = 8;

@@ -2,7 +2,7 @@
 //!
 //! Where callers need no credential, everybody who reaches the door may read it, as it is with `/healthz`; web pages of other origins may
 //! not. Elsewhere a credential for this page is needed, because the labels name tools and callers of every tenant. Deliberately not here: the
-//! figures, their text, and what a credential is (a port, [`Metrics`]).
+//! figures, their text, and what a credential is (a port, [`MetricsSource`]).
 
 use std::fmt;
 
@@ -29,10 +29,11 @@ pub(super) const CREDENTIAL_UNCHECKED: &str = "credential_unchecked";
 pub(super) const MALFORMED: &str = "malformed";
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-const OPEN_METRICS: HeaderValue = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+const OPEN_METRICS: HeaderValue =
+    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
 /// Has the figures of this gateway.
-pub trait Metrics: Send + Sync + fmt::Debug {
+pub trait MetricsSource: Send + Sync + fmt::Debug {
     /// Counts a request that the door rejected. The reasons are a fixed list.
     fn count_rejection(&self, reason: &'static str);
 

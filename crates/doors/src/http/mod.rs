@@ -37,7 +37,7 @@ use servanda_mcp::{Era, Id};
 
 pub use self::authenticator::{AuthRejection, Authenticator, LocalAuthenticator, TokenExchangeResponse};
 pub use self::health::{AlwaysHealthy, Health, HealthProblem, UpstreamsReport};
-pub use self::metrics::{Metrics, MetricsFormat};
+pub use self::metrics::{MetricsFormat, MetricsSource};
 pub use self::options::{HttpOptions, SESSION_IDLE_MS_MAX};
 pub use self::pages::{PAGE_BODY_BYTES_MAX, PageBody, PageEvents, PageRequest, PageResponse, Pages};
 pub use self::serving::{DRAIN_MS_MAX, DoorThreads, ServingOptions, serve_stream, serve_with};
@@ -68,7 +68,7 @@ struct HttpDoor<G> {
     batch_messages_max: usize,
     authenticator: Arc<dyn Authenticator>,
     health: Arc<dyn Health>,
-    metrics: Option<Arc<dyn Metrics>>,
+    metrics: Option<Arc<dyn MetricsSource>>,
     pages: Option<Arc<dyn Pages>>,
     page_streams: Arc<PageStreams>,
     wrong_credentials: WrongCredentialLog,

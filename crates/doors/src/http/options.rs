@@ -9,7 +9,7 @@ use servanda_engine::SystemClock;
 use super::{
     authenticator::{Authenticator, LocalAuthenticator},
     health::{AlwaysHealthy, Health},
-    metrics::Metrics,
+    metrics::MetricsSource,
     pages::Pages,
 };
 use crate::{
@@ -94,7 +94,7 @@ pub struct HttpOptions {
     /// The source of `/livez`, `/healthz` and `/readyz`.
     pub health: Arc<dyn Health>,
     /// The source of `/metrics`, which also counts what the door rejects; without it there is no such page.
-    pub metrics: Option<Arc<dyn Metrics>>,
+    pub metrics: Option<Arc<dyn MetricsSource>>,
     /// Answers every path that is not the door's own; without it they do not exist.
     pub pages: Option<Arc<dyn Pages>>,
 }

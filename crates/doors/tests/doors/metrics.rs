@@ -9,7 +9,7 @@ use bytes::Bytes;
 use reqwest::header::HeaderValue;
 use serde_json::json;
 use servanda_authority::challenge::Challenge;
-use servanda_doors::http::{AuthRejection, Metrics, MetricsFormat};
+use servanda_doors::http::{AuthRejection, MetricsFormat, MetricsSource};
 use servanda_engine::PortFuture;
 
 use crate::{
@@ -30,7 +30,7 @@ impl Figures {
     }
 }
 
-impl Metrics for Figures {
+impl MetricsSource for Figures {
     fn count_rejection(&self, reason: &'static str) {
         self.rejections.lock().unwrap().push(reason);
     }

@@ -16,7 +16,7 @@ use servanda_approval::{Ticket, TicketNoticeKind, TicketState};
 use servanda_authn::CredentialAuthenticator;
 use servanda_config::MetricsConfig;
 use servanda_contract::{Timestamp, record::ContractReference, time::Clock as _};
-use servanda_doors::http::{AuthRejection, MetricsFormat};
+use servanda_doors::http::{AuthRejection, MetricsFormat, MetricsSource};
 use servanda_effects::{
     PortFuture, TicketStore as _,
     effect::{EffectFilter, EffectQuery, EffectState, EffectStore},
@@ -27,7 +27,9 @@ use servanda_engine::{
     approvals::{ApprovalNotice, ApprovalNotifier},
 };
 use servanda_ledger::Ledger;
-use servanda_telemetry::metrics::{Metrics, PageFormat, PendingApprovals, Surroundings, ToolFactSource, ToolFacts};
+use servanda_telemetry::metrics::{
+    ContractFactSource, ContractFacts, Metrics, PageFormat, PendingApprovals, Surroundings,
+};
 use tokio::time::Instant;
 
 use super::{AssembledGateway, checkpoints::LogProgress, telemetry::CallTelemetry};
@@ -120,17 +122,18 @@ impl AssembledGateway {
     }
 }
 
-impl ToolFactSource for CatalogFacts {
-    fn facts(&self, contract: &ContractReference) -> Option<ToolFacts> {
+impl ContractFactSource for CatalogFacts {
+    fn facts(&self, contract: &ContractReference) -> Option<ContractFacts> {
         let catalog = self.0.get()?.upgrade()?.catalog();
-        let found = catalog.entries().map(|(_, entry)| entry.contract.contract()).find(|found| {
-            found.identity.name == contract.name && found.identity.version == contract.version
-        })?;
-        Some(ToolFacts::of_contract(found))
+        let found = catalog
+            .entries()
+            .map(|(_, entry)| entry.contract.contract())
+            .find(|found| found.identity.name == contract.name && found.identity.version == contract.version)?;
+        Some(ContractFacts::of_contract(found))
     }
 }
 
-impl servanda_doors::http::Metrics for MetricsPage {
+impl MetricsSource for MetricsPage {
     fn count_rejection(&self, reason: &'static str) {
         self.metrics.counted.door_rejected(reason);
     }

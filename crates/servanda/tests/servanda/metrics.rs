@@ -36,8 +36,12 @@ fn calls_refusals_and_rejections_are_counted() {
     let name = get_invoice().0["identity"]["name"].as_str().unwrap().to_owned();
     let version = get_invoice().0["identity"]["version"].as_str().unwrap().to_owned();
     for line in [
-        format!("servanda_tool_invocations_total{{tool=\"{name}\",version=\"{version}\",status=\"completed\",mutation_class=\"read_only\"}} 1"),
-        format!("servanda_tool_invocations_total{{tool=\"{name}\",version=\"{version}\",status=\"refused\",mutation_class=\"read_only\"}} 1"),
+        format!(
+            "servanda_tool_invocations_total{{tool=\"{name}\",version=\"{version}\",status=\"completed\",mutation_class=\"read_only\"}} 1"
+        ),
+        format!(
+            "servanda_tool_invocations_total{{tool=\"{name}\",version=\"{version}\",status=\"refused\",mutation_class=\"read_only\"}} 1"
+        ),
         format!("servanda_tool_schema_failures_total{{tool=\"{name}\",version=\"{version}\",phase=\"input\"}} 1"),
         format!("servanda_tool_schema_valid_first_try_total{{tool=\"{name}\",version=\"{version}\"}} 1"),
         format!("servanda_tool_repair_chains_total{{tool=\"{name}\",version=\"{version}\"}} 1"),
@@ -65,7 +69,8 @@ fn where_callers_need_credentials_the_page_has_one_of_its_own() {
     let (persons, _) = world.key("acme", "ada", &["servanda:console"], &[]);
     let (monitors, id) = world.key("acme", "prometheus", &["servanda:metrics"], &[]);
     let gateway = world.serve();
-    let status = |key: &str| Question::page(PAGE).with("authorization", &format!("Bearer {key}")).ask(gateway.address).status;
+    let status =
+        |key: &str| Question::page(PAGE).with("authorization", &format!("Bearer {key}")).ask(gateway.address).status;
     assert_eq!(Question::page(PAGE).ask(gateway.address).status, 401);
     assert_eq!((status(&agents), status(&persons), status("svk_wrong")), (401, 401, 401));
     let shown = Question::page(PAGE).with("authorization", &format!("Bearer {monitors}")).ask(gateway.address);

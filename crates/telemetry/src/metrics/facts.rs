@@ -10,7 +10,7 @@ use servanda_contract::{
 
 /// What is known of a contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct ToolFacts {
+pub struct ContractFacts {
     /// `read_only`, `write_reversible`, `write_irreversible`; empty if it is not known.
     pub(super) mutation_class: &'static str,
     /// The timeout class; empty if there is none.
@@ -20,12 +20,12 @@ pub struct ToolFacts {
 }
 
 /// Finds a contract by its reference. It is asked once for each series, not for each call.
-pub trait ToolFactSource: Send + Sync + fmt::Debug {
+pub trait ContractFactSource: Send + Sync + fmt::Debug {
     /// What is known of it; none if it is not the present contract of its tool.
-    fn facts(&self, contract: &ContractReference) -> Option<ToolFacts>;
+    fn facts(&self, contract: &ContractReference) -> Option<ContractFacts>;
 }
 
-impl ToolFacts {
+impl ContractFacts {
     /// What a contract says.
     pub fn of_contract(contract: &ToolContract) -> Self {
         let named = contract.effect.as_ref().and_then(|effect| effect.mutation_class);

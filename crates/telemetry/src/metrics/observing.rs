@@ -106,8 +106,8 @@ fn outcome(series: SeriesOfCall<'_>, record: &CallRecord) {
     if record.outcome == Outcome::Replayed {
         series.count(Metric::Replays);
     }
-    let is_withheld = record.outcome == Outcome::Quarantined
-        || record.class == Some(TaxonomyClass::ObservationNormalizationFail);
+    let is_withheld =
+        record.outcome == Outcome::Quarantined || record.class == Some(TaxonomyClass::ObservationNormalizationFail);
     if is_withheld {
         series.count(Metric::NormalizationFailures);
         series.add(Metric::SchemaFailures, |tool| tool.schema_failures.get(OUTPUT), 1);
@@ -119,7 +119,9 @@ fn outcome(series: SeriesOfCall<'_>, record: &CallRecord) {
 
 fn durations(series: SeriesOfCall<'_>, record: &CallRecord, passage: Passage) {
     let is_error = match record.outcome {
-        Outcome::Completed | Outcome::Replayed | Outcome::InputRequired | Outcome::TaskCreated | Outcome::Previewed => 0,
+        Outcome::Completed | Outcome::Replayed | Outcome::InputRequired | Outcome::TaskCreated | Outcome::Previewed => {
+            0
+        }
         _ => 1,
     };
     if let Some(finished_at) = record.finished_at {
@@ -143,7 +145,7 @@ fn durations(series: SeriesOfCall<'_>, record: &CallRecord, passage: Passage) {
 
 /// What the call says about the agent that proposed it.
 fn proposal(series: SeriesOfCall<'_>, record: &CallRecord, passage: Passage, changes: bool) {
-    let is_repair = passage.semantic_valid && series.metrics.repair_chains.ended(record);
+    let is_repair = passage.semantic_valid && series.metrics.open_repairs.ended(record);
     if is_repair {
         series.count(Metric::Repairs);
     }
@@ -193,9 +195,7 @@ fn cost(series: SeriesOfCall<'_>, record: &CallRecord) {
     let (tool, version) = (series.own.tool.as_str(), series.own.version.as_str());
     metrics.tool_costs.with([tool, version, currency], |cells| cells.add(&price.cost));
     let agent = caller.actors.first().map_or("", |actor| actor.name.as_str());
-    metrics
-        .caller_costs
-        .with([&caller.tenant, &caller.principal, agent, currency], |cells| cells.add(&price.cost));
+    metrics.caller_costs.with([&caller.tenant, &caller.principal, agent, currency], |cells| cells.add(&price.cost));
     let task = record.policy.as_ref().and_then(|policy| policy.task.as_deref()).unwrap_or_default();
     metrics.task_costs.with([task, currency], |cells| cells.add(&price.cost));
 }
@@ -211,9 +211,9 @@ fn refusal(series: SeriesOfCall<'_>, record: &CallRecord) {
     }
     if repair.stopped.is_some() {
         series.count(Metric::RepairChainsExhausted);
-        series.metrics.repair_chains.ended(record);
+        series.metrics.open_repairs.ended(record);
     } else {
-        series.metrics.repair_chains.opened(record);
+        series.metrics.open_repairs.opened(record);
     }
 }
 

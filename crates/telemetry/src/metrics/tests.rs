@@ -14,15 +14,15 @@ use servanda_contract::{
     tool::EffectClass,
 };
 
-use super::{Metric, Metrics, PageFormat, PendingApprovals, Surroundings, ToolFactSource, ToolFacts};
+use super::{ContractFactSource, ContractFacts, Metric, Metrics, PageFormat, PendingApprovals, Surroundings};
 
 /// A catalog that knows what one tool promises.
 #[derive(Debug)]
 struct Facts;
 
-impl ToolFactSource for Facts {
-    fn facts(&self, contract: &ContractReference) -> Option<ToolFacts> {
-        (contract.name == "company.pay_invoice").then_some(ToolFacts {
+impl ContractFactSource for Facts {
+    fn facts(&self, contract: &ContractReference) -> Option<ContractFacts> {
+        (contract.name == "company.pay_invoice").then_some(ContractFacts {
             mutation_class: "write_irreversible",
             timeout_class: "standard",
             asks_to_verify: true,
@@ -60,7 +60,8 @@ fn contract(name: &str, effect_class: EffectClass) -> ContractReference {
 
 /// A call that passed every gate and was answered after 30 ms, 20 of them at the upstream.
 fn completed(name: &str, effect_class: EffectClass) -> CallRecord {
-    let passed = |gate: &GateName| verdict(*gate, Decision::Passed, if *gate == GateName::Perform { 20_000 } else { 10 });
+    let passed =
+        |gate: &GateName| verdict(*gate, Decision::Passed, if *gate == GateName::Perform { 20_000 } else { 10 });
     let digest = Digest::compute(DigestDomain::Arguments, &[b"{}"]);
     CallRecord {
         record_version: RECORD_VERSION,
@@ -114,13 +115,25 @@ fn a_call_is_counted_once_by_everything_that_it_is() {
         assert_eq!(value(&page, &sample).as_deref(), Some(expected), "{sample}\n{page}");
     }
     let mcp = "mcp_method_name=\"tools/call\",gen_ai_operation_name=\"execute_tool\",gen_ai_tool_name=\"company.get_invoice\",error_type=\"\"";
-    assert_eq!(value(&page, &format!("mcp_server_operation_duration_seconds_sum{{{mcp}}}")).as_deref(), Some("0.030000"));
-    assert_eq!(value(&page, &format!("mcp_client_operation_duration_seconds_sum{{{mcp}}}")).as_deref(), Some("0.020000"));
+    assert_eq!(
+        value(&page, &format!("mcp_server_operation_duration_seconds_sum{{{mcp}}}")).as_deref(),
+        Some("0.030000")
+    );
+    assert_eq!(
+        value(&page, &format!("mcp_client_operation_duration_seconds_sum{{{mcp}}}")).as_deref(),
+        Some("0.020000")
+    );
     let bucket = |le: &str| format!("mcp_client_operation_duration_seconds_bucket{{{mcp},le=\"{le}\"}}");
     assert_eq!(value(&page, &bucket("0.01")).as_deref(), Some("0"));
     assert_eq!(value(&page, &bucket("0.02")).as_deref(), Some("1"));
     assert_eq!(value(&page, &bucket("+Inf")).as_deref(), Some("1"));
-    for absent in ["servanda_tool_mutating", "servanda_tool_failures", "servanda_tool_cost", "servanda_tool_timeouts", "\"other\""] {
+    for absent in [
+        "servanda_tool_mutating",
+        "servanda_tool_failures",
+        "servanda_tool_cost",
+        "servanda_tool_timeouts",
+        "\"other\"",
+    ] {
         assert!(!page.contains(absent), "{absent}: {page}");
     }
 }
@@ -172,7 +185,9 @@ fn every_end_has_its_counter() {
         ("servanda_tool_normalization_failures_total", |record| record.outcome = Outcome::Quarantined),
         ("servanda_tool_schema_failures_total", |record| record.outcome = Outcome::Quarantined),
         ("servanda_tool_confirmations_required_total", |record| record.ticket_id = Some("tkt_1".to_owned())),
-        ("servanda_tool_compensations_required_total", |record| record.class = Some(TaxonomyClass::CompensationRequired)),
+        ("servanda_tool_compensations_required_total", |record| {
+            record.class = Some(TaxonomyClass::CompensationRequired)
+        }),
         ("servanda_tool_compensations_failed_total", |record| record.class = Some(TaxonomyClass::CompensationFailed)),
         ("servanda_tool_failures_total", |record| record.class = Some(TaxonomyClass::PermissionDenied)),
     ];
@@ -196,7 +211,11 @@ fn both_forms_say_the_same_and_only_open_metrics_has_examples() {
     metrics.approval_resolved("company.pay_invoice", "denied", 61_000);
     metrics.door_rejected("malformed");
     let around = Surroundings {
-        pending_approvals: Some(vec![PendingApprovals { tool: "company.pay_invoice".to_owned(), group: "treasury".to_owned(), count: 2 }]),
+        pending_approvals: Some(vec![PendingApprovals {
+            tool: "company.pay_invoice".to_owned(),
+            group: "treasury".to_owned(),
+            count: 2,
+        }]),
         unknown_effects: Some(1),
         log_leaves: Some(10),
         log_leaves_unsigned: Some(2),
@@ -238,7 +257,7 @@ fn both_forms_say_the_same_and_only_open_metrics_has_examples() {
 fn a_call_after_a_refusal_is_a_repair() {
     let metrics = metrics(100);
     let passed = completed("company.get_invoice", EffectClass::R);
-    metrics.repair_chains.opened(&passed);
+    metrics.open_repairs.opened(&passed);
     metrics.call_ended(&passed);
     metrics.call_ended(&passed);
     let page = text(&metrics);

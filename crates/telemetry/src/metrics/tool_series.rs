@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use servanda_contract::{TaxonomyClass, record::Outcome};
 
 use super::{
-    ToolFacts,
+    ContractFacts,
     catalogue::Metric,
     histogram::{CALL_BOUNDS, Exemplar, Histogram, MCP_BOUNDS},
 };
@@ -29,7 +29,7 @@ pub(super) struct ToolSeries {
     /// Its version.
     pub(super) version: String,
     /// What the contract says.
-    pub(super) facts: ToolFacts,
+    pub(super) facts: ContractFacts,
     /// The metrics that have no other label, by [`Metric::index`].
     counters: [AtomicU64; METRICS],
     /// By [`Outcome::ALL`].
@@ -62,7 +62,7 @@ pub(super) struct SeriesLimits {
 }
 
 impl ToolSeries {
-    pub(super) fn new(tool: &str, version: &str, facts: ToolFacts) -> Self {
+    pub(super) fn new(tool: &str, version: &str, facts: ContractFacts) -> Self {
         let histogram = || BegunHistogram { histogram: Histogram::new(MCP_BOUNDS), has_begun: AtomicBool::new(false) };
         Self {
             tool: tool.to_owned(),
@@ -107,7 +107,13 @@ impl SeriesLimits {
     }
 
     /// The same for histograms.
-    pub(super) fn observe(&self, metric: Metric, cells: [Option<&BegunHistogram>; 2], us: u64, example: Option<Exemplar>) {
+    pub(super) fn observe(
+        &self,
+        metric: Metric,
+        cells: [Option<&BegunHistogram>; 2],
+        us: u64,
+        example: Option<Exemplar>,
+    ) {
         let [Some(own), Some(other)] = cells else { return };
         let is_open = !std::ptr::eq(own, other) && (own.has_begun.load(Ordering::Relaxed) || self.begin(metric));
         if !is_open {

@@ -8,7 +8,7 @@ use std::{
 use servanda_contract::{Digest, record::ContractReference};
 
 use super::{
-    ToolFactSource, ToolFacts,
+    ContractFactSource, ContractFacts,
     labels::{NO_TOOL, OTHER, cut},
     tool_series::ToolSeries,
 };
@@ -20,7 +20,7 @@ const DIGESTS_PER_SERIES: usize = 4;
 #[derive(Debug)]
 pub(super) struct Tools {
     series_max: usize,
-    facts: Arc<dyn ToolFactSource>,
+    facts: Arc<dyn ContractFactSource>,
     by_contract: RwLock<HashMap<Digest, Arc<ToolSeries>>>,
     by_labels: Mutex<BTreeMap<ToolLabels, Arc<ToolSeries>>>,
     /// For calls whose name means no tool.
@@ -33,12 +33,12 @@ pub(super) struct Tools {
 struct ToolLabels {
     tool: String,
     version: String,
-    facts: ToolFacts,
+    facts: ContractFacts,
 }
 
 impl Tools {
-    pub(super) fn new(series_max: usize, facts: Arc<dyn ToolFactSource>) -> Self {
-        let fixed = |tool| Arc::new(ToolSeries::new(tool, "", ToolFacts::default()));
+    pub(super) fn new(series_max: usize, facts: Arc<dyn ContractFactSource>) -> Self {
+        let fixed = |tool| Arc::new(ToolSeries::new(tool, "", ContractFacts::default()));
         Self {
             series_max,
             facts,
@@ -69,7 +69,7 @@ impl Tools {
 
     /// The series of a contract that is not known yet. Two contracts with equal labels have the same.
     fn begun(&self, contract: &ContractReference) -> Arc<ToolSeries> {
-        let facts = self.facts.facts(contract).unwrap_or_else(|| ToolFacts::of_effect_class(contract.effect_class));
+        let facts = self.facts.facts(contract).unwrap_or_else(|| ContractFacts::of_effect_class(contract.effect_class));
         let (tool, version) = (cut(&contract.name), cut(&contract.version));
         let labels = ToolLabels { tool: tool.to_owned(), version: version.to_owned(), facts };
         let mut known = self.by_labels.lock().unwrap_or_else(PoisonError::into_inner);

@@ -29,7 +29,7 @@ use servanda_engine::{
 };
 use servanda_gates::{CompiledContract, RegisteredContracts, admit};
 use servanda_ledger::{Ledger, LedgerGuard};
-use servanda_telemetry::metrics::{Metrics, SERIES_MAX, ToolFactSource, ToolFacts};
+use servanda_telemetry::metrics::{Metrics, SERIES_MAX, ContractFactSource, ContractFacts};
 use servanda_upstream::{Transport, Upstream, UpstreamName, UpstreamSpec};
 use tokio::{
     io::{DuplexStream, duplex},
@@ -109,8 +109,8 @@ impl CallObserver for Counted {
     }
 }
 
-impl ToolFactSource for NoFacts {
-    fn facts(&self, _contract: &ContractReference) -> Option<ToolFacts> {
+impl ContractFactSource for NoFacts {
+    fn facts(&self, _contract: &ContractReference) -> Option<ContractFacts> {
         None
     }
 }

@@ -17,7 +17,9 @@ const SERIES_MAX: usize = 20;
 /// How many series each metric has: buckets of a histogram are one.
 fn series(page: &str) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
-    for line in page.lines().filter(|line| !line.starts_with('#') && !line.contains("_bucket{") && !line.contains("_sum{")) {
+    for line in
+        page.lines().filter(|line| !line.starts_with('#') && !line.contains("_bucket{") && !line.contains("_sum{"))
+    {
         *counts.entry(line.split(['{', ' ']).next().unwrap().to_owned()).or_default() += 1;
     }
     counts
@@ -40,7 +42,11 @@ fn a_flood_of_names_is_folded_and_counted() {
     }
     let page = text(&metrics);
     for (metric, count) in series(&page) {
-        let bound = if metric.starts_with("servanda_gate") || metric == "servanda_metric_series_folded_total" { 60 } else { SERIES_MAX + 1 };
+        let bound = if metric.starts_with("servanda_gate") || metric == "servanda_metric_series_folded_total" {
+            60
+        } else {
+            SERIES_MAX + 1
+        };
         assert!(count <= bound, "{metric} has {count} series");
     }
     for (other, expected) in [
@@ -67,7 +73,10 @@ fn the_limit_is_for_every_metric() {
     }
     let counts = series(&text(&metrics));
     let invocations = counts["servanda_tool_invocations_total"];
-    assert!((SERIES_MAX..=SERIES_MAX + servanda_contract::record::Outcome::ALL.len()).contains(&invocations), "{invocations}");
+    assert!(
+        (SERIES_MAX..=SERIES_MAX + servanda_contract::record::Outcome::ALL.len()).contains(&invocations),
+        "{invocations}"
+    );
     assert_eq!(counts["servanda_tool_executions_total"], SERIES_MAX, "other metrics have room");
 }
 

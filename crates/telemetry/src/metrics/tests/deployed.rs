@@ -40,7 +40,8 @@ fn every_name_in_a_panel_a_rule_or_the_document_exists() {
         assert!(!found.is_empty(), "{file} names no metric");
         for name in found {
             let is_family = file.ends_with(".md") && Metric::ALL.iter().any(|metric| metric.name() == name);
-            let is_known = samples.contains(name) || recorded.contains(name) || NOT_METRICS.contains(&name) || is_family;
+            let is_known =
+                samples.contains(name) || recorded.contains(name) || NOT_METRICS.contains(&name) || is_family;
             assert!(is_known, "{file} names `{name}`, which does not exist");
         }
     }
@@ -50,7 +51,11 @@ fn every_name_in_a_panel_a_rule_or_the_document_exists() {
 fn every_metric_is_in_the_document_and_every_alert_has_a_test() {
     let (document, tests) = (read("docs/telemetry.md"), read("deploy/prometheus/alerts-test.yaml"));
     for metric in Metric::ALL {
-        assert!(document.contains(&format!("`{}`", metric.name())), "docs/telemetry.md does not name {}", metric.name());
+        assert!(
+            document.contains(&format!("`{}`", metric.name())),
+            "docs/telemetry.md does not name {}",
+            metric.name()
+        );
     }
     let alerts = read("deploy/prometheus/alerts.yaml");
     for alert in alerts.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")) {

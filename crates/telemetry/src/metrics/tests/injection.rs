@@ -56,10 +56,8 @@ fn no_name_injects_a_line() {
     for name in &names {
         let mut record = completed(name, EffectClass::K);
         record.tool.clone_from(name);
-        record.price = Some(Box::new(Price {
-            currency: name.clone(),
-            cost: Cost { compute_micros: 1, ..Cost::default() },
-        }));
+        record.price =
+            Some(Box::new(Price { currency: name.clone(), cost: Cost { compute_micros: 1, ..Cost::default() } }));
         record.trace_id.clone_from(name);
         record.caller = Arc::new(Caller::named(name, name));
         record.policy = Some(PolicyRecord { task: Some(name.clone()), ..PolicyRecord::default() });
@@ -77,9 +75,13 @@ fn no_name_injects_a_line() {
         let page = metrics.page(&around, format);
         assert!(page.len() < 4 << 20, "{} bytes", page.len());
         for line in page.split('\n').filter(|line| !line.is_empty()) {
-            let is_known = ["# HELP ", "# TYPE ", "# EOF", "servanda_", "mcp_"].iter().any(|begin| line.starts_with(begin));
+            let is_known =
+                ["# HELP ", "# TYPE ", "# EOF", "servanda_", "mcp_"].iter().any(|begin| line.starts_with(begin));
             assert!(is_known, "{format:?}: {line}");
-            assert!(!line.chars().any(|shown| shown.is_control() || ('\u{200b}'..='\u{202e}').contains(&shown)), "{line:?}");
+            assert!(
+                !line.chars().any(|shown| shown.is_control() || ('\u{200b}'..='\u{202e}').contains(&shown)),
+                "{line:?}"
+            );
             if !line.starts_with('#') && line.contains('{') {
                 let read = labels(line).unwrap_or_else(|| panic!("{format:?}: {line}"));
                 assert!(read.iter().all(|(_, value)| value.chars().count() <= LABEL_CHARS_MAX), "{line}");

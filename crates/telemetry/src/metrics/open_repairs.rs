@@ -17,14 +17,14 @@ const CHAINS_MAX: usize = 4_096;
 
 /// The open chains.
 #[derive(Debug, Default)]
-pub(super) struct RepairChains {
+pub(super) struct OpenRepairs {
     /// Read without the lock by calls that pass while none is open.
     open: AtomicUsize,
     hasher: RandomState,
     chains: Mutex<HashSet<u64>>,
 }
 
-impl RepairChains {
+impl OpenRepairs {
     /// A call was refused and may be repaired.
     pub(super) fn opened(&self, record: &CallRecord) {
         let mut chains = self.lock();
