@@ -9,7 +9,7 @@ use servanda_contract::{
     record::{ContractReference, Decision, Outcome, RECORD_VERSION, Verdict},
     tool::EffectClass,
 };
-use servanda_telemetry::metrics::{Metrics, ContractFactSource, ContractFacts};
+use servanda_telemetry::metrics::{ContractFactSource, ContractFacts, Metrics};
 
 use crate::{cases, cases::Case, counted::allocations_of, counting::allocations};
 

@@ -29,7 +29,7 @@ use servanda_engine::{
 };
 use servanda_gates::{CompiledContract, RegisteredContracts, admit};
 use servanda_ledger::{Ledger, LedgerGuard};
-use servanda_telemetry::metrics::{Metrics, SERIES_MAX, ContractFactSource, ContractFacts};
+use servanda_telemetry::metrics::{ContractFactSource, ContractFacts, Metrics, SERIES_MAX};
 use servanda_upstream::{Transport, Upstream, UpstreamName, UpstreamSpec};
 use tokio::{
     io::{DuplexStream, duplex},
