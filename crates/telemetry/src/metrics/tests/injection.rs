@@ -50,6 +50,8 @@ fn no_name_injects_a_line() {
         "\u{202e}reversed\u{2028}fake_total 7\u{85}fake_total 8".to_owned(),
         "x".repeat(1_000_000),
         "é\u{301}\u{1f600}".repeat(10_000),
+        // As long as a trace id.
+        format!("{:x<32}", "\"} 1\nfake_total 7\n"),
         String::new(),
     ];
     let metrics = metrics(1_000);
