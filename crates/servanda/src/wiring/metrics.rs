@@ -45,7 +45,7 @@ const UNKNOWN_EFFECTS_MAX: u32 = 1_000;
 #[derive(Debug)]
 pub(crate) struct GatewayMetrics {
     /// The figures.
-    pub(crate) counted: Metrics,
+    pub(crate) counted: Arc<Metrics>,
     contracts: Arc<CatalogFacts>,
     started_at: Timestamp,
 }
@@ -86,7 +86,7 @@ impl GatewayMetrics {
         let contracts = Arc::<CatalogFacts>::default();
         let series_max = usize::try_from(config.series_max).unwrap_or(usize::MAX);
         config.enabled.then(|| {
-            let counted = Metrics::new(series_max, contracts.clone());
+            let counted = Arc::new(Metrics::new(series_max, contracts.clone()));
             Arc::new(Self { counted, contracts, started_at: SystemClock.now() })
         })
     }

@@ -7,17 +7,19 @@ use std::sync::Arc;
 use servanda_config::{ConfigError, LoadedConfig};
 use servanda_contract::CallRecord;
 use servanda_engine::CallObserver;
-use servanda_telemetry::traces::{CallTracer, SpanExporter, TraceSettings};
+use servanda_telemetry::{
+    metrics::Metrics,
+    traces::{CallTracer, SpanExporter, TraceSettings},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::metrics::GatewayMetrics;
 use crate::{credentials, failure::CommandFailure};
 
 /// Everything that measures the calls of this gateway.
 #[derive(Debug, Default)]
 pub(crate) struct CallTelemetry {
     /// None if calls are not counted.
-    metrics: Option<Arc<GatewayMetrics>>,
+    metrics: Option<Arc<Metrics>>,
     /// None if spans are not exported.
     traces: Option<CallTracer>,
 }
@@ -37,7 +39,7 @@ pub(crate) fn trace_settings(loaded: &LoadedConfig) -> Result<Option<TraceSettin
 impl CallTelemetry {
     /// What measures calls by these settings, and the running export of spans. If nothing comes to measure any more, the export ends.
     pub(crate) fn start(
-        metrics: Option<Arc<GatewayMetrics>>,
+        metrics: Option<Arc<Metrics>>,
         traces: Option<TraceSettings>,
     ) -> Result<(Arc<Self>, SpanExport), CommandFailure> {
         let made = traces.map(CallTracer::new).transpose();
@@ -55,7 +57,7 @@ impl CallTelemetry {
 impl CallObserver for CallTelemetry {
     fn call_ended(&self, record: &CallRecord) {
         if let Some(metrics) = &self.metrics {
-            metrics.counted.call_ended(record);
+            metrics.call_ended(record);
         }
         if let Some(traces) = &self.traces {
             traces.call_ended(record);
