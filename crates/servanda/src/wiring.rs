@@ -125,7 +125,8 @@ impl AssembledGateway {
         let read = Preflight::read(loaded, contracts, pins, door)?;
         let Preflight { catalog, callbacks, authorities, ledger, upstreams, traces } = read;
         let metrics = GatewayMetrics::begin(&loaded.config.telemetry.metrics);
-        let (telemetry, span_export) = CallTelemetry::start(metrics.as_ref().map(|metrics| metrics.counted.clone()), traces)?;
+        let (telemetry, span_export) =
+            CallTelemetry::start(metrics.as_ref().map(|metrics| metrics.counted.clone()), traces)?;
         let measuring = Arc::downgrade(&telemetry);
         let ledger = ledger.open_with(schema).await?;
         limit(&ledger, loaded).await;
