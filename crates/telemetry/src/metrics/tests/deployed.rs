@@ -14,7 +14,7 @@ const FILES: [&str; 6] = [
     "trials/telemetry/run",
 ];
 /// Names in them that are no metrics.
-const NOT_METRICS: [&str; 4] = ["servanda_telemetry", "mcp_method_name", "mcp_servers", "servanda_ledger"];
+const NOT_METRICS: [&str; 2] = ["mcp_method_name", "servanda:metrics"];
 
 fn read(file: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);

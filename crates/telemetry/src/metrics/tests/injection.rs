@@ -12,12 +12,16 @@ use servanda_contract::{
 use super::{PendingApprovals, Surroundings, completed, metrics};
 use crate::metrics::{LABEL_CHARS_MAX, PageFormat};
 
-/// Reads the labels of a line as a monitor does; none if they are not well-formed.
-fn labels(line: &str) -> Option<Vec<(String, String)>> {
+/// Reads the labels of a line as a monitor does, and its value, which nothing else follows than an exemplar. None if the line is not
+/// well-formed.
+fn sample(line: &str) -> Option<(Vec<(String, String)>, f64)> {
     let mut found = Vec::new();
     let mut rest = line.get(line.find('{')? + 1..)?;
     while !rest.starts_with('}') {
         let (name, after) = rest.split_once("=\"")?;
+        if !name.chars().all(|part| part.is_ascii_lowercase() || part == '_') {
+            return None;
+        }
         let (mut value, mut characters) = (String::new(), after.char_indices());
         let end = loop {
             match characters.next()? {
@@ -34,7 +38,8 @@ fn labels(line: &str) -> Option<Vec<(String, String)>> {
         rest = after.get(end + 1..)?;
         rest = rest.strip_prefix(',').unwrap_or(rest);
     }
-    Some(found)
+    let (value, more) = rest.strip_prefix("} ")?.split_once(" # {").unwrap_or((rest.strip_prefix("} ")?, "trace_id"));
+    more.starts_with("trace_id").then_some((found, value.parse().ok()?))
 }
 
 #[test]
@@ -85,10 +90,8 @@ fn no_name_injects_a_line() {
                 "{line:?}"
             );
             if !line.starts_with('#') && line.contains('{') {
-                let read = labels(line).unwrap_or_else(|| panic!("{format:?}: {line}"));
-                assert!(read.iter().all(|(_, value)| value.chars().count() <= LABEL_CHARS_MAX), "{line}");
-                let number = line.rsplit_once("} ").unwrap().1.split(' ').next().unwrap();
-                assert!(number.parse::<f64>().is_ok(), "{format:?}: {line}");
+                let (labels, _) = sample(line).unwrap_or_else(|| panic!("{format:?}: {line}"));
+                assert!(labels.iter().all(|(_, value)| value.chars().count() <= LABEL_CHARS_MAX), "{line}");
             }
         }
         assert!(!page.contains("# {trace_id"), "what is no trace id is no example");
