@@ -67,6 +67,12 @@ impl Tools {
         known.values().chain([&self.none, &self.other]).cloned().collect()
     }
 
+    /// How many digests are remembered.
+    #[cfg(test)]
+    pub(super) fn contracts_known(&self) -> usize {
+        self.by_contract.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// The series of a contract that is not known yet. Two contracts with equal labels have the same.
     fn begun(&self, contract: &ContractReference) -> Arc<ToolSeries> {
         let facts = self.facts.facts(contract).unwrap_or_else(|| ContractFacts::of_effect_class(contract.effect_class));

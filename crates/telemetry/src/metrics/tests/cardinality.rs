@@ -40,6 +40,7 @@ fn a_flood_of_names_is_folded_and_counted() {
         metrics.approval_requested(&format!("company.tool_{number}"));
         metrics.approval_resolved(&format!("company.tool_{number}"), "denied", 1_000);
     }
+    assert!(metrics.tools.all().len() <= SERIES_MAX + 2, "tools that have no series take no memory");
     let page = text(&metrics);
     for (metric, count) in series(&page) {
         let bound = if metric.starts_with("servanda_gate") || metric == "servanda_metric_series_folded_total" {
@@ -95,6 +96,7 @@ fn many_contracts_of_one_version_are_one_series() {
     let sample = "servanda_tool_executions_total{tool=\"company.get_invoice\",version=\"1.2.0\"}";
     assert_eq!(value(&page, sample).as_deref(), Some("1000"));
     assert!(!page.contains("series_folded"), "{page}");
+    assert!(metrics.tools.contracts_known() <= SERIES_MAX * 4, "digests are forgotten");
 }
 
 /// The names that agents choose for tools that do not exist are no labels.
