@@ -102,6 +102,11 @@ impl ParentSpan {
         Some(Self { id: SpanId::parse(id)?, flags: u8::from_str_radix(flags, 16).ok()? & FLAGS_KNOWN })
     }
 
+    /// The span of a call of ours that another call takes up again, with its approval. Calls that wait for people are always exported.
+    pub fn of_call(call_id: &CallId) -> Self {
+        Self { id: SpanId::of_call(call_id, CallSpan::Server), flags: SAMPLED }
+    }
+
     /// Whether the caller may have recorded it.
     pub const fn is_sampled(self) -> bool {
         self.flags & SAMPLED != 0

@@ -7,7 +7,10 @@
 use std::{sync::Arc, time::Duration};
 
 use servanda_approval::{Ticket, TicketId, TicketReply, TicketState};
-use servanda_contract::{CallId, CallRecord, GateName, Proposal, Refusal, TaxonomyClass};
+use servanda_contract::{
+    CallId, CallRecord, GateName, Proposal, Refusal, TaxonomyClass,
+    trace::{ParentSpan, TraceStanding},
+};
 use servanda_effects::ticket_store::TicketTarget;
 use servanda_mcp::ClientCapabilities;
 use tokio::time::Instant;
@@ -122,7 +125,8 @@ fn again(calls: &Calls, task: &HeldTask, seen: &HeldTaskView, ticket: &Ticket) -
     context.continues = Some(note.call_id.clone());
     context.takes_up = Some(ticket.id.clone());
     context.work = Some(LongWork::of_held_task(&calls.deferred.long_running.works, task.cancel.clone()));
-    let record = CallRecord::new(&proposal);
+    let trace = TraceStanding { parent: Some(ParentSpan::of_call(&note.call_id)), ..TraceStanding::default() };
+    let record = CallRecord { trace, ..CallRecord::new(&proposal) };
     Box::new(AdmittedCall { snapshot: calls.core.snapshot(), proposal, record, context })
 }
 

@@ -29,5 +29,6 @@ mod retries;
 mod state;
 mod tasks;
 mod tokens;
+mod traces;
 mod works;
 mod worlds;

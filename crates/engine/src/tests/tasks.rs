@@ -21,14 +21,14 @@ use crate::{
 };
 
 /// A modern task in this state.
-fn modern_task(status: &str, more: &Value) -> Value {
+pub(super) fn modern_task(status: &str, more: &Value) -> Value {
     let mut task =
         json!({"resultType": "complete", "taskId": "theirs", "status": status, "ttlMs": 60000, "pollIntervalMs": 100});
     task.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     task
 }
 
-fn modern() -> Requester {
+pub(super) fn modern() -> Requester {
     requester(Era::Modern, &json!({"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}))
 }
 
@@ -37,7 +37,7 @@ fn legacy() -> Requester {
 }
 
 /// A modern server that makes tasks; the test sets their state.
-fn modern_server() -> (Arc<ScriptedServer>, Arc<Mutex<Value>>) {
+pub(super) fn modern_server() -> (Arc<ScriptedServer>, Arc<Mutex<Value>>) {
     let state = Arc::new(Mutex::new(modern_task("working", &json!({}))));
     let shown = state.clone();
     let server = ScriptedServer::new(Era::Modern, &json!({}), move |heard: ScriptedRequest| {
@@ -56,18 +56,18 @@ fn modern_server() -> (Arc<ScriptedServer>, Arc<Mutex<Value>>) {
     (server, state)
 }
 
-fn harness(server: &Arc<ScriptedServer>) -> EngineHarness {
+pub(super) fn harness(server: &Arc<ScriptedServer>) -> EngineHarness {
     EngineHarness::new(ExposedNaming::Bare, &[("up", server.clone())])
 }
 
-fn task(answer: CallAnswer) -> Value {
+pub(super) fn task(answer: CallAnswer) -> Value {
     match answer {
         CallAnswer::Task(json) => parse(&json),
         other => panic!("not a task: {other:?}"),
     }
 }
 
-async fn about(
+pub(super) async fn about(
     harness: &EngineHarness,
     requester: &Requester,
     subject: InquirySubject,

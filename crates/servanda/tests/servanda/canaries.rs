@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::{
     agent::Agent,
+    collector::Collector,
     contract::{Contract, reads},
     gateway::Gateway,
     issuer::Issuer,
@@ -284,6 +285,11 @@ fn t25_secrets_in_logs_traces_errors() {
         { "statement": { "header": "X-Servanda-Call" } },
     ]});
     world.configure(&json!({ "web": web, "pipe": pipe }));
+    let collector = Collector::start();
+    // The collector is shown a secret of its own; its spans have none of them.
+    let traces =
+        json!({ "endpoint": collector.endpoint(), "credential": { "secret": "file:argument.txt", "header": "x-key" } });
+    world.change_config(|config| config["telemetry"] = json!({ "traces": traces }));
     contracts(&world, false);
     world.write_private("argument.txt", &format!("{ARGUMENT}\n"));
     let mut heard = Heard::default();
@@ -301,10 +307,15 @@ fn t25_secrets_in_logs_traces_errors() {
     assert!(listed.contains("\"how\"") && !listed.contains("api_key"), "{listed}");
     // A process that crashes, whose memory would be in a core file.
     assert_eq!(gateway.core_file_bytes_max(), "0");
+    until("spans of both servers to arrive", || {
+        let spans = collector.received();
+        ["tools/call web__echo", "tools/call pipe__strict"].iter().all(|span| spans.contains(span)).then_some(())
+    });
     gateway.signal(Signal::ABORT);
     heard.hear(&gateway.into_said());
     look_afterwards(&world, &mut heard);
     heard.hear_files(&world.path("."));
+    heard.hear(&collector.received());
 
     // Everything arrived: canaries of every kind, and a separate statement with each call.
     let seen = seen(&world);

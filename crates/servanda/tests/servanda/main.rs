@@ -35,6 +35,8 @@ mod check;
 #[path = "../../../ledger/src/tests/cluster.rs"]
 mod cluster;
 #[cfg(test)]
+mod collector;
+#[cfg(test)]
 mod columns;
 #[cfg(test)]
 mod connect;

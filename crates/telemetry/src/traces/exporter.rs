@@ -11,7 +11,7 @@ use bytes::Bytes;
 use prost::Message as _;
 use servanda_contract::{CallRecord, unique};
 use tokio::{
-    sync::mpsc::{self, error::TryRecvError},
+    sync::mpsc,
     time::{Instant, sleep, sleep_until, timeout},
 };
 use tokio_util::sync::CancellationToken;
@@ -29,6 +29,8 @@ use super::{
 const BATCH_CALLS_MAX: usize = 128;
 /// How long a message gathers calls.
 const BATCH_WAIT_MS: u64 = 1_000;
+/// How often the queue is looked at meanwhile.
+const GLANCE_MS: u64 = 50;
 /// The first wait before a message is sent again; each further wait is twice as long.
 const RETRY_WAIT_MS: u64 = 1_000;
 /// How often a message is sent at most.
@@ -124,32 +126,31 @@ impl SpanExporter {
     async fn gather(&mut self, calls: &mut Vec<CallRecord>, stop: &CancellationToken) -> bool {
         let first = tokio::select! {
             biased;
-            () = stop.cancelled() => return self.gather_rest(calls),
+            () = stop.cancelled() => None,
             first = self.queue.recv() => first,
         };
-        let Some(first) = first else { return false };
-        calls.push(first);
-        let mut until = pin!(sleep(Duration::from_millis(BATCH_WAIT_MS)));
-        while calls.len() < BATCH_CALLS_MAX {
+        calls.extend(first);
+        let until = Instant::now() + Duration::from_millis(BATCH_WAIT_MS);
+        loop {
+            self.take_queued(calls);
+            if calls.len() >= BATCH_CALLS_MAX || Instant::now() >= until || stop.is_cancelled() || calls.is_empty() {
+                return !calls.is_empty();
+            }
+            // A call that ends meanwhile wakes nobody, which would cost it a system call.
             tokio::select! {
-                biased;
-                () = stop.cancelled() => break,
-                () = &mut until => break,
-                more = self.queue.recv_many(calls, BATCH_CALLS_MAX - calls.len()) => if more == 0 { break },
+                () = sleep(Duration::from_millis(GLANCE_MS)) => {}
+                () = stop.cancelled() => {}
             }
         }
-        true
     }
 
-    /// The calls that are queued already.
-    fn gather_rest(&mut self, calls: &mut Vec<CallRecord>) -> bool {
-        while calls.len() < BATCH_CALLS_MAX {
-            match self.queue.try_recv() {
-                Ok(call) => calls.push(call),
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
-            }
+    /// Takes the calls that are queued already.
+    fn take_queued(&mut self, calls: &mut Vec<CallRecord>) {
+        while calls.len() < BATCH_CALLS_MAX
+            && let Ok(call) = self.queue.try_recv()
+        {
+            calls.push(call);
         }
-        !calls.is_empty()
     }
 
     async fn deliver(&mut self, calls: &[CallRecord], stop: &CancellationToken) {

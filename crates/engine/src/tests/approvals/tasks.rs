@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use serde_json::value::RawValue;
+use servanda_contract::trace::ParentSpan;
 use servanda_mcp::ClientCapabilities;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
@@ -138,6 +139,7 @@ async fn the_gateway_goes_on_by_itself_when_people_approved() {
         let record = office.harness.last_record();
         assert_eq!((record.outcome, record.effect_id), (Outcome::Completed, Some(ticket.consumed.unwrap().effect_id)));
         let first = office.harness.records.finished.lock().unwrap()[0].clone();
+        assert_eq!(record.trace.parent, Some(ParentSpan::of_call(&first.call_id)));
         assert_eq!((record.continues, record.trace_id), (Some(first.call_id), first.trace_id));
         let late = office.cancel(&client, &id).await;
         assert_eq!(late.is_ok(), era == Era::Modern, "what has ended is not cancelled: {late:?}");

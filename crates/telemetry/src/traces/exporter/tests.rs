@@ -56,7 +56,7 @@ async fn calls_are_gathered_into_messages() {
     for _ in 0..3 {
         export.tracer.call_ended(&completed());
     }
-    sleep(Duration::from_millis(BATCH_WAIT_MS + 1)).await;
+    sleep(Duration::from_millis(BATCH_WAIT_MS + GLANCE_MS)).await;
     export.tracer.call_ended(&completed());
     let (figures, collector) = export.stopped().await;
     let counts = collector.messages().into_iter().map(|message| {
@@ -99,7 +99,7 @@ async fn what_is_being_sent_holds_its_places() {
     let places = usize::try_from(spans()).unwrap();
     let export = export(TraceSettings { queue_spans_max: places, ..settings() }, &[PlannedAnswer::Never]);
     export.tracer.call_ended(&completed());
-    sleep(Duration::from_millis(BATCH_WAIT_MS + 1)).await;
+    sleep(Duration::from_millis(BATCH_WAIT_MS + GLANCE_MS)).await;
     assert_eq!(export.collector.messages().len(), 1);
     export.tracer.call_ended(&completed());
     assert_eq!(export.tracer.figures().dropped_full_spans, spans());
@@ -137,9 +137,9 @@ async fn retry_after_is_waited_for() {
     let busy = PlannedAnswer::Fails { may_retry: true, retry_after: Some(Duration::from_secs(7)) };
     let export = export(settings(), &[busy, TAKES]);
     export.tracer.call_ended(&completed());
-    sleep(Duration::from_millis(BATCH_WAIT_MS + 6_990)).await;
+    sleep(Duration::from_millis(BATCH_WAIT_MS + 6_900)).await;
     assert_eq!(export.collector.messages().len(), 1);
-    sleep(Duration::from_millis(20)).await;
+    sleep(Duration::from_millis(200)).await;
     assert_eq!(export.collector.messages().len(), 2);
 }
 
