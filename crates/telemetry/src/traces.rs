@@ -5,6 +5,7 @@
 //! record has; and figures other than those of the export.
 
 mod attributes;
+mod client;
 mod exporter;
 mod figures;
 mod grpc;

@@ -22,7 +22,7 @@ use super::{
     names,
     otlp::{OtlpExportRequest, OtlpResource, OtlpResourceSpans, OtlpScope, OtlpScopeSpans},
     spans::{span_count, spans_of},
-    transport::{SendFailure, SpanTransport},
+    transport::{SpanSendFailure, SpanTransport},
 };
 
 /// The most calls of one message; with about fifteen spans each it has some 600 kB.
@@ -170,14 +170,14 @@ impl SpanExporter {
     }
 
     /// Sends a message until the collector takes it or it is given up. A gateway that ends tries once more at once.
-    async fn send(&self, message: Bytes, stop: &CancellationToken) -> Result<u64, SendFailure> {
+    async fn send(&self, message: Bytes, stop: &CancellationToken) -> Result<u64, SpanSendFailure> {
         let given_up_at = Instant::now() + Duration::from_millis(MESSAGE_MS_MAX);
         let mut wait_ms = RETRY_WAIT_MS;
         for attempt in 1_u32.. {
             let is_ending = stop.is_cancelled();
             let sending = self.transport.send(message.clone());
             let sent = timeout(Duration::from_millis(self.send_ms_max), sending).await;
-            let failure = match sent.unwrap_or_else(|_| Err(SendFailure::late(self.send_ms_max))) {
+            let failure = match sent.unwrap_or_else(|_| Err(SpanSendFailure::late(self.send_ms_max))) {
                 Ok(rejected) => return Ok(rejected),
                 Err(failure) => failure,
             };
@@ -191,7 +191,7 @@ impl SpanExporter {
                 () = stop.cancelled() => {}
             }
         }
-        Err(SendFailure::late(MESSAGE_MS_MAX))
+        Err(SpanSendFailure::late(MESSAGE_MS_MAX))
     }
 
     fn tell_sent(&mut self, rejected: u64) {
@@ -204,7 +204,7 @@ impl SpanExporter {
         }
     }
 
-    fn tell_failed(&mut self, failure: &SendFailure) {
+    fn tell_failed(&mut self, failure: &SpanSendFailure) {
         if !std::mem::replace(&mut self.is_failing, true) {
             tracing::warn!(
                 %failure,

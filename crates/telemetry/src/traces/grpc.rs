@@ -9,7 +9,7 @@ use reqwest::{
 use super::{
     otlp::OtlpExportResponse,
     settings::CollectorAddress,
-    transport::{CollectorAnswer, SendFailure, SendFuture, SpanTransport},
+    transport::{CollectorAnswer, SendFuture, SpanSendFailure, SpanTransport},
 };
 
 /// Before each message: whether it is compressed, and its length.
@@ -26,14 +26,14 @@ impl GrpcTransport {
         Self { client, collector }
     }
 
-    async fn call(&self, message: Bytes) -> Result<u64, SendFailure> {
+    async fn call(&self, message: Bytes) -> Result<u64, SpanSendFailure> {
         let CollectorAddress { url, headers, .. } = &self.collector;
         let posting = self.client.post(url.clone()).headers(headers.clone());
         let posting = posting.header(CONTENT_TYPE, "application/grpc").header(TE, "trailers").body(framed(&message)?);
-        let response = posting.send().await.map_err(SendFailure::of_error)?;
+        let response = posting.send().await.map_err(SpanSendFailure::of_error)?;
         let status = response.status();
         if status != StatusCode::OK {
-            return Err(SendFailure::of_status(status, response.headers()));
+            return Err(SpanSendFailure::of_status(status, response.headers()));
         }
         let CollectorAnswer { headers, body, trailers } = CollectorAnswer::read(response).await?;
         // An error without a message has its status in the headers.
@@ -50,8 +50,8 @@ impl SpanTransport for GrpcTransport {
     }
 }
 
-fn framed(message: &Bytes) -> Result<Bytes, SendFailure> {
-    let length = u32::try_from(message.len()).map_err(|_| SendFailure {
+fn framed(message: &Bytes) -> Result<Bytes, SpanSendFailure> {
+    let length = u32::try_from(message.len()).map_err(|_| SpanSendFailure {
         why: "the message is too long for gRPC".to_owned(),
         may_retry: false,
         retry_after: None,
@@ -72,7 +72,7 @@ fn grpc_status(headers: &HeaderMap) -> Option<u32> {
     headers.get("grpc-status")?.to_str().ok()?.parse().ok()
 }
 
-fn failure(status: Option<u32>) -> SendFailure {
+fn failure(status: Option<u32>) -> SpanSendFailure {
     let why = match status {
         Some(status) => format!("the collector answered with gRPC status {status}"),
         None => "the collector's answer has no gRPC status".to_owned(),
@@ -80,7 +80,7 @@ fn failure(status: Option<u32>) -> SendFailure {
     // CANCELLED, DEADLINE_EXCEEDED, ABORTED, OUT_OF_RANGE, UNAVAILABLE and DATA_LOSS, says OTLP; RESOURCE_EXHAUSTED only with a time to
     // wait, which stands in a message that is not read here.
     let may_retry = matches!(status, None | Some(1 | 4 | 10 | 11 | 14 | 15));
-    SendFailure { why, may_retry, retry_after: None }
+    SpanSendFailure { why, may_retry, retry_after: None }
 }
 
 #[cfg(test)]

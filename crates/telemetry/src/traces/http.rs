@@ -6,7 +6,7 @@ use reqwest::{Client, StatusCode, header::CONTENT_TYPE};
 use super::{
     otlp::OtlpExportResponse,
     settings::CollectorAddress,
-    transport::{CollectorAnswer, SendFailure, SendFuture, SpanTransport},
+    transport::{CollectorAnswer, SendFuture, SpanSendFailure, SpanTransport},
 };
 
 #[derive(Debug)]
@@ -20,14 +20,14 @@ impl HttpTransport {
         Self { client, collector }
     }
 
-    async fn post(&self, message: Bytes) -> Result<u64, SendFailure> {
+    async fn post(&self, message: Bytes) -> Result<u64, SpanSendFailure> {
         let CollectorAddress { url, headers, .. } = &self.collector;
         let posting = self.client.post(url.clone()).headers(headers.clone());
         let posting = posting.header(CONTENT_TYPE, "application/x-protobuf").body(message);
-        let response = posting.send().await.map_err(SendFailure::of_error)?;
+        let response = posting.send().await.map_err(SpanSendFailure::of_error)?;
         let status = response.status();
         if status != StatusCode::OK {
-            return Err(SendFailure::of_status(status, response.headers()));
+            return Err(SpanSendFailure::of_status(status, response.headers()));
         }
         let answer = CollectorAnswer::read(response).await?;
         Ok(OtlpExportResponse::rejected_spans(&answer.body))

@@ -6,12 +6,13 @@ use servanda_contract::CallRecord;
 use tokio::sync::mpsc;
 
 use super::{
+    client::transport_to,
     exporter::{ExportResource, SpanExporter},
     figures::{SpanCounters, TraceFigures},
     sampling::SamplingRules,
     settings::{TraceSettings, TraceSettingsError},
     spans::span_count,
-    transport::{SpanTransport, transport_to},
+    transport::SpanTransport,
 };
 
 /// Takes finished calls whose spans are exported. It never waits.

@@ -14,7 +14,7 @@ use servanda_contract::{
     tool::EffectClass,
 };
 
-use super::transport::{SendFailure, SendFuture, SpanTransport};
+use super::transport::{SendFuture, SpanSendFailure, SpanTransport};
 
 pub(super) const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 pub(super) const CALL: &str = "call_0193a5b2c3d4e5f60718293a4b5c6d7e";
@@ -117,7 +117,7 @@ impl SpanTransport for MemoryCollector {
             match answer {
                 PlannedAnswer::Takes { rejects } => Ok(rejects),
                 PlannedAnswer::Fails { may_retry, retry_after } => {
-                    Err(SendFailure { why: "planned".to_owned(), may_retry, retry_after })
+                    Err(SpanSendFailure { why: "planned".to_owned(), may_retry, retry_after })
                 }
                 PlannedAnswer::Never => std::future::pending().await,
             }

@@ -5,19 +5,10 @@ use std::{fmt, future::poll_fn, pin::Pin, time::Duration};
 use bytes::Bytes;
 use hyper::body::Body as _;
 use reqwest::{
-    Client, Response, StatusCode,
+    Response, StatusCode,
     header::{HeaderMap, RETRY_AFTER},
-    redirect, retry,
 };
 
-use super::{
-    grpc::GrpcTransport,
-    http::HttpTransport,
-    settings::{CollectorAddress, OtlpProtocol, TraceSettingsError},
-};
-
-/// How long connecting may take.
-const CONNECT_MS_MAX: u64 = 5_000;
 /// How much of a collector's answer is read.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
@@ -27,12 +18,12 @@ pub(super) trait SpanTransport: fmt::Debug + Send + Sync {
     fn send(&self, message: Bytes) -> SendFuture<'_>;
 }
 
-pub(super) type SendFuture<'a> = Pin<Box<dyn Future<Output = Result<u64, SendFailure>> + Send + 'a>>;
+pub(super) type SendFuture<'a> = Pin<Box<dyn Future<Output = Result<u64, SpanSendFailure>> + Send + 'a>>;
 
 /// The collector did not take a message. The reason repeats no address and nothing that the collector wrote.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
-pub(super) struct SendFailure {
+pub(super) struct SpanSendFailure {
     pub(super) why: String,
     /// Whether the same message may be sent again.
     pub(super) may_retry: bool,
@@ -47,27 +38,7 @@ pub(super) struct CollectorAnswer {
     pub(super) trailers: HeaderMap,
 }
 
-/// The transport to a collector.
-pub(super) fn transport_to(collector: &CollectorAddress) -> Result<Box<dyn SpanTransport>, TraceSettingsError> {
-    // What this machine's environment says about proxies is no configuration of ours.
-    let builder = Client::builder()
-        .user_agent(concat!("servanda/", env!("CARGO_PKG_VERSION")))
-        .no_proxy()
-        .redirect(redirect::Policy::none())
-        .retry(retry::never())
-        .connect_timeout(Duration::from_millis(CONNECT_MS_MAX));
-    let builder = match collector.protocol {
-        OtlpProtocol::Http => builder,
-        OtlpProtocol::Grpc => builder.http2_prior_knowledge(),
-    };
-    let client = builder.build().map_err(|error| TraceSettingsError::Client(error.without_url().to_string()))?;
-    Ok(match collector.protocol {
-        OtlpProtocol::Http => Box::new(HttpTransport::new(client, collector.clone())),
-        OtlpProtocol::Grpc => Box::new(GrpcTransport::new(client, collector.clone())),
-    })
-}
-
-impl SendFailure {
+impl SpanSendFailure {
     /// The collector answered with that HTTP status.
     pub(super) fn of_status(status: StatusCode, headers: &HeaderMap) -> Self {
         Self {
@@ -91,15 +62,15 @@ impl SendFailure {
 
 impl CollectorAnswer {
     /// Reads an answer to its end, as far as it is not too long.
-    pub(super) async fn read(response: Response) -> Result<Self, SendFailure> {
+    pub(super) async fn read(response: Response) -> Result<Self, SpanSendFailure> {
         let headers = response.headers().clone();
         let (mut body, mut trailers) = (Vec::new(), HeaderMap::new());
         let mut frames = reqwest::Body::from(response);
         while let Some(frame) = poll_fn(|context| Pin::new(&mut frames).poll_frame(context)).await {
-            match frame.map_err(SendFailure::of_error)?.into_data() {
+            match frame.map_err(SpanSendFailure::of_error)?.into_data() {
                 Ok(data) if body.len() + data.len() > ANSWER_BYTES_MAX => {
                     let why = "the collector's answer is too long".to_owned();
-                    return Err(SendFailure { why, may_retry: false, retry_after: None });
+                    return Err(SpanSendFailure { why, may_retry: false, retry_after: None });
                 }
                 Ok(data) => body.extend_from_slice(&data),
                 Err(frame) => trailers = frame.into_trailers().unwrap_or_default(),
