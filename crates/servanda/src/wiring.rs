@@ -133,19 +133,8 @@ impl AssembledGateway {
         let notebook: Arc<dyn Notebook> = ledger.clone();
         let catalog = named_as_before(catalog, notebook.as_ref()).await?;
         let upstreams = with_credentials(loaded, upstreams, &notebook)?;
-        let engine = Engine::new(EngineParts {
-            world: world(loaded, catalog, upstreams, callbacks, authorities),
-            journal: ledger.clone(),
-            approvals: ApprovalParts {
-                tickets: ledger.clone(),
-                keys: credentials::attestation_keys(loaded, Arc::clone(&notebook)),
-            },
-            notebook,
-            effects: ledger.clone(),
-            budgets: ledger.clone(),
-            clock: Arc::new(SystemClock),
-            limits: engine_limits(loaded),
-        });
+        let world = world(loaded, catalog, upstreams, callbacks, authorities);
+        let engine = Engine::new(engine_parts(loaded, &ledger, world));
         engine.observe_calls(telemetry);
         engine.remember_world().await;
         // Quarantined tools are known before the first call, so that none of their calls passes.
@@ -350,6 +339,24 @@ fn authenticator(loaded: &LoadedConfig, ledger: &Arc<Ledger>) -> Result<Credenti
 async fn limit(ledger: &Ledger, loaded: &LoadedConfig) {
     if let Err(error) = ledger.set_limits(loaded.config.ledger_limits.limits()).await {
         tracing::warn!(%error, "the size of the ledger could not be measured");
+    }
+}
+
+/// The parts of an engine on that ledger.
+fn engine_parts(loaded: &LoadedConfig, ledger: &Arc<Ledger>, world: World) -> EngineParts {
+    let notebook: Arc<dyn Notebook> = ledger.clone();
+    EngineParts {
+        world,
+        journal: ledger.clone(),
+        approvals: ApprovalParts {
+            tickets: ledger.clone(),
+            keys: credentials::attestation_keys(loaded, Arc::clone(&notebook)),
+        },
+        notebook,
+        effects: ledger.clone(),
+        budgets: ledger.clone(),
+        clock: Arc::new(SystemClock),
+        limits: engine_limits(loaded),
     }
 }
 
