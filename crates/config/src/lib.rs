@@ -19,6 +19,7 @@ pub mod ledger_place;
 mod limits;
 mod listen;
 mod loaded;
+mod log;
 mod naming;
 mod oauth;
 mod pins;
@@ -57,6 +58,7 @@ pub use expected::{ExpectationConfig, TaskConfig};
 pub use limits::{DRAIN_MS_MAX, DRAIN_MS_MIN, LimitsConfig};
 pub use listen::{ListenError, parse_listen};
 pub use loaded::LoadedConfig;
+pub use log::{LogConfig, LogFormat, LogLevel};
 pub use naming::{NameProfile, NameStyle};
 pub use oauth::{ClientAuth, ExchangeConfig, KeyAlgorithm, OauthConfig, OauthFlow};
 pub use pins::{AdditivePins, MissingPins, PinsConfig};
@@ -154,6 +156,9 @@ pub struct Config {
     /// What operators measure.
     #[serde(default, skip_serializing_if = "TelemetryConfig::is_default")]
     pub telemetry: TelemetryConfig,
+    /// The gateway's own log.
+    #[serde(default, skip_serializing_if = "LogConfig::is_default")]
+    pub log: LogConfig,
     /// Size and time limits.
     #[serde(default, skip_serializing_if = "LimitsConfig::is_default")]
     pub limits: LimitsConfig,
@@ -259,6 +264,7 @@ impl Config {
             callbacks: Vec::new(),
             long_work: LongWorkConfig::default(),
             telemetry: TelemetryConfig::default(),
+            log: LogConfig::default(),
             limits: LimitsConfig::default(),
         }
     }
@@ -303,6 +309,7 @@ fn check(file: &str, config: &Config) -> Result<(), DocumentError> {
     let fault = expected::fault(config).or_else(|| auth::fault(config)).or_else(|| policy::fault(config));
     let fault = fault.or_else(|| approvals::fault(config)).or_else(|| console::fault(config));
     let fault = fault.or_else(|| limits::fault(&config.limits)).or_else(|| telemetry::fault(config));
+    let fault = fault.or_else(|| log::fault(&config.log));
     if let Some((field, reason)) = fault.or_else(|| credential::fault(config.upstreams.iter())) {
         return wrong(&field, reason);
     }

@@ -14,7 +14,8 @@ pub type PortFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Stores the records of calls that have no effect, or whose effect has ended. Implemented by the ledger.
 pub trait Journal: Send + Sync + fmt::Debug {
-    /// Stores the record of a finished call: durably before returning if `durable`, else soon after.
+    /// Stores the record of a finished call: durably before returning if `durable`, else soon after. If the store is away, the record is
+    /// kept and stored when it is back, also after an error, which only says that it is not durable yet.
     /// `quarantine` is an answer that broke its contract and must not be passed on.
     fn record_finished(
         &self,
@@ -23,8 +24,23 @@ pub trait Journal: Send + Sync + fmt::Debug {
         durable: bool,
     ) -> PortFuture<'_, Result<(), JournalError>>;
 
+    /// Why no further call should be answered, because its record could not be stored; none if records are stored. This asks the store
+    /// nothing.
+    fn refuses_records(&self) -> Option<RecordsRefused> {
+        None
+    }
+
     /// The record of a finished call, if there is one.
     fn find_record<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>>;
+}
+
+/// Why a store takes no further records at present.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RecordsRefused {
+    /// Records of answered calls wait for a store that does not take them, for too long or too many. No further call is answered.
+    Waiting(String),
+    /// The room that is left is for calls that change something and are under way. No further read is answered.
+    NoRoom(String),
 }
 
 /// The store could not store a record.

@@ -14,6 +14,7 @@ pub mod audit_log;
 pub mod budget;
 pub mod call_history;
 pub mod effect;
+mod failure_streak;
 mod journal;
 mod notebook;
 mod resource;
@@ -21,7 +22,8 @@ pub mod ticket_store;
 
 pub use audit_log::{AuditLog, LogHead, LoggedChange, LoggedThing};
 pub use call_history::CallHistory;
-pub use journal::{Journal, JournalError, PortFuture};
+pub use failure_streak::FailureStreak;
+pub use journal::{Journal, JournalError, PortFuture, RecordsRefused};
 pub use notebook::{InMemoryNotebook, Note, NoteKind, Notebook};
 pub use resource::{ANYTHING, all_touched, overlap};
 pub use ticket_store::TicketStore;

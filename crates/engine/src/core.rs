@@ -31,6 +31,7 @@ use crate::{
     call_observer::CallObserver,
     callbacks::{CallbackNotices, CallbackOutbox},
     client::ChangeEvent,
+    outages::Outages,
     probes::Mutations,
     quarantine::Quarantine,
     refused_calls::RefusedCalls,
@@ -54,6 +55,7 @@ pub(crate) struct Core {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) gate_limits: GateLimits,
     pub(crate) refused_calls: RefusedCalls,
+    pub(crate) outages: Outages,
     /// Calls that have no answer or no record of their end yet.
     pub(crate) in_flight: TaskTracker,
     pub(crate) change_events: broadcast::Sender<ChangeEvent>,

@@ -28,6 +28,7 @@ mod engine;
 mod gateway;
 mod internal_call;
 mod long_running;
+mod outages;
 pub mod oversight;
 pub mod probes;
 pub mod quarantine;
@@ -56,7 +57,7 @@ pub use engine::{Engine, EngineLimits, EngineParts};
 pub use gateway::Gateway;
 pub use long_running::{LONG_WAIT_MS_MAX, WorkProgress};
 pub use questions::ClientQuestion;
-pub use records::CALL_LINES;
+pub use records::{CALL_LINES, DECISIONS};
 pub use refused_calls::RefusedCallLimits;
 pub use servanda_catalog::{
     ListedTool, Listing, ToolHold, ToolStanding,

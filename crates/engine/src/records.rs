@@ -25,16 +25,38 @@ use crate::{
 /// The target of the log's lines about calls: each is a whole sentence, for people.
 pub const CALL_LINES: &str = "servanda_call";
 
+/// The target of the log's events about decisions: one a call, with fields for programs. No field has an argument, an answer or a credential.
+pub const DECISIONS: &str = "servanda_decision";
+
+/// The event about the decision on a call.
+macro_rules! tell_decision {
+    ($level:ident, $record:ident, $($message:tt)+) => {
+        tracing::$level!(
+            target: DECISIONS,
+            call_id = %$record.call_id,
+            trace_id = $record.trace_id,
+            tenant = $record.caller.tenant,
+            principal = $record.caller.principal,
+            tool = $record.tool,
+            outcome = $record.outcome.name(),
+            class = $record.class.map(TaxonomyClass::name),
+            gate = $record.refusal.as_ref().map(|refusal| tracing::field::display(refusal.gate)),
+            effect = $record.effect_id.as_deref(),
+            ticket = $record.ticket_id.as_deref(),
+            took_ms = $record.finished_at.map(|at| at.unix_ms().saturating_sub($record.received_at.unix_ms())),
+            $($message)+
+        )
+    };
+}
+
 /// How long an answer waits for its record.
 const RECORD_MS_MAX: u64 = 5_000;
-/// The end of an effect is offered again to a store that does not answer: the first pause, the longest pause, and after how many attempts
-/// the log says so.
+/// The end of an effect is offered again to a store that does not answer: the first pause and the longest pause.
 const SETTLE_WAIT_MS: u64 = 250;
 const SETTLE_WAIT_MS_MAX: u64 = 2_000;
-const SETTLE_TOLD_EVERY: u32 = 16;
 
-/// Records a call and tells the operator. An answer is never withheld because of its record: the ledger counts and reports what it could
-/// not store.
+/// Records a call and tells the operator. An answer is never withheld because of its record: the ledger keeps what its store does not take,
+/// and refuses calls before it keeps too much (`call/admission.rs`).
 pub(crate) async fn write_record(core: &Core, record: CallRecord, durable: bool, quarantine: Option<Bytes>) {
     // Calls that are refused too often leave no record each, but all are measured.
     core.observe(&record);
@@ -49,11 +71,9 @@ pub(crate) async fn write_record(core: &Core, record: CallRecord, durable: bool,
     note_deliveries(core, &call_id, notes).await;
     let kept = core.journal.record_finished(record, quarantine, durable);
     match tokio::time::timeout(Duration::from_millis(RECORD_MS_MAX), kept).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::error!(%call_id, %error, "the record of a finished call was not kept"),
-        Err(_) => {
-            tracing::error!(%call_id, "the ledger is too slow; it is unknown whether a finished call is on record");
-        }
+        Ok(Ok(())) => core.outages.record_is_kept(),
+        Ok(Err(error)) => core.outages.record_is_late(&call_id, Some(&error)),
+        Err(_) => core.outages.record_is_late(&call_id, None),
     }
 }
 
@@ -118,7 +138,7 @@ pub(crate) async fn settle(core: &Arc<Core>, settling: EffectSettlement) -> Sett
     let settled = core.in_flight.spawn(async move { offer_end(&inside, settling).await });
     let on_record = tokio::time::timeout(Duration::from_millis(RECORD_MS_MAX), settled).await;
     let Ok(Ok(settled)) = on_record else {
-        tracing::error!(%call_id, "the end of a call is not on record yet, so its caller is not told that it is done");
+        core.outages.end_is_late(&call_id);
         return SettlementOutcome::NOT_YET;
     };
     settled
@@ -129,9 +149,12 @@ pub(crate) async fn note_deliveries(core: &Core, call_id: &CallId, notes: Vec<No
     for note in notes {
         let kept = core.notebook.write_first(note);
         match tokio::time::timeout(Duration::from_millis(RECORD_MS_MAX), kept).await {
-            Ok(Ok(_)) => core.outbox.wake(),
-            Ok(Err(error)) => tracing::error!(%call_id, %error, "a callback will not be told how a call ended"),
-            Err(_) => tracing::error!(%call_id, "the ledger is too slow; a callback may not be told how a call ended"),
+            Ok(Ok(_)) => {
+                core.outages.notice_is_kept();
+                core.outbox.wake();
+            }
+            Ok(Err(error)) => core.outages.notice_is_lost(call_id, Some(&error)),
+            Err(_) => core.outages.notice_is_lost(call_id, None),
         }
     }
 }
@@ -155,6 +178,7 @@ async fn offer_end(core: &Arc<Core>, settling: EffectSettlement) -> SettlementOu
         };
         match core.effects.apply(change).await {
             Ok(AppliedChange { reply, effect }) => {
+                core.outages.end_is_kept();
                 if !notices.is_empty() {
                     core.outbox.wake();
                 }
@@ -176,9 +200,7 @@ async fn offer_end(core: &Arc<Core>, settling: EffectSettlement) -> SettlementOu
                 return SettlementOutcome::NOT_YET;
             }
             Err(error) => {
-                if attempt.is_multiple_of(SETTLE_TOLD_EVERY) {
-                    tracing::error!(%call_id, %effect, %error, attempt, "the end of an effect could not be put on record");
-                }
+                core.outages.end_is_repeated(&call_id, &error);
                 let wait_ms = (SETTLE_WAIT_MS << attempt.min(16)).min(SETTLE_WAIT_MS_MAX);
                 tokio::time::sleep(Duration::from_millis(wait_ms)).await;
                 attempt = attempt.saturating_add(1);
@@ -234,7 +256,7 @@ fn as_the_ledger_says(mut record: CallRecord, effect: Option<&Effect>) -> CallRe
 async fn keep_record(core: &Core, record: CallRecord, quarantine: Option<Bytes>) {
     let call_id = record.call_id.clone();
     if let Err(error) = core.journal.record_finished(record, quarantine, true).await {
-        tracing::error!(%call_id, %error, "the record of a finished call was not kept");
+        core.outages.record_is_late(&call_id, Some(&error));
     }
 }
 
@@ -259,15 +281,20 @@ pub(crate) fn end_of_refusal(refusal: &Refusal) -> DispatchEnd {
 }
 
 /// Logs what a person at the gateway should see: one line per call if the log shows [`CALL_LINES`] (`brief` is for a terminal that is too
-/// narrow for it), and a warning if a person may have to act. A line that the log does not show is not formatted.
+/// narrow for it), and one event for programs, which is a warning if a person may have to act. An event that the log does not show is not
+/// formatted.
 fn tell_operator(record: &CallRecord) {
     tracing::info!(target: CALL_LINES, brief = CallSummary::from_record(record).brief(), "{}", CallSummary::from_record(record));
-    let CallRecord { call_id, tool, outcome, class, .. } = record;
-    let class = class.map_or("-", TaxonomyClass::name);
-    match outcome {
+    match record.outcome {
         Outcome::Unknown | Outcome::Quarantined | Outcome::Dispatching => {
-            tracing::warn!(%call_id, %tool, class, "a call ended {}; see `servanda explain {call_id}`", outcome.name());
+            tell_decision!(
+                warn,
+                record,
+                "a call ended {}; see `servanda explain {}`",
+                record.outcome.name(),
+                record.call_id
+            );
         }
-        _ => tracing::info!(%call_id, %tool, class, "a call ended {}", outcome.name()),
+        _ => tell_decision!(info, record, "a call ended {}", record.outcome.name()),
     }
 }

@@ -47,7 +47,7 @@ pub(crate) struct DiskSpace {
 enum CapacityLevel {
     /// All of them.
     Enough,
-    /// No new call that changes something. Records of everything else are kept.
+    /// No new call that changes something.
     Scarce,
     /// Only what settles calls under way.
     Reserve,
@@ -90,9 +90,15 @@ impl StorageCapacity {
             .then(|| self.why.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
-    /// Whether there is room for the record of a call that changed nothing. If there is none, the dropped
-    /// record is counted.
-    pub(crate) fn has_room_for_a_read(&self) -> bool {
+    /// Why no further read is answered: the room that is left is for calls under way.
+    pub(crate) fn reserve_reason(&self) -> Option<String> {
+        let is_reserve = self.level.load(Ordering::Relaxed) == CapacityLevel::Reserve as u8;
+        is_reserve.then(|| self.why.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    /// Whether there is room for the record of a call that was refused. If there is none, the dropped record is
+    /// counted.
+    pub(crate) fn has_room_for_a_refusal(&self) -> bool {
         let has = self.level.load(Ordering::Relaxed) != CapacityLevel::Reserve as u8;
         if !has {
             self.dropped.fetch_add(1, Ordering::Relaxed);
@@ -120,7 +126,7 @@ impl StorageCapacity {
             ),
             CapacityLevel::Reserve => tracing::error!(
                 why,
-                "the ledger is out of room: only calls under way are settled, records of reads are dropped; see docs/retention.md"
+                "the ledger is out of room: only calls under way are settled, reads are refused, records of refused calls are dropped; see docs/retention.md"
             ),
         }
     }
@@ -198,9 +204,10 @@ mod tests {
         assert_eq!(room.exhausted_reason(), None);
         room.ran_out("database or disk is full");
         assert_eq!(room.exhausted_reason().as_deref(), Some("database or disk is full"));
-        assert!(!room.has_room_for_a_read());
+        assert!(!room.has_room_for_a_refusal());
+        assert_eq!(room.reserve_reason().as_deref(), Some("database or disk is full"));
         assert_eq!(room.dropped_count(), 1);
         room.update(StorageUsage::default());
-        assert_eq!((room.exhausted_reason(), room.has_room_for_a_read()), (None, true));
+        assert_eq!((room.exhausted_reason(), room.reserve_reason(), room.has_room_for_a_refusal()), (None, None, true));
     }
 }

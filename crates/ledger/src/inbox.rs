@@ -9,7 +9,7 @@ use std::{
     pin::pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use crate::job::Job;
+use crate::{job::Job, kept_records::KeptRecords};
 
 /// Jobs of one transaction.
 pub(crate) const BATCH_MAX: usize = 512;
@@ -28,13 +28,41 @@ const BATCH_BYTES_MAX: usize = 16 << 20;
 /// How long jobs gather before they are written, if none of them is awaited.
 pub(crate) const GATHER_MS_MAX: u64 = 10;
 
-/// What the queue tells the writer in addition to its jobs.
-#[derive(Debug, Default)]
+/// Records that may wait for a writer, in its queue or kept, and the bytes of the quarantined answers among those that are kept. If more
+/// wait, no further call is answered.
+pub(crate) const RECORDS_WAITING_MAX: usize = 4_096;
+const RECORDS_WAITING_BYTES_MAX: usize = 64 << 20;
+/// How long a writer may have had jobs in hand without writing anything before no further call is answered. A process that is killed loses
+/// the records of reads of that time.
+pub(crate) const WRITES_NOTHING_MS_MAX: u64 = 5_000;
+
+/// What the queue and the writer tell each other in addition to the jobs.
+#[derive(Debug)]
 pub(crate) struct WriterSignals {
     /// The batch should be written now.
     hurry: Notify,
     close: Notify,
     closed: AtomicBool,
+    since: Instant,
+    /// When the writer took the jobs that it has in hand, in milliseconds from `since` and counted from one; zero if it has none.
+    in_hand_since_ms: AtomicU64,
+    /// What the writer could not write and keeps.
+    kept: AtomicUsize,
+    kept_bytes: AtomicUsize,
+}
+
+impl Default for WriterSignals {
+    fn default() -> Self {
+        Self {
+            hurry: Notify::new(),
+            close: Notify::new(),
+            closed: AtomicBool::new(false),
+            since: Instant::now(),
+            in_hand_since_ms: AtomicU64::new(0),
+            kept: AtomicUsize::new(0),
+            kept_bytes: AtomicUsize::new(0),
+        }
+    }
 }
 
 /// The writer's end of the queue.
@@ -69,6 +97,41 @@ impl WriterSignals {
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
+
+    /// Why the writer cannot be trusted with further records, if `queued` jobs wait for it; none if it can.
+    pub(crate) fn why_behind(&self, queued: usize) -> Option<String> {
+        let waiting = queued.saturating_add(self.kept.load(Ordering::Relaxed));
+        if waiting >= RECORDS_WAITING_MAX || self.kept_bytes.load(Ordering::Relaxed) >= RECORDS_WAITING_BYTES_MAX {
+            return Some(format!("{waiting} records wait for the ledger's store"));
+        }
+        let in_hand_since_ms = self.in_hand_since_ms.load(Ordering::Relaxed);
+        // The common case reads no clock.
+        if in_hand_since_ms == 0 {
+            return None;
+        }
+        let waited_ms = self.now_ms().saturating_sub(in_hand_since_ms);
+        (waited_ms >= WRITES_NOTHING_MS_MAX)
+            .then(|| format!("the ledger's store has written nothing for {waited_ms} ms"))
+    }
+
+    fn took_jobs(&self) {
+        if self.in_hand_since_ms.load(Ordering::Relaxed) == 0 {
+            self.in_hand_since_ms.store(self.now_ms(), Ordering::Relaxed);
+        }
+    }
+
+    /// The writer has done what it could, and keeps this.
+    pub(crate) fn did_jobs(&self, kept: &KeptRecords) {
+        self.kept.store(kept.len(), Ordering::Relaxed);
+        self.kept_bytes.store(kept.bytes(), Ordering::Relaxed);
+        if kept.is_empty() {
+            self.in_hand_since_ms.store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
+    }
 }
 
 impl Inbox {
@@ -76,10 +139,36 @@ impl Inbox {
         Self { jobs, signals, gather_max: Duration::from_millis(GATHER_MS_MAX) }
     }
 
+    /// What the queue is told about this writer.
+    pub(crate) fn signals(&self) -> &WriterSignals {
+        &self.signals
+    }
+
+    /// The next batch; none if the queue is closed and all jobs were handed out. While records are kept, this waits for other jobs only for
+    /// a while, and the batch may be empty.
+    pub(crate) async fn gather_beside(&mut self, kept: &KeptRecords) -> Option<Vec<Job>> {
+        let first = match kept.pause() {
+            None => self.first().await?,
+            // Nothing is lost here: only the first job is waited for, and it stays in the queue until it is taken.
+            Some(pause) => match timeout_at(Instant::now() + pause, self.first()).await {
+                Ok(first) => first?,
+                Err(_) => return Some(Vec::new()),
+            },
+        };
+        self.gather_after(first).await
+    }
+
     /// The next batch; none if the queue is closed and all jobs were handed out.
-    pub(crate) async fn gather(&mut self) -> Option<Vec<Job>> {
+    #[cfg(test)]
+    async fn gather(&mut self) -> Option<Vec<Job>> {
+        let first = self.first().await?;
+        self.gather_after(first).await
+    }
+
+    async fn gather_after(&mut self, first: Job) -> Option<Vec<Job>> {
         let mut batch = JobBatch::default();
-        batch.push(self.first().await?);
+        batch.push(first);
+        self.signals.took_jobs();
         let until = Instant::now() + self.gather_max;
         loop {
             let mut hurry = pin!(self.signals.hurry.notified());
@@ -147,9 +236,10 @@ mod tests {
 
     use servanda_contract::record::Outcome;
 
-    use super::{BATCH_MAX, Inbox};
+    use super::{BATCH_MAX, Inbox, RECORDS_WAITING_MAX, WRITES_NOTHING_MS_MAX, WriterSignals};
     use crate::{
         job::{CallRecordWrite, Job, LedgerWrite},
+        kept_records::KeptRecords,
         queue::Queue,
         tests::samples::record,
     };
@@ -210,6 +300,32 @@ mod tests {
         assert!(awaited.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         assert_eq!(woken.count(), 2, "an awaited job wakes it");
         assert_eq!(poll(gathering.as_mut(), &woken), Poll::Ready(101), "and takes the others along");
+    }
+
+    #[tokio::test]
+    async fn a_writer_that_writes_nothing_or_is_too_far_behind_is_told() {
+        let (queue, _inbox) = queue(LONG);
+        for number in 0..RECORDS_WAITING_MAX {
+            assert_eq!(queue.why_behind(), None, "after {number}");
+            read(&queue, number).await;
+        }
+        assert!(queue.why_behind().unwrap().contains("4096 records"), "{:?}", queue.why_behind());
+
+        let began = tokio::time::Instant::now().checked_sub(Duration::from_millis(2 * WRITES_NOTHING_MS_MAX)).unwrap();
+        let signals = WriterSignals { since: began, ..WriterSignals::default() };
+        assert_eq!(signals.why_behind(0), None, "it has nothing in hand");
+        signals.took_jobs();
+        assert_eq!(signals.why_behind(0), None, "it has just begun");
+        signals.in_hand_since_ms.store(1, Ordering::SeqCst);
+        signals.took_jobs();
+        assert!(signals.why_behind(0).unwrap().contains("written nothing"), "the first job counts");
+        let mut kept = KeptRecords::new(Arc::default(), Arc::default());
+        kept.fail(vec![Job::Put { write: write(0), done: None }], &servanda_effects::JournalError::new("away"));
+        signals.did_jobs(&kept);
+        assert!(signals.why_behind(0).is_some(), "it keeps a record");
+        kept.take();
+        signals.did_jobs(&kept);
+        assert_eq!(signals.why_behind(0), None);
     }
 
     #[tokio::test]

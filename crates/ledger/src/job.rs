@@ -207,6 +207,25 @@ impl Job {
         }
     }
 
+    /// Whether it is the record of a call and nothing else.
+    pub(crate) fn is_record(&self) -> bool {
+        matches!(self, Self::Put { write: LedgerWrite::Call(_), .. })
+    }
+
+    /// Whether it says that a process is alive. That is said again soon.
+    pub(crate) fn is_beat(&self) -> bool {
+        matches!(self, Self::Put { write: LedgerWrite::Beat(_), .. })
+    }
+
+    /// Tells whoever waits for a record that it is not durable yet. Nobody waits for it from then on.
+    pub(crate) fn stop_waiting(&mut self, error: &JournalError) {
+        if let Self::Put { write: LedgerWrite::Call(_), done } = self
+            && let Some(done) = done.take()
+        {
+            let _ = done.send(Err(error.clone()));
+        }
+    }
+
     /// Answers the waiting caller. If the caller has gone, the write still stands.
     pub(crate) fn answer(self, outcome: Result<JobOutcome, JournalError>, lost: &AtomicU64) {
         if let Err(error) = &outcome {
@@ -214,10 +233,11 @@ impl Job {
             if !self.merges_index() {
                 lost.fetch_add(1, Ordering::Relaxed);
             }
-            // The heartbeat loop logs its own failures, and only some of them: while the store is away, every
-            // beat fails.
-            if !matches!(self, Self::Put { write: LedgerWrite::Beat(_), .. }) {
+            // A store that is away is told once for all jobs (`store_outage`).
+            if error.is_bad_content() {
                 tracing::error!(what = %self, %error, "the ledger could not write something");
+            } else {
+                tracing::debug!(what = %self, %error, "the ledger could not write something");
             }
         }
         let odd = || JournalError::new("the ledger's writer returned the wrong kind of result");

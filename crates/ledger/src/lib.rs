@@ -21,6 +21,7 @@ mod health;
 mod identity;
 mod inbox;
 mod job;
+mod kept_records;
 mod leaves;
 mod listing;
 mod log_files;
@@ -34,6 +35,7 @@ mod report;
 mod retention;
 mod sqlite;
 mod store;
+mod store_outage;
 #[cfg(test)]
 mod tests;
 mod ticket_page;
@@ -46,10 +48,10 @@ use std::{ops::Deref, path::Path, sync::Arc};
 
 use bytes::Bytes;
 use servanda_approval::{Ticket, TicketEvent};
-use servanda_contract::{CallRecord, Timestamp};
+use servanda_contract::{CallRecord, Timestamp, record::Outcome};
 use servanda_effects::{
-    AuditLog, CallHistory, Journal, JournalError, LogHead, LoggedChange, Note, NoteKind, Notebook, PortFuture,
-    TicketStore,
+    AuditLog, CallHistory, FailureStreak, Journal, JournalError, LogHead, LoggedChange, Note, NoteKind, Notebook,
+    PortFuture, RecordsRefused, TicketStore,
     budget::{Account, AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, SweepReport},
     call_history::{CallCount, CountsQuery, HistoryPage, HistoryQuery},
     effect::{AppliedChange, Effect, EffectChange, EffectQuery, EffectStore, EffectTarget, OrphanQuery, OwnerId},
@@ -86,6 +88,8 @@ pub struct Ledger {
     store: Backend,
     writes: WriteMonitor,
     capacity: Arc<StorageCapacity>,
+    /// Measurements of the room that failed.
+    unmeasured: FailureStreak,
 }
 
 /// Which store a ledger has.
@@ -117,7 +121,7 @@ impl Ledger {
     pub fn open_guarded(path: &Path, guard: &LedgerGuard) -> Result<Self, LedgerError> {
         let room = Arc::new(StorageCapacity::default());
         let store = Backend::File(Box::new(SqliteLedger::open(path, guard, room.clone())?));
-        Ok(Self { store, writes: WriteMonitor::default(), capacity: room })
+        Ok(Self { store, writes: WriteMonitor::default(), capacity: room, unmeasured: FailureStreak::default() })
     }
 
     /// Connects to PostgreSQL for writing. Brings the database up to date first. Nothing outside the database
@@ -131,7 +135,7 @@ impl Ledger {
         Box::pin(async move {
             let room = Arc::new(StorageCapacity::default());
             let store = Backend::Server(Box::new(Box::pin(PostgresLedger::connect(url, guard, room.clone())).await?));
-            Ok(Self { store, writes: WriteMonitor::default(), capacity: room })
+            Ok(Self { store, writes: WriteMonitor::default(), capacity: room, unmeasured: FailureStreak::default() })
         })
     }
 
@@ -191,6 +195,11 @@ impl Ledger {
         self.store.log_switch().note_news();
     }
 
+    /// Notes that every leaf that was written before the last question for news is signed.
+    pub fn note_log_signed(&self) {
+        self.store.log_switch().note_signed();
+    }
+
     /// Writes the verifiable log from now on, or no longer.
     pub fn switch_log(&self, is_on: bool) {
         self.store.log_switch().set(is_on);
@@ -219,10 +228,16 @@ impl Journal for Ledger {
         quarantine: Option<Bytes>,
         durable: bool,
     ) -> PortFuture<'_, Result<(), JournalError>> {
-        if !durable && !self.capacity.has_room_for_a_read() {
+        // A refused call and a dry run did nothing, and whoever makes them could fill the room that is left.
+        let did_nothing = matches!(record.outcome, Outcome::Refused | Outcome::Previewed);
+        if !durable && did_nothing && !self.capacity.has_room_for_a_refusal() {
             return Box::pin(std::future::ready(Ok(())));
         }
         self.store.record_finished(record, quarantine, durable)
+    }
+
+    fn refuses_records(&self) -> Option<RecordsRefused> {
+        self.store.refuses_records().or_else(|| self.capacity.reserve_reason().map(RecordsRefused::NoRoom))
     }
 
     fn find_record<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {
@@ -326,8 +341,12 @@ impl EffectStore for Ledger {
         Box::pin(async move {
             self.writes.beat_begins();
             let (measured, beat) = tokio::join!(self.look_at_room(), self.store.heartbeat(owner));
-            if let Err(error) = measured {
-                tracing::warn!(%error, "the size of the ledger could not be measured");
+            match measured {
+                Ok(()) => drop(self.unmeasured.worked()),
+                Err(error) if self.unmeasured.failed() => {
+                    tracing::warn!(%error, "the size of the ledger could not be measured");
+                }
+                Err(_) => {}
             }
             self.writes.beat_ended(&beat);
             beat
@@ -336,6 +355,10 @@ impl EffectStore for Ledger {
 
     fn out_of_room(&self) -> Option<String> {
         self.capacity.exhausted_reason()
+    }
+
+    fn log_is_behind(&self) -> Option<String> {
+        self.store.log_switch().why_behind()
     }
 
     fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>> {

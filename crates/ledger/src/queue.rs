@@ -19,7 +19,8 @@ use crate::{
     retention::{PruneReport, PruneRound},
 };
 
-/// Jobs waiting to be written. When the queue is full, callers wait.
+/// Jobs waiting to be written. When the queue is full, callers wait. It is larger than the number of records that may wait, so that there is
+/// room for those of the calls under way when the ledger begins to refuse calls.
 const QUEUE_MAX: usize = 8_192;
 
 /// The senders' end of the queue.
@@ -116,6 +117,11 @@ impl Queue {
         wait.await.map_err(|_| closed())?
     }
 
+    /// Why no further record should be handed in; none if records are written.
+    pub(crate) fn why_behind(&self) -> Option<String> {
+        self.signals.why_behind(self.waiting())
+    }
+
     /// Accepts no more jobs. Jobs that were handed in are still written.
     pub(crate) fn close(&self) {
         self.signals.close();
@@ -129,11 +135,14 @@ impl Queue {
         }
         let is_awaited = job.is_awaited();
         self.sender.send(job).await.map_err(|_| closed())?;
-        let waiting = self.sender.max_capacity().saturating_sub(self.sender.capacity());
-        if is_awaited || waiting >= BATCH_MAX {
+        if is_awaited || self.waiting() >= BATCH_MAX {
             self.signals.hurry();
         }
         Ok(())
+    }
+
+    fn waiting(&self) -> usize {
+        self.sender.max_capacity().saturating_sub(self.sender.capacity())
     }
 }
 

@@ -22,7 +22,7 @@ use servanda_files as files;
 use crate::{
     cli::{Cli, Command},
     failure::CommandFailure,
-    screen::Screen,
+    screen::{Screen, log::LogStart},
     stopping::Stop,
 };
 
@@ -44,7 +44,11 @@ fn main() -> ExitCode {
         Err(usage) => return screen::tell_usage(&usage),
     };
     let screen = Screen { json: cli.json };
-    screen::log::start(level(cli.verbose, &cli.command), prints_calls(&cli.command));
+    screen::log::start(LogStart {
+        level: level(cli.verbose, &cli.command),
+        is_asked_for: cli.verbose > 0,
+        prints_calls: prints_calls(&cli.command),
+    });
     forbid_core_files();
     let ended = if is_for_people(&cli.command) && servanda_upstream::supervisor::is_below_server() {
         Err(CommandFailure::refused("this command is for people, and it was started by a server of a gateway")

@@ -99,6 +99,12 @@ pub trait EffectStore: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Why the verifiable log cannot keep up, if it cannot: leaves wait for their place or for a signature for too long. Then no high-risk
+    /// call begins.
+    fn log_is_behind(&self) -> Option<String> {
+        None
+    }
+
     /// Turns settled effects whose window is over into tombstones, and forgets those that no client can ask
     /// for. Returns how many.
     fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>>;

@@ -17,6 +17,8 @@ use servanda_policy::PrincipalError;
 use super::observe::InvalidAnswer;
 use crate::questions::MissingInput;
 
+/// After how long to retry a call that could not be put on record.
+const RECORD_RETRY_AFTER_MS: u64 = 2_000;
 /// After how long to retry a change of something that other calls are changing.
 const TURN_RETRY_AFTER_MS: u64 = 1_000;
 
@@ -341,6 +343,20 @@ pub(crate) fn too_many_refused(call_id: &CallId, wait_ms: u64) -> Refusal {
         "wait, read why the earlier calls were refused, and correct them before calling again".to_owned(),
     );
     refusal.retry_after_ms = Some(wait_ms);
+    refusal
+}
+
+/// A call that could not be put on record however it ended, so it is not read.
+pub(crate) fn no_record_possible(call_id: &CallId, why: &str) -> Refusal {
+    let mut refusal = Refusal::new(
+        call_id.clone(),
+        GateName::Resolve,
+        TaxonomyClass::DependencyUnavailable,
+        format!("the gateway cannot put calls on record at present, so this one was not read: {why}"),
+        "make the same call again when the gateway's store takes writes".to_owned(),
+    )
+    .for_operators("`servanda doctor` looks at the store");
+    refusal.retry_after_ms = Some(RECORD_RETRY_AFTER_MS);
     refusal
 }
 

@@ -9,7 +9,10 @@ use servanda_contract::{
     observation::{Observation, Verification},
     record::Outcome,
 };
-use servanda_effects::effect::{ClientKey, EffectKey};
+use servanda_effects::{
+    RecordsRefused,
+    effect::{ClientKey, EffectKey},
+};
 use servanda_mcp::{Era, RpcError, fields::method};
 use tokio::time::Instant;
 
@@ -50,7 +53,19 @@ pub(super) async fn admit(calls: &Calls, request: CallRequest) -> Result<CallAdm
     let record = CallRecord { trace, ..CallRecord::new(&proposal) };
     let admitted = Box::new(AdmittedCall { snapshot: calls.core.snapshot(), proposal, record, context });
     if let Some(wait_ms) = calls.core.refused_calls.wait_ms(&admitted.proposal.caller) {
-        return Err(admitted.refuse_for_now(calls, wait_ms));
+        let refusal = refusals::too_many_refused(&admitted.record.call_id, wait_ms);
+        return Err(admitted.refuse_unread(calls, refusal));
+    }
+    // No call without a record.
+    if let Some(refused) = calls.core.journal.refuses_records() {
+        if admitted.needs_room_that_is_gone(&refused) {
+            let (RecordsRefused::Waiting(reason) | RecordsRefused::NoRoom(reason)) = refused;
+            calls.core.outages.call_is_unread(&reason);
+            let refusal = refusals::no_record_possible(&admitted.record.call_id, &reason);
+            return Err(admitted.refuse_unread(calls, refusal));
+        }
+    } else {
+        calls.core.outages.call_is_read();
     }
     let CallContext { task, terms, requester, .. } = &*admitted.context;
     let task = task.as_deref().map_or(Ok(()), |task| strict_json::check("task", task, calls.core.gate_limits));
@@ -112,9 +127,18 @@ impl AdmittedCall {
         Ok(CallAdmission::Call(self))
     }
 
-    /// Answers a call whose principal had too many calls refused. This call gets no record.
-    fn refuse_for_now(mut self: Box<Self>, calls: &Calls, wait_ms: u64) -> CallAnswer {
-        let mut refusal = refusals::too_many_refused(&self.record.call_id, wait_ms);
+    /// Whether this call would get no record. A ledger whose last room is for calls that change something still takes those, and what is
+    /// known about them; it refuses new ones at the fence.
+    fn needs_room_that_is_gone(&self, refused: &RecordsRefused) -> bool {
+        let is_change = || {
+            let entry = self.snapshot.catalog.entry(&self.proposal.tool);
+            entry.is_some_and(|entry| entry.contract.contract().effect_class().mutates())
+        };
+        matches!(refused, RecordsRefused::Waiting(_)) || !is_change()
+    }
+
+    /// Answers a call that is not read: its principal had too many calls refused, or the ledger takes no records. It gets no record.
+    fn refuse_unread(mut self: Box<Self>, calls: &Calls, mut refusal: Refusal) -> CallAnswer {
         if given_key(&self.snapshot, &self.proposal).is_some() {
             refusal.mark_unknown_before();
         }

@@ -7,9 +7,12 @@ use std::{
 
 use bytes::Bytes;
 use servanda_catalog::{Catalog, names::ExposedNaming};
-use servanda_contract::{CallRecord, GateName, OperationKeys, Refusal, ToolContract, document, record::Outcome};
+use servanda_contract::{
+    CallRecord, GateName, OperationKeys, Refusal, TaxonomyClass, ToolContract, document, record::Outcome,
+    refusal::EffectKnowledge,
+};
 use servanda_effects::{
-    InMemoryNotebook, Journal, JournalError, Notebook, PortFuture,
+    InMemoryNotebook, Journal, JournalError, Notebook, PortFuture, RecordsRefused,
     budget::InMemoryBudgets,
     effect::{
         AppliedChange, Effect, EffectChange, EffectQuery, EffectStore, EffectTarget, InMemoryEffects, OrphanQuery,
@@ -21,20 +24,23 @@ use servanda_upstream::{Transport, Upstream, UpstreamLimits, UpstreamName, Upstr
 
 use crate::{
     Authorities, CallAnswer, CallRequest, Engine, EngineLimits, EngineParts, Gateway as _, RequestTerms, Requester,
-    SystemClock, World,
+    SystemClock, World, testing::draft,
 };
 
 /// A store whose disk may hang, and that remembers the ends that it was told.
 #[derive(Debug)]
 struct Disk {
     hangs: bool,
+    /// Why it takes no records.
+    refuses: Mutex<Option<RecordsRefused>>,
     finished: Mutex<Vec<CallRecord>>,
     effects: InMemoryEffects,
 }
 
 impl Disk {
     fn new(hangs: bool) -> Arc<Self> {
-        Arc::new(Self { hangs, finished: Mutex::default(), effects: InMemoryEffects::new(Arc::new(SystemClock)) })
+        let effects = InMemoryEffects::new(Arc::new(SystemClock));
+        Arc::new(Self { hangs, refuses: Mutex::default(), finished: Mutex::default(), effects })
     }
 }
 
@@ -80,6 +86,10 @@ impl Journal for Disk {
         Box::pin(async { Ok(()) })
     }
 
+    fn refuses_records(&self) -> Option<RecordsRefused> {
+        self.refuses.lock().unwrap().clone()
+    }
+
     fn find_record<'a>(&'a self, _: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {
         Box::pin(async { Ok(None) })
     }
@@ -89,6 +99,7 @@ fn engine(journal: Arc<Disk>) -> Engine {
     let text = include_str!("../../../contract/tests/fixtures/void_invoice.yaml");
     let contract: ToolContract = document::read("void_invoice.yaml", text).unwrap();
     let contract = admit(contract, &RegisteredContracts::new()).unwrap();
+    let read = admit(draft("company", "echo", false), &RegisteredContracts::new()).unwrap();
     let nowhere = Transport::Stdio {
         command: "no-such-program-anywhere".to_owned(),
         args: Vec::new(),
@@ -99,7 +110,7 @@ fn engine(journal: Arc<Disk>) -> Engine {
     let spec =
         UpstreamSpec { id: UpstreamName("company".to_owned()), transport: nowhere, limits: UpstreamLimits::default() };
     let notebook: Arc<dyn Notebook> = Arc::new(InMemoryNotebook::default());
-    let catalog = Arc::new(Catalog::new([contract], ExposedNaming::Prefixed).unwrap());
+    let catalog = Arc::new(Catalog::new([contract, read], ExposedNaming::Prefixed).unwrap());
     Engine::new(EngineParts {
         approvals: crate::testing::approval_parts(),
         world: World {
@@ -170,4 +181,31 @@ async fn a_tool_that_does_not_exist_is_on_record_too() {
     assert_eq!(refused.gate, GateName::Resolve);
     assert!(refused.message.contains("`company__void_invoice`?"), "{}", refused.message);
     assert_eq!(disk.finished.lock().unwrap().len(), 1);
+}
+
+/// No call without a record: one that would get none is not read, and does nothing.
+#[tokio::test]
+async fn a_call_that_would_get_no_record_is_refused_unread() {
+    let (waiting, no_room) =
+        (RecordsRefused::Waiting("the store is away".to_owned()), RecordsRefused::NoRoom("7 bytes left".to_owned()));
+    let (read, change) = ("company__echo", "company__void_invoice");
+    for (refused, tool, is_read) in
+        [(&waiting, read, false), (&waiting, change, false), (&no_room, read, false), (&no_room, change, true)]
+    {
+        let disk = Disk::new(false);
+        *disk.refuses.lock().unwrap() = Some(refused.clone());
+        let engine = engine(disk.clone());
+        let refusal = refusal(engine.call(request(tool, 5_000)).await);
+        let records = disk.finished.lock().unwrap().len();
+        if is_read {
+            assert_eq!((refusal.gate, records), (GateName::Perform, 1), "{tool}: {refusal:?}");
+            continue;
+        }
+        assert_eq!((refusal.gate, refusal.error_code), (GateName::Resolve, TaxonomyClass::DependencyUnavailable));
+        assert_eq!((refusal.effect, refusal.retryable, records), (EffectKnowledge::None, true, 0), "{tool}");
+        assert!(refusal.retry_after_ms.is_some() && refusal.message.contains("not read"), "{refusal:?}");
+        *disk.refuses.lock().unwrap() = None;
+        engine.call(request(tool, 5_000)).await;
+        assert_eq!(disk.finished.lock().unwrap().len(), 1, "{tool}: it is read again");
+    }
 }

@@ -87,7 +87,7 @@ async fn claim(
     let Some(EffectStart { target, begin }) = started else {
         return Ok(FenceProgress::Claimed(Box::new(Claimed::new(cleared, key, None, owner))));
     };
-    if let Some(why) = effects.out_of_room() {
+    if let Some(why) = capacity::why_nothing_begins(cleared.permit(), effects) {
         cleared = capacity::check(cleared, &begin, &why, effects).await?;
     }
     let request = begin.request;

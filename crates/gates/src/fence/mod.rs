@@ -71,7 +71,7 @@ pub async fn fence(
         return Err(not_on_record(cleared, "its cost was not reserved first"));
     }
     let (mut cleared, started) = start(cleared, &intent, BeginMode::Dispatch, effects)?;
-    if let (Some(started), Some(why)) = (&started, effects.out_of_room()) {
+    if let (Some(started), Some(why)) = (&started, capacity::why_nothing_begins(cleared.permit(), effects)) {
         cleared = Box::pin(capacity::check(cleared, &started.begin, &why, effects)).await?;
     }
     let permit = cleared.permit();

@@ -27,6 +27,7 @@ const LEASE_MS: u64 = 1_000;
 struct Full {
     effects: InMemoryEffects,
     lacks_room: AtomicBool,
+    log_is_behind: AtomicBool,
     unreadable: AtomicBool,
 }
 
@@ -58,6 +59,10 @@ impl EffectStore for Full {
         self.lacks_room.load(Ordering::Relaxed).then(|| "its disk has 7 bytes left".to_owned())
     }
 
+    fn log_is_behind(&self) -> Option<String> {
+        self.log_is_behind.load(Ordering::Relaxed).then(|| "a leaf has waited for 31 s".to_owned())
+    }
+
     fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>> {
         self.effects.expire(limit)
     }
@@ -82,7 +87,8 @@ fn ways() -> [Vec<(&'static str, Value)>; 2] {
 #[test]
 fn a_new_call_is_refused_before_the_disk_lacks_room_and_passes_when_there_is_room() {
     for changes in ways() {
-        let store = Full { effects: effects(), lacks_room: true.into(), unreadable: false.into() };
+        let store =
+            Full { effects: effects(), lacks_room: true.into(), log_is_behind: false.into(), unreadable: false.into() };
         let refused = begun(&store, &changes, "k").unwrap_err();
         let NotFencedReason::NotOnRecord(refusal) = refused.why else { panic!("{refused:?}") };
         assert_eq!((refusal.gate, refusal.error_code), (GateName::Fence, TaxonomyClass::DependencyUnavailable));
@@ -97,8 +103,41 @@ fn a_new_call_is_refused_before_the_disk_lacks_room_and_passes_when_there_is_roo
 }
 
 #[test]
+fn a_log_that_cannot_keep_up_stops_high_risk_calls_and_no_others() {
+    for changes in ways() {
+        for (class, begins) in
+            [("MEDIUM_RISK_WRITE", true), ("HIGH_RISK_EXTERNAL", false), ("CRITICAL_MUTATION", false)]
+        {
+            let mut changes = changes.clone();
+            changes.push(("/transactional/side_effect_class", json!(class)));
+            let store = Full {
+                effects: effects(),
+                lacks_room: false.into(),
+                log_is_behind: true.into(),
+                unreadable: false.into(),
+            };
+            let Err(refused) = begun(&store, &changes, "k") else {
+                assert!(begins, "{class}");
+                continue;
+            };
+            assert!(!begins, "{class}: {refused:?}");
+            let NotFencedReason::NotOnRecord(refusal) = refused.why else { panic!("{refused:?}") };
+            assert_eq!((refusal.gate, refusal.error_code), (GateName::Fence, TaxonomyClass::DependencyUnavailable));
+            assert_eq!((refusal.effect, refusal.retryable), (EffectKnowledge::None, true));
+            assert!(refusal.message.contains("waited for 31 s"), "{}", refusal.message);
+            store.log_is_behind.store(false, Ordering::Relaxed);
+            begun(&store, &changes, "k").unwrap();
+            store.log_is_behind.store(true, Ordering::Relaxed);
+            let again = begun(&store, &changes, "k").unwrap_err().why;
+            assert!(matches!(again, NotFencedReason::Reply { .. }), "a used key is answered as ever: {again:?}");
+        }
+    }
+}
+
+#[test]
 fn a_key_that_was_used_is_answered_as_ever() {
-    let store = Full { effects: effects(), lacks_room: false.into(), unreadable: false.into() };
+    let store =
+        Full { effects: effects(), lacks_room: false.into(), log_is_behind: false.into(), unreadable: false.into() };
     begun(&store, &[], "k").unwrap();
     store.lacks_room.store(true, Ordering::Relaxed);
     let reply = || match begun(&store, &[], "k").unwrap_err().why {

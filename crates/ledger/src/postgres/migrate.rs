@@ -28,6 +28,12 @@ const LOCK: &str = "begin; set local lock_timeout = '60s'; set local statement_t
     select pg_advisory_xact_lock(hashtextextended('servanda/schema', 0)); \
     create table if not exists servanda_schema (version integer primary key, applied_at timestamptz not null default now())";
 
+/// Every migration, in order.
+#[cfg(test)]
+pub(crate) const fn all() -> [&'static str; 15] {
+    MIGRATIONS
+}
+
 /// Brings a database of an earlier version up to date if the policy says so, and an empty one always.
 pub(super) async fn bring_up_to_date(
     client: &Client,

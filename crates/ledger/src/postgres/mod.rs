@@ -42,7 +42,7 @@ use servanda_approval::{Ticket, TicketEvent};
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_effects::{
     AuditLog, CallHistory, Journal, JournalError, LogHead, LoggedChange, Note, NoteKind, Notebook, PortFuture,
-    TicketStore,
+    RecordsRefused, TicketStore,
     budget::{Account, AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, SweepReport},
     call_history::{CallCount, CountsQuery, HistoryPage, HistoryQuery},
     effect::{
@@ -69,6 +69,8 @@ use crate::{
 use identity::PostgresLedgerIdentity;
 #[cfg(test)]
 pub(crate) use list::IN_SERVER;
+#[cfg(test)]
+pub(crate) use migrate::all as migrations;
 pub(crate) use read::PostgresReader;
 use read_pool::PostgresReadPool;
 use recent_effects::PostgresRecentEffects;
@@ -124,6 +126,7 @@ impl PostgresLedger {
             lost: lost.clone(),
             room,
             log: log.clone(),
+            outage: Arc::default(),
         };
         let (mut queues, mut tasks) = (Vec::new(), JoinSet::new());
         for _ in 0..=WRITERS {
@@ -243,6 +246,10 @@ impl Journal for PostgresLedger {
             let queue = self.queue(&record.call_id.as_str())?;
             queue.put(LedgerWrite::Call(CallRecordWrite::new(record, quarantine)), durable).await
         })
+    }
+
+    fn refuses_records(&self) -> Option<RecordsRefused> {
+        self.queues.iter().find_map(Queue::why_behind).map(RecordsRefused::Waiting)
     }
 
     fn find_record<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {

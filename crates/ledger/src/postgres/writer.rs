@@ -28,8 +28,10 @@ use crate::{
     encoding::dictionary::Dictionary,
     inbox::Inbox,
     job::{Job, JobOutcome},
+    kept_records::KeptRecords,
     log_switch::LogSwitch,
     retention::UpkeepProgress,
+    store_outage::StoreOutage,
     time::{ClockReading, StoreTime},
 };
 
@@ -37,6 +39,9 @@ use crate::{
 const ATTEMPTS_MAX: u32 = 8;
 /// The first and the longest pause before the next attempt to connect.
 const BACKOFF_MS: (u64, u64) = (50, 1_000);
+
+/// How often the last records are offered to a database that does not take them when the ledger is closed.
+const LAST_OFFERS_MAX: u32 = 8;
 
 /// How long a reading of the database's clock is used before it is read again.
 const CLOCK_AGE_MAX: Duration = Duration::from_secs(1);
@@ -49,6 +54,7 @@ pub(super) struct PostgresWriter {
     backoff_ms: u64,
     shared: SharedWriterState,
     progress: UpkeepProgress,
+    kept: KeptRecords,
 }
 
 /// What all writers of a ledger share.
@@ -60,6 +66,7 @@ pub(super) struct SharedWriterState {
     pub(super) lost: Arc<AtomicU64>,
     pub(super) room: Arc<StorageCapacity>,
     pub(super) log: LogSwitch,
+    pub(super) outage: Arc<StoreOutage>,
 }
 
 #[derive(Debug)]
@@ -74,48 +81,93 @@ struct PostgresReadyConnection {
 impl PostgresWriter {
     pub(super) async fn new(connector: Connector, shared: SharedWriterState) -> Result<Self, LedgerError> {
         let ready = Some(PostgresReadyConnection::connect(&connector).await?);
-        Ok(Self { connector, ready, backoff_ms: 0, shared, progress: UpkeepProgress::default() })
+        let kept = KeptRecords::new(Arc::clone(&shared.outage), Arc::clone(&shared.lost));
+        Ok(Self { connector, ready, backoff_ms: 0, shared, progress: UpkeepProgress::default(), kept })
     }
 
     /// Works until the queue is closed and empty.
     pub(super) async fn run(mut self, mut inbox: Inbox) {
-        while let Some(batch) = inbox.gather().await {
-            for batch in split(batch) {
-                self.settle(batch).await;
+        while let Some(batch) = inbox.gather_beside(&self.kept).await {
+            let mut away = Box::pin(self.offer_kept()).await;
+            for part in split(batch) {
+                match &away {
+                    Some(error) => self.kept.fail(part, &JournalError::new(error.reason())),
+                    None => away = self.settle(part, false).await,
+                }
+            }
+            inbox.signals().did_jobs(&self.kept);
+        }
+        for _ in 0..LAST_OFFERS_MAX {
+            if Box::pin(self.offer_kept()).await.is_none() {
+                break;
             }
         }
+        self.kept.abandon();
     }
 
-    /// Does a batch, with a limited number of attempts, and answers every job of it.
-    async fn settle(&mut self, mut jobs: Vec<Job>) {
+    /// Writes the records that an earlier batch left, oldest first. Returns why some of them are still not written, if that is so.
+    async fn offer_kept(&mut self) -> Option<JournalError> {
+        if self.kept.is_empty() {
+            return None;
+        }
+        let (mut failure, count) = (None, self.kept.len());
+        for part in self.kept.take().into_iter().flat_map(split) {
+            if failure.is_some() {
+                self.kept.put_back(part);
+            } else {
+                failure = self.settle(part, true).await;
+            }
+        }
+        self.kept.wrote(count.saturating_sub(self.kept.len()));
+        failure
+    }
+
+    /// Does a batch, with a limited number of attempts, and answers every job of it. What failed before is `offered_again`, which waits for
+    /// no second connection. Returns why the store did not take something, if that is so.
+    async fn settle(&mut self, mut jobs: Vec<Job>, offered_again: bool) -> Option<JournalError> {
         for attempt in 0..ATTEMPTS_MAX {
             if jobs.is_empty() {
-                return;
+                return None;
             }
-            jobs = match self.attempt(&mut jobs, attempt == 0).await {
+            jobs = match self.attempt(&mut jobs, attempt == 0 && !offered_again).await {
                 Ok(outcomes) => self.answer(jobs, outcomes),
                 Err(error) if error.is_contention() => jobs,
                 // A row that was expected to be new exists already.
                 Err(error) if attempt == 0 && error.is_duplicate() => jobs,
                 Err(error) if error.is_connection_failure() => {
                     self.ready = None;
+                    if offered_again {
+                        return Some(self.fail(jobs, error.to_journal_error()));
+                    }
                     self.give_up(jobs, &error)
                 }
-                Err(error) if error.is_store_failure() || jobs.len() == 1 => {
-                    return self.refuse(jobs, &error.to_journal_error());
+                Err(error) if error.is_store_failure() => return Some(self.fail(jobs, error.to_journal_error())),
+                Err(error) if jobs.len() == 1 => {
+                    self.refuse(jobs, &error.to_journal_error());
+                    return None;
                 }
-                Err(_) => return Box::pin(self.settle_each(jobs)).await,
+                Err(_) => return Box::pin(self.settle_each(jobs, offered_again)).await,
             };
         }
+        if jobs.is_empty() {
+            return None;
+        }
         let reason = format!("the ledger's database could not do it in {ATTEMPTS_MAX} attempts");
-        self.refuse(jobs, &JournalError::new(reason));
+        Some(self.fail(jobs, JournalError::new(reason)))
     }
 
     /// Does each job by itself, so that one bad job does not make others fail.
-    async fn settle_each(&mut self, jobs: Vec<Job>) {
+    async fn settle_each(&mut self, jobs: Vec<Job>, offered_again: bool) -> Option<JournalError> {
+        let mut failure = None;
         for job in jobs {
-            self.settle(vec![job]).await;
+            failure = self.settle(vec![job], offered_again).await.or(failure);
         }
+        failure
+    }
+
+    fn fail(&mut self, jobs: Vec<Job>, error: JournalError) -> JournalError {
+        self.kept.fail(jobs, &error);
+        error
     }
 
     /// One transaction. If `hopeful`, nothing is read first.
@@ -137,6 +189,7 @@ impl PostgresWriter {
 
     /// Answers the jobs that were done, and returns the others.
     fn answer(&self, jobs: Vec<Job>, outcomes: Vec<Option<JobOutcome>>) -> Vec<Job> {
+        self.kept.worked();
         let mut rest = Vec::new();
         for (job, outcome) in jobs.into_iter().zip(outcomes) {
             match outcome {
@@ -149,11 +202,13 @@ impl PostgresWriter {
 
     /// After a lost connection: returns the jobs that can be repeated without harm, and tells the callers of
     /// the others that the outcome is unknown.
-    fn give_up(&self, jobs: Vec<Job>, error: &LedgerError) -> Vec<Job> {
+    fn give_up(&mut self, jobs: Vec<Job>, error: &LedgerError) -> Vec<Job> {
         let (again, unknown): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|job| {
             !matches!(job, Job::Apply { .. } | Job::Ticket { .. } | Job::NoteIf { .. } | Job::Expire { .. })
         });
-        self.refuse(unknown, &error.to_journal_error());
+        if !unknown.is_empty() {
+            self.kept.fail(unknown, &error.to_journal_error());
+        }
         again
     }
 

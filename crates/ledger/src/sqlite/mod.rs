@@ -35,7 +35,7 @@ use servanda_approval::{Ticket, TicketEvent};
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_effects::{
     AuditLog, CallHistory, Journal, JournalError, LogHead, LoggedChange, Note, NoteKind, Notebook, PortFuture,
-    TicketStore,
+    RecordsRefused, TicketStore,
     budget::{Account, AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, SweepReport},
     call_history::{CallCount, CountsQuery, HistoryPage, HistoryQuery},
     effect::{
@@ -66,7 +66,7 @@ use writer::{SqliteIdentityFiles, SqliteWriter};
 #[cfg(test)]
 pub(crate) use effects::{IN_FILE, list_sql};
 #[cfg(test)]
-pub(crate) use migrate::to_version;
+pub(crate) use migrate::{newest, to_version};
 
 /// Memory for pages of the file. Keys come in no order, and each needs the page that it belongs to; pages that are not here come from the
 /// system's cache.
@@ -206,6 +206,10 @@ impl Journal for SqliteLedger {
         durable: bool,
     ) -> PortFuture<'_, Result<(), JournalError>> {
         Box::pin(self.writer.queue().put(LedgerWrite::Call(CallRecordWrite::new(record, quarantine)), durable))
+    }
+
+    fn refuses_records(&self) -> Option<RecordsRefused> {
+        self.writer.queue().why_behind().map(RecordsRefused::Waiting)
     }
 
     fn find_record<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {

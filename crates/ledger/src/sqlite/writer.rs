@@ -8,6 +8,7 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
     thread,
+    time::Duration,
 };
 
 use rusqlite::{Connection, TransactionBehavior, params};
@@ -29,14 +30,20 @@ use crate::{
     identity::{PositionFile, UnsettledLoss, lost_window},
     inbox::Inbox,
     job::{Job, JobOutcome},
+    kept_records::KeptRecords,
     log_switch::LogSwitch,
     queue::Queue,
     retention::UpkeepProgress,
+    store_outage::StoreOutage,
     time::StoreTime,
 };
 
 /// How often to wait for a file that another process has locked, ten seconds each time.
 const BUSY_ATTEMPTS_MAX: u32 = 3;
+
+/// How often the last records are offered to a file that does not take them when the ledger is closed, and how long apart.
+const LAST_OFFERS_MAX: u32 = 4;
+const LAST_OFFERS_APART: Duration = Duration::from_millis(250);
 
 /// Records whose share of the index may be put aside before it is merged.
 const GATHERED_RECORDS_MAX: usize = 256;
@@ -85,13 +92,14 @@ impl SqliteWriter {
         };
         let (queue, inbox) = Queue::new();
         let lost = Arc::new(AtomicU64::new(0));
+        let kept = KeptRecords::new(Arc::new(StoreOutage::default()), lost.clone());
         let counter = lost.clone();
         // A runtime of its own, for the timer: this thread blocks on disk, and no other tasks must wait for
         // that.
         let runtime = runtime::Builder::new_current_thread().enable_time().build().map_err(LedgerError::Thread)?;
         let thread = thread::Builder::new()
             .name("ledger-writer".to_owned())
-            .spawn(move || run(file, inbox, &runtime, &counter))
+            .spawn(move || run(file, inbox, &runtime, (kept, &counter)))
             .map_err(LedgerError::Thread)?;
         Ok(Self { queue, thread: Mutex::new(Some(thread)), lost })
     }
@@ -116,40 +124,27 @@ impl SqliteWriter {
     }
 }
 
-fn run(mut file: OpenDatabase, mut inbox: Inbox, runtime: &runtime::Runtime, lost: &AtomicU64) {
-    while let Some(batch) = runtime.block_on(inbox.gather()) {
-        settle(&mut file, batch, lost);
-    }
-    file.end();
-}
-
-/// Does a batch. If a job of it is at fault, each job is done by itself, so that one bad job does not make
-/// others fail.
-fn settle(file: &mut OpenDatabase, mut batch: Vec<Job>, lost: &AtomicU64) {
-    for job in &mut batch {
-        job.encode(&mut file.dictionary);
-    }
-    let error = match file.commit_patiently(&batch) {
-        Ok(outcomes) => {
-            return batch.into_iter().zip(outcomes).for_each(|(job, outcome)| job.answer(Ok(outcome), lost));
+fn run(
+    mut file: OpenDatabase,
+    mut inbox: Inbox,
+    runtime: &runtime::Runtime,
+    (mut kept, lost): (KeptRecords, &AtomicU64),
+) {
+    while let Some(batch) = runtime.block_on(inbox.gather_beside(&kept)) {
+        match file.offer_kept(&mut kept, lost) {
+            Ok(()) => drop(file.settle(batch, &mut kept, (BUSY_ATTEMPTS_MAX, lost))),
+            Err(error) => file.settle_beside(batch, &mut kept, (&error, lost)),
         }
-        Err(error) => error,
-    };
-    if error.is_out_of_space() {
-        file.room.ran_out(&error.to_string());
+        inbox.signals().did_jobs(&kept);
     }
-    let shared = error.is_store_failure();
-    for job in batch {
-        let outcome = if shared {
-            Err(error.to_journal_error())
-        } else {
-            let alone = file.commit(std::slice::from_ref(&job));
-            alone.map_err(|error| error.to_journal_error()).and_then(|mut outcomes| {
-                outcomes.pop().ok_or_else(|| JournalError::new("the ledger's writer returned no result"))
-            })
-        };
-        job.answer(outcome, lost);
+    for _ in 0..LAST_OFFERS_MAX {
+        if file.offer_kept(&mut kept, lost).is_ok() {
+            break;
+        }
+        thread::sleep(LAST_OFFERS_APART);
     }
+    kept.abandon();
+    file.end();
 }
 
 /// The database, and the file it should be in.
@@ -179,13 +174,93 @@ struct OpenDatabase {
 type FileId = (u64, u64);
 
 impl OpenDatabase {
+    /// Writes the records that an earlier batch left, oldest first. The error says why some of them are still not written.
+    fn offer_kept(&mut self, kept: &mut KeptRecords, lost: &AtomicU64) -> Result<(), JournalError> {
+        if kept.is_empty() {
+            return Ok(());
+        }
+        let (mut failure, count) = (None, kept.len());
+        for batch in kept.take() {
+            if failure.is_some() {
+                kept.put_back(batch);
+            } else {
+                failure = self.settle(batch, kept, (1, lost));
+            }
+        }
+        kept.wrote(count.saturating_sub(kept.len()));
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// What can be done with a batch while older records are not written: a disk that is full may still take a small write.
+    fn settle_beside(&mut self, batch: Vec<Job>, kept: &mut KeptRecords, (error, lost): (&JournalError, &AtomicU64)) {
+        if batch.is_empty() {
+            return;
+        }
+        if self.room.reserve_reason().is_none() {
+            return kept.fail(batch, &JournalError::new(error.reason()));
+        }
+        let (records, others): (Vec<_>, Vec<_>) = batch.into_iter().partition(Job::is_record);
+        if !records.is_empty() {
+            kept.fail(records, error);
+        }
+        drop(self.settle(others, kept, (1, lost)));
+    }
+
+    /// Does a batch. If a job of it is at fault, each job is done by itself, so that one bad job does not make
+    /// others fail. Returns why the store did not take something, if that is so.
+    fn settle(
+        &mut self,
+        mut batch: Vec<Job>,
+        kept: &mut KeptRecords,
+        (busy_attempts_max, lost): (u32, &AtomicU64),
+    ) -> Option<JournalError> {
+        if batch.is_empty() {
+            return None;
+        }
+        for job in &mut batch {
+            job.encode(&mut self.dictionary);
+        }
+        let error = match self.commit_patiently(&batch, busy_attempts_max) {
+            Ok(outcomes) => {
+                kept.worked();
+                batch.into_iter().zip(outcomes).for_each(|(job, outcome)| job.answer(Ok(outcome), lost));
+                return None;
+            }
+            Err(error) => error,
+        };
+        if error.is_out_of_space() {
+            self.room.ran_out(&error.to_string());
+        }
+        if error.is_store_failure() {
+            let error = error.to_journal_error();
+            kept.fail(batch, &error);
+            return Some(error);
+        }
+        let mut failure = None;
+        for job in batch {
+            match self.commit(std::slice::from_ref(&job)).map(|mut outcomes| outcomes.pop()) {
+                Ok(Some(outcome)) => job.answer(Ok(outcome), lost),
+                Ok(None) => {
+                    job.answer(Err(JournalError::new("the ledger's writer returned no result")), lost);
+                }
+                Err(error) if error.is_store_failure() => {
+                    let error = error.to_journal_error();
+                    kept.fail(vec![job], &error);
+                    failure = Some(error);
+                }
+                Err(error) => job.answer(Err(error.to_journal_error()), lost),
+            }
+        }
+        failure
+    }
+
     /// Does a batch, and waits if another process locks the file longer than usual. The callers have their own
     /// deadlines; here it only matters that nothing gets lost.
-    fn commit_patiently(&mut self, batch: &[Job]) -> Result<Vec<JobOutcome>, LedgerError> {
+    fn commit_patiently(&mut self, batch: &[Job], attempts_max: u32) -> Result<Vec<JobOutcome>, LedgerError> {
         let mut attempt = 1;
         loop {
             match self.commit(batch) {
-                Err(error) if error.is_busy() && attempt < BUSY_ATTEMPTS_MAX => attempt += 1,
+                Err(error) if error.is_busy() && attempt < attempts_max => attempt += 1,
                 outcomes => return outcomes,
             }
         }

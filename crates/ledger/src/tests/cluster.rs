@@ -112,7 +112,8 @@ impl Cluster {
         self.folder.path().join(format!("{name}-socket")).display().to_string()
     }
 
-    fn run(&self, program: &str, arguments: &[&str]) {
+    /// Runs one of PostgreSQL's programs.
+    pub(crate) fn run(&self, program: &str, arguments: &[&str]) {
         let mut command = self.as_nobody();
         command.arg(self.bin.join(program)).args(arguments);
         finish(command);

@@ -3,7 +3,7 @@
 
 use servanda_contract::{CallRecord, Timestamp, record::Outcome};
 use servanda_effects::{
-    Journal as _, Note, NoteKind, Notebook as _,
+    Journal as _, Note, NoteKind, Notebook as _, RecordsRefused,
     effect::{EffectId, EffectQuery, EffectState},
 };
 
@@ -28,7 +28,60 @@ async fn a_ledger_that_was_deleted_keeps_nothing_and_says_so() {
     std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
     let refused = ledger.record_finished(record("call_2", Outcome::Dispatching, 1), None, true).await.unwrap_err();
     assert!(refused.to_string().contains("deleted or replaced"), "{refused}");
+    assert_eq!(ledger.lost_count(), 0, "the file may come back");
+    ledger.close().await;
     assert_eq!(ledger.lost_count(), 1);
+}
+
+#[tokio::test]
+async fn records_wait_for_a_file_that_is_away_in_their_order() {
+    let (_folder, path) = temporary();
+    let ledger = Ledger::open(&path).unwrap();
+    let elsewhere = path.with_extension("elsewhere");
+    std::fs::rename(&path, &elsewhere).unwrap();
+    // More than one batch, and the last one says that none is durable.
+    for number in 0..1_300 {
+        let read = record(&format!("call_{number:04}"), Outcome::Completed, number);
+        ledger.record_finished(read, None, false).await.unwrap();
+    }
+    let last = record("call_last", Outcome::Completed, 2_000);
+    ledger.record_finished(last, None, true).await.unwrap_err();
+    std::fs::rename(&elsewhere, &path).unwrap();
+    ledger.record_finished(record("call_after", Outcome::Completed, 3_000), None, true).await.unwrap();
+    let order = rusqlite::Connection::open(&path).unwrap();
+    let mut order = order.prepare("select call_id from calls order by rowid").unwrap();
+    let order: Vec<String> = order.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    assert_eq!(order.len(), 1_302);
+    assert!(order.iter().take(1_300).is_sorted(), "oldest first");
+    assert_eq!((order[1_300].as_str(), order[1_301].as_str()), ("call_last", "call_after"));
+    assert_eq!(ledger.lost_count(), 0);
+}
+
+#[tokio::test]
+async fn a_ledger_that_holds_too_many_records_refuses_calls_until_they_are_written() {
+    let (_folder, path) = temporary();
+    let ledger = Ledger::open(&path).unwrap();
+    let elsewhere = path.with_extension("elsewhere");
+    std::fs::rename(&path, &elsewhere).unwrap();
+    for number in 0..crate::inbox::RECORDS_WAITING_MAX {
+        assert_eq!(ledger.refuses_records(), None, "after {number}");
+        let read = record(&format!("call_{number:04}"), Outcome::Completed, 1);
+        ledger.record_finished(read, None, false).await.unwrap();
+    }
+    // A job that waits for its answer comes after the others.
+    ledger.record_finished(record("call_last", Outcome::Completed, 1), None, true).await.unwrap_err();
+    // The writer says how much it keeps right after it has answered.
+    while ledger.refuses_records().is_none() {
+        tokio::task::yield_now().await;
+    }
+    assert!(matches!(ledger.refuses_records(), Some(RecordsRefused::Waiting(_))));
+    std::fs::rename(&elsewhere, &path).unwrap();
+    ledger.record_finished(record("call_after", Outcome::Completed, 1), None, true).await.unwrap();
+    let counted = ledger.reader().await.unwrap().count().await.unwrap();
+    assert_eq!(usize::try_from(counted).unwrap(), crate::inbox::RECORDS_WAITING_MAX + 2);
+    while ledger.refuses_records().is_some() {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]
@@ -110,28 +163,27 @@ async fn a_ledger_of_the_first_version_is_brought_up_to_date() {
     assert_eq!(ledger.reader().await.unwrap().count().await.unwrap(), 1);
 }
 
+/// Migrations only add: what a ledger of the third version holds is there in every later version, opens in the newest, and ends as usual.
 #[tokio::test]
-async fn a_ledger_of_the_third_version_is_migrated() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("ledger.db");
-    let old = rusqlite::Connection::open(&path).unwrap();
-    for sql in [
-        include_str!("../../sql/sqlite/0001_calls.sql"),
-        include_str!("../../sql/sqlite/0002_notes.sql"),
-        include_str!("../../sql/sqlite/0003_effects.sql"),
-    ] {
-        old.execute_batch(sql).unwrap();
+async fn a_ledger_of_any_version_since_the_third_comes_over() {
+    for version in 3..crate::sqlite::newest() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger.db");
+        let old = rusqlite::Connection::open(&path).unwrap();
+        crate::sqlite::to_version(&old, 3).unwrap();
+        let open::Left { effect_id, body, record } = open::left_behind();
+        let digest = crate::codec::key_digest(&key("k"));
+        let effect = "insert into effects values (?1, ?2, 'acme', 'ada', 'bank.pay', 1, 'key:k', x'00', 'dispatching', 1, 'own_a', \
+                      1, 1, 1, ?3, x'7b7d', null)";
+        old.execute(effect, rusqlite::params![effect_id, digest.as_bytes(), body]).unwrap();
+        let call =
+            "insert into calls values ('call_k', 'default', 'local', 'bank__pay', 'dispatching', null, 1, null, ?1)";
+        old.execute(call, [record]).unwrap();
+        crate::sqlite::to_version(&old, version).unwrap();
+        drop(old);
+        println!("version {version}");
+        open::comes_over(Kept::of_file(path, std::sync::Arc::new(folder)), &effect_id).await;
     }
-    old.pragma_update(None, "user_version", 3).unwrap();
-    let open::Left { effect_id, body, record } = open::left_behind();
-    let digest = crate::codec::key_digest(&key("k"));
-    let effect = "insert into effects values (?1, ?2, 'acme', 'ada', 'bank.pay', 1, 'key:k', x'00', 'dispatching', 1, 'own_a', \
-                  1, 1, 1, ?3, x'7b7d', null)";
-    old.execute(effect, rusqlite::params![effect_id, digest.as_bytes(), body]).unwrap();
-    let call = "insert into calls values ('call_k', 'default', 'local', 'bank__pay', 'dispatching', null, 1, null, ?1)";
-    old.execute(call, [record]).unwrap();
-    drop(old);
-    open::comes_over(Kept::of_file(path, std::sync::Arc::new(folder)), &effect_id).await;
 }
 
 /// Records of the previous version are JSON. They are read as they are, and removed when their retention is

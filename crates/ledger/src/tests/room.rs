@@ -3,7 +3,7 @@
 
 use servanda_contract::{Timestamp, record::Outcome};
 use servanda_effects::{
-    Journal as _,
+    Journal as _, RecordsRefused,
     effect::{DispatchEnd, EffectReply, EffectStore as _, OwnerId},
 };
 
@@ -29,13 +29,17 @@ async fn a_full_disk_is_noticed_and_so_is_new_room() {
     assert!(why.contains("disk has"), "{why}");
     let done = ledger.apply(settled(&claim, DispatchEnd::Completed(answer("x")))).await.unwrap();
     assert_eq!(done.reply, EffectReply::Settled, "a call under way is settled from the reserve");
-    // The reserve is for settling: the record of a read is counted and dropped.
-    ledger.record_finished(record("call_read", Outcome::Completed, 1), None, false).await.unwrap();
+    // The reserve is for settling: no further read is answered, and the record of a refused call is counted and dropped.
+    assert!(matches!(ledger.refuses_records(), Some(RecordsRefused::NoRoom(_))));
+    ledger.record_finished(record("call_refused", Outcome::Refused, 1), None, false).await.unwrap();
     assert_eq!((ledger.lost_count(), kept.recorded().await.len()), (1, 1));
-    assert_eq!(limited(ledger, None, Some(0)).await, None);
+    // A read that was under way is on record like any answered call.
     ledger.record_finished(record("call_read", Outcome::Completed, 1), None, false).await.unwrap();
+    assert_eq!(limited(ledger, None, Some(0)).await, None);
+    assert_eq!(ledger.refuses_records(), None);
+    ledger.record_finished(record("call_refused", Outcome::Refused, 1), None, false).await.unwrap();
     ledger.close().await;
-    assert_eq!(kept.recorded().await.len(), 2);
+    assert_eq!(kept.recorded().await.len(), 3);
 }
 
 #[tokio::test]

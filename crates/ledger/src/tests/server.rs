@@ -15,7 +15,7 @@ use super::{
     audit_log, budgets, call_history, calls,
     cluster::Cluster,
     dispatches, effects, grants,
-    kept::Kept,
+    kept::{Kept, Place},
     leftovers, liveness, open, retention,
     samples::{answer, begin, begun, key, mine, record, settled},
     ticket_time, tickets, turns,
@@ -41,11 +41,12 @@ async fn the_suite_against_postgresql() {
     println!("of its own");
     gateways_that_start_at_once(&cluster).await;
     a_newer_database_is_refused(&cluster).await;
-    a_database_of_the_third_version_comes_over(&cluster).await;
+    a_database_of_any_version_since_the_third_comes_over(&cluster).await;
     connections_come_back(&cluster).await;
     budgets_survive_lost_connections(&cluster).await;
     commits_are_synchronous(&cluster).await;
     a_crash_loses_nothing_acknowledged(&cluster).await;
+    records_wait_for_a_database_that_is_away(&cluster).await;
     known::a_database_that_is_not_the_known_one_is_refused(&cluster).await;
     known::a_database_that_was_put_back_under_a_running_gateway_is_noticed(&cluster).await;
     known::a_ledger_that_moves_on_meanwhile_is_not_behind(&cluster).await;
@@ -75,26 +76,28 @@ async fn a_newer_database_is_refused(cluster: &Cluster) {
     assert!(LedgerReader::connect(&url).await.is_err());
 }
 
-async fn a_database_of_the_third_version_comes_over(cluster: &Cluster) {
-    let url = cluster.schema().await;
-    let schema = url.rsplit("%3D").next().unwrap();
-    let open::Left { effect_id, body, record } = open::left_behind();
-    let digest = hex(&crate::codec::key_digest(&key("k")));
-    let (first, second, third) = (
-        include_str!("../../sql/postgres/0001_calls.sql"),
-        include_str!("../../sql/postgres/0002_notes.sql"),
-        include_str!("../../sql/postgres/0003_effects.sql"),
-    );
-    let sql = format!(
-        "set search_path = {schema}; {first} {second} {third}
-        create table servanda_schema (version integer primary key, applied_at timestamptz not null default now());
-        insert into servanda_schema (version) values (1), (2), (3);
-        insert into effects values ('{effect_id}', '\\x{digest}', 'acme', 'ada', 'bank.pay', 1, 'key:k', '\\x00', 'dispatching',
-            1, 1, 'own_a', true, 1, 1, '{body}', '{{}}', null);
-        insert into calls values ('call_k', 'default', 'local', 'bank__pay', 'dispatching', null, 1, null, '{record}')"
-    );
-    cluster.sql(&sql).await;
-    open::comes_over(Kept::in_server(url).await, &effect_id).await;
+/// As in a file: migrations only add.
+async fn a_database_of_any_version_since_the_third_comes_over(cluster: &Cluster) {
+    let migrations = crate::postgres::migrations();
+    for version in 3..migrations.len() {
+        println!("of version {version}");
+        let url = cluster.schema().await;
+        let schema = url.rsplit("%3D").next().unwrap();
+        let open::Left { effect_id, body, record } = open::left_behind();
+        let digest = hex(&crate::codec::key_digest(&key("k")));
+        let (third, later) = (migrations[..3].join(";\n"), migrations[3..version].join(";\n"));
+        let sql = format!(
+            "set search_path = {schema}; {third};
+            create table servanda_schema (version integer primary key, applied_at timestamptz not null default now());
+            insert into effects values ('{effect_id}', '\\x{digest}', 'acme', 'ada', 'bank.pay', 1, 'key:k', '\\x00', 'dispatching',
+                1, 1, 'own_a', true, 1, 1, '{body}', '{{}}', null);
+            insert into calls values ('call_k', 'default', 'local', 'bank__pay', 'dispatching', null, 1, null, '{record}');
+            {later};
+            insert into servanda_schema (version) select generate_series(1, {version})"
+        );
+        cluster.sql(&sql).await;
+        open::comes_over(Kept::in_server(url).await, &effect_id).await;
+    }
 }
 
 fn hex(digest: &servanda_contract::Digest) -> String {
@@ -167,6 +170,33 @@ async fn a_crash_loses_nothing_acknowledged(cluster: &Cluster) {
     };
     assert_eq!(settled, EffectReply::Settled);
     assert_eq!(kept.effects.apply(begun(begin("k"))).await.unwrap().reply, EffectReply::Replay(answer("x")));
+}
+
+async fn records_wait_for_a_database_that_is_away(cluster: &Cluster) {
+    let kept = Kept::in_server(cluster.schema().await).await;
+    let ledger = kept.ledger();
+    cluster.crash("primary");
+    for number in 0..1_300 {
+        let read = record(&format!("call_{number:04}"), Outcome::Completed, number);
+        ledger.record_finished(read, None, false).await.unwrap();
+    }
+    let durable = record("call_durable", Outcome::Completed, 2_000);
+    assert!(ledger.record_finished(durable, None, true).await.is_err(), "it is not durable yet");
+    cluster.start_server("primary");
+    let mut attempts = 0;
+    while ledger.record_finished(record("call_after", Outcome::Completed, 3_000), None, true).await.is_err() {
+        attempts += 1;
+        assert!(attempts < 100, "it never came back");
+    }
+    // The other writer has records of its own, and closing waits for both.
+    ledger.close().await;
+    assert_eq!(ledger.lost_count(), 0);
+    let Place::Server(_, url) = &kept.place else { panic!("it is a server") };
+    let client = crate::postgres::client(url).await.unwrap();
+    let number = async |sql: &str| client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0);
+    assert_eq!(number("select count(*) from calls").await, 1_302, "every record is there, once");
+    let leaves = number("select coalesce(sum(count), 0)::bigint from log_outbox").await;
+    assert_eq!(leaves, 1_302, "and so is its leaf");
 }
 
 /// I8 and I9.

@@ -21,7 +21,7 @@ use crate::{
     commands::running_gateway::{self, ListeningGateway},
     failure::CommandFailure,
     policies,
-    screen::{Screen, count},
+    screen::{self, Screen, count},
     stopping::Stop,
     wiring::{
         AssembledGateway, UnfinishedWork,
@@ -32,6 +32,7 @@ use crate::{
 
 pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Result<(), CommandFailure> {
     let files = WatchedConfig::read(config)?;
+    screen::log::follow(&files.loaded.config.log);
     let address = match args.listen.as_deref() {
         Some(listen) => parse_listen(listen)?,
         None => files.loaded.listen()?,

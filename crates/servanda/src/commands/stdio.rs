@@ -14,13 +14,14 @@ use tokio::io::{AsyncRead, ReadBuf};
 use crate::{
     failure::CommandFailure,
     policies,
-    screen::Screen,
+    screen::{self, Screen},
     stopping::Stop,
     wiring::{AssembledGateway, reload::WatchedConfig},
 };
 
 pub(crate) async fn run(config: &Path, screen: Screen) -> Result<(), CommandFailure> {
     let files = WatchedConfig::read(config)?;
+    screen::log::follow(&files.loaded.config.log);
     let gateway = AssembledGateway::assemble(&files.loaded, LedgerSchemaPolicy::Migrate, None).await?;
     super::migrate::tell(gateway.migration(), screen);
     if let Some(warning) = policies::warning(&files.loaded, &gateway.engine.authorities()) {

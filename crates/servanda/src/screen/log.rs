@@ -1,99 +1,49 @@
 //! The log on stderr. It quotes agents, servers and files, and people read it on a terminal, now or later from a file, so foreign control
 //! characters are spelled out. An event is one line. The formatter's own colours stay.
+//!
+//! Its form and its levels follow the configuration while the gateway runs.
 
-use std::{fmt, io::IsTerminal as _};
+mod format;
+mod levels;
 
-use servanda_engine::CALL_LINES;
-use tracing::{
-    Event, Subscriber,
-    field::{Field, Visit},
-    level_filters::LevelFilter,
+use std::{
+    io::IsTerminal as _,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
+
+use servanda_config::{LogConfig, LogFormat};
 use tracing_subscriber::{
     EnvFilter,
-    field::RecordFields,
-    filter::Directive,
-    fmt::{
-        FmtContext, FormatEvent, FormatFields,
-        format::{DefaultFields, Format, Writer, format},
-    },
-    registry::LookupSpan,
+    fmt::format::{DefaultFields, format},
 };
 
-use crate::screen::{fitted, spelled_out, stderr_width, wrapped};
+use self::format::{EscapedFields, LogEventFormat};
+pub(crate) use self::levels::LogStart;
 
-/// Writes fields as the formatter does, with hidden characters spelled out.
-#[derive(Debug)]
-struct EscapedFields(DefaultFields);
+/// The variable that sets the log's levels.
+const VARIABLE: &str = "SERVANDA_LOG";
 
-impl<'writer> FormatFields<'writer> for EscapedFields {
-    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'writer>, fields: R) -> fmt::Result {
-        let mut text = String::new();
-        // Without colour, so that every escape in this text is foreign and is spelled out.
-        self.0.format_fields(Writer::new(&mut text), fields)?;
-        writer.write_str(&spelled_out(&text))
-    }
+/// The log of this process. There is one, as there is one stderr.
+static LOG: OnceLock<RunningLog> = OnceLock::new();
+
+/// What of a running log may change.
+struct RunningLog {
+    start: LogStart,
+    is_json: Arc<AtomicBool>,
+    replace: Box<dyn Fn(EnvFilter) + Send + Sync>,
 }
 
-/// Writes events as the formatter does, wrapped between words on a terminal. A line about a call is a whole sentence with its own time, so
-/// it is written without the formatter, on one line on a terminal.
-#[derive(Debug)]
-struct LogEventFormat(Format);
-
-/// A line about a call, and a shorter one.
-#[derive(Debug, Default)]
-struct CallLine {
-    whole: String,
-    brief: String,
-}
-
-impl Visit for CallLine {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if field.name() == "message" {
-            self.whole = format!("{value:?}");
-        }
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        match field.name() {
-            "message" => value.clone_into(&mut self.whole),
-            "brief" => value.clone_into(&mut self.brief),
-            _ => {}
-        }
-    }
-}
-
-impl<S, N> FormatEvent<S, N> for LogEventFormat
-where
-    S: Subscriber + for<'a> LookupSpan<'a>,
-    N: for<'a> FormatFields<'a> + 'static,
-{
-    fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
-        if event.metadata().target() != CALL_LINES {
-            let mut text = String::new();
-            self.0.format_event(context, Writer::new(&mut text), event)?;
-            return writeln!(writer, "{}", wrapped(text.trim_end(), stderr_width()));
-        }
-        let mut line = CallLine::default();
-        event.record(&mut line);
-        // Invisible characters are spelled out first, because that takes room.
-        let (whole, brief) = (spelled_out(&line.whole), spelled_out(&line.brief));
-        writeln!(writer, "{}", fitted(whole, &brief, stderr_width()))
-    }
-}
-
-/// Starts the log at this level, unless `SERVANDA_LOG` sets another, with one line per call if that is asked for. Panics are reported with
-/// the same care.
-pub(crate) fn start(level: &str, prints_calls: bool) {
-    let filter =
-        EnvFilter::try_from_env("SERVANDA_LOG").unwrap_or_else(|_| EnvFilter::new(format!("servanda={level},{level}")));
-    let calls = if prints_calls { LevelFilter::INFO } else { LevelFilter::OFF };
-    let filter = match format!("{CALL_LINES}={calls}").parse::<Directive>() {
-        Ok(calls) => filter.add_directive(calls),
-        Err(_) => filter,
-    };
+/// Starts the log as text, at the level of the command line unless `SERVANDA_LOG` sets another, with one line per call if that is asked for.
+/// Panics are reported with the same care.
+pub(crate) fn start(start: LogStart) {
+    let filter = levels::filter(start, &LogConfig::default(), EnvFilter::try_from_env(VARIABLE).ok());
     let has_colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    tracing_subscriber::fmt()
+    let is_json = Arc::new(AtomicBool::new(false));
+    let text = format().with_target(false).with_ansi(has_colour);
+    let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .fmt_fields(EscapedFields(DefaultFields::new()))
         .with_ansi(has_colour)
@@ -101,14 +51,27 @@ pub(crate) fn start(level: &str, prints_calls: bool) {
         // If the log cannot be written (a full disk, a closed terminal), the library would report that with a print that panics, on any
         // thread, for example the ledger's.
         .log_internal_errors(false)
-        .event_format(LogEventFormat(format().with_target(false).with_ansi(has_colour)))
-        .init();
+        .event_format(LogEventFormat { text, is_json: Arc::clone(&is_json) })
+        .with_filter_reloading();
+    let handle = builder.reload_handle();
+    // It fails only if the log is gone, and then nobody reads it.
+    let replace = Box::new(move |filter| drop(handle.reload(filter)));
+    builder.init();
+    let _ = LOG.set(RunningLog { start, is_json, replace });
     std::panic::set_hook(Box::new(|panic| {
         // The message of a panic may quote the text that led to it.
         let trace = std::backtrace::Backtrace::capture();
         let screen = crate::screen::Screen { json: false };
         screen.say(format_args!("{panic}\n{trace}"));
     }));
+}
+
+/// Lets the log follow a configuration from now on.
+pub(crate) fn follow(config: &LogConfig) {
+    if let Some(log) = LOG.get() {
+        log.is_json.store(config.format == LogFormat::Json, Ordering::Relaxed);
+        (log.replace)(levels::filter(log.start, config, EnvFilter::try_from_env(VARIABLE).ok()));
+    }
 }
 
 #[cfg(test)]
@@ -120,7 +83,7 @@ mod tests {
 
     use tracing_subscriber::fmt::{MakeWriter, format::DefaultFields};
 
-    use super::EscapedFields;
+    use super::format::{EscapedFields, LogEventFormat};
 
     #[derive(Clone, Default)]
     struct Paper(Arc<Mutex<Vec<u8>>>);
@@ -167,5 +130,29 @@ mod tests {
         assert!(written.contains(own[2]), "the level has its colour: {written}");
         assert!(servanda_contract::legibility::hidden_characters(&rest).is_empty(), "{rest:?}");
         assert!(rest.contains("<U+202E>") && rest.contains("\\nFAKE"), "{rest}");
+    }
+
+    /// A captured log in JSON: every line is an object, fields keep their kinds, and no field hides what is said of every event.
+    #[test]
+    fn an_event_is_a_json_object_on_one_line() {
+        let paper = Paper::default();
+        let text = tracing_subscriber::fmt::format().with_target(false);
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(paper.clone())
+            .event_format(LogEventFormat { text, is_json: Arc::new(true.into()) })
+            .finish();
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::warn!(target: "servanda_decision", took_ms = 7_u64, kept = true, tool = "a\n\u{202e}b", level = "none", "said {}", "it");
+            tracing::error!("and again");
+        });
+        let written = String::from_utf8(paper.0.lock().unwrap().clone()).unwrap();
+        let lines: Vec<serde_json::Value> = written.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(lines.len(), 2, "{written}");
+        let mut first = lines[0].clone();
+        assert!(first["time"].as_str().unwrap().ends_with('Z'), "{first}");
+        first.as_object_mut().unwrap().remove("time");
+        let expected = serde_json::json!({ "level": "warn", "target": "servanda_decision", "message": "said it",
+            "took_ms": 7, "kept": true, "tool": "a\\n<U+202E>b" });
+        assert_eq!(first, expected);
     }
 }

@@ -1,7 +1,8 @@
 //! Signs the verifiable log: at most once a second it has the ledger take new leaves into the tree, and signs the tree's root. Of gateways that
 //! share a ledger each does so with the same key, and the ledger keeps the checkpoint of the largest tree.
 //!
-//! A store or a key that cannot be had is told once, and the leaves wait: they are in the ledger already.
+//! A store or a key that cannot be had is told once, and the leaves wait: they are in the ledger already. If they wait for too long, the
+//! ledger says so, and no high-risk call begins until the log is signed again, by this gateway or by another.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -63,7 +64,13 @@ pub(crate) async fn sign_checkpoints(
         let is_due = looked.is_none_or(|looked| looked.elapsed() >= LOOK_INTERVAL);
         if ledger.writes_log() && (ledger.take_log_news() || is_due) {
             looked = Some(Instant::now());
-            match extend(&ledger, &key, &progress).await {
+            let before = progress.figures().signed;
+            let extended = extend(&ledger, &key, &progress).await;
+            // A gateway without the key writes leaves that others sign.
+            if extended.is_ok() || progress.figures().signed > before {
+                ledger.note_log_signed();
+            }
+            match extended {
                 Ok(()) if failures > 0 => {
                     tracing::info!(failures, "the verifiable log is signed again");
                     failures = 0;

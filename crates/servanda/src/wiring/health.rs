@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use servanda_authn::CredentialAuthenticator;
 use servanda_doors::http::{Health, HealthProblem, UpstreamsReport};
-use servanda_effects::effect::{EffectStore as _, owner_silence_ms_max};
+use servanda_effects::{
+    Journal as _, RecordsRefused,
+    effect::{EffectStore as _, owner_silence_ms_max},
+};
 use servanda_engine::{Engine, UpstreamReachability};
 use servanda_ledger::{Ledger, WriteHealth};
 use tokio_util::sync::CancellationToken;
@@ -19,6 +22,20 @@ const OUT_OF_ROOM: HealthProblem = HealthProblem {
     code: "out_of_room",
     message: "the ledger is running out of room, so new calls that change something are refused until there is room; \
            `servanda ledger status` says how much it uses",
+};
+
+/// Records of answered calls wait for the store. Reads may still be answered, for a while.
+const RECORDS_WAIT: HealthProblem = HealthProblem {
+    code: "records_wait",
+    message: "records of calls wait for the ledger's store, so calls are refused until it takes them; \
+           the log has the reason, and `servanda doctor` looks at the ledger",
+};
+
+/// Calls of the classes HIGH_RISK_EXTERNAL and CRITICAL_MUTATION do not begin.
+const LOG_BEHIND: HealthProblem = HealthProblem {
+    code: "log_behind",
+    message: "the verifiable log cannot keep up, so high-risk calls are refused until it is signed again; \
+           the log has the reason, and `servanda audit` shows how far it is",
 };
 
 /// The catalog knows nothing yet about some upstreams' tools.
@@ -53,6 +70,12 @@ impl Health for LedgerHealth {
             return Err(OUT_OF_ROOM);
         }
         ready(self.ledger.write_health())?;
+        if matches!(self.ledger.refuses_records(), Some(RecordsRefused::Waiting(_))) {
+            return Err(RECORDS_WAIT);
+        }
+        if self.ledger.log_is_behind().is_some() {
+            return Err(LOG_BEHIND);
+        }
         if self.asked.is_cancelled() { Ok(()) } else { Err(UPSTREAMS_STARTING) }
     }
 

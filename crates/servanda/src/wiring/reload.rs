@@ -20,7 +20,7 @@ use crate::{
     configuration,
     failure::CommandFailure,
     policies,
-    screen::{Screen, plural},
+    screen::{self, Screen, plural},
     wiring::AssembledGateway,
 };
 
@@ -115,6 +115,7 @@ pub(crate) async fn keep_up(gateway: &AssembledGateway, files: WatchedConfig, sc
         };
         match reloaded {
             Ok(now) => {
+                screen::log::follow(&now.loaded.config.log);
                 let catalog = gateway.engine.catalog();
                 let mut changes = ConfigChanges::between((&loaded, &before), (&now.loaded, &catalog));
                 let authorities = gateway.engine.authorities();
@@ -152,6 +153,9 @@ impl ConfigChanges {
         changes.add(("upstream", "upstreams"), &before.0.config.upstreams, &now.0.config.upstreams);
         if before.0.config.budgets != now.0.config.budgets {
             changes.0.push("other budgets".to_owned());
+        }
+        if before.0.config.log != now.0.config.log {
+            changes.0.push("another log".to_owned());
         }
         changes
     }

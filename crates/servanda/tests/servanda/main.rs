@@ -13,6 +13,7 @@ mod allow_rules;
 #[cfg(test)]
 mod audit;
 #[cfg(test)]
+mod backups;
 mod behaviour;
 #[cfg(test)]
 mod budgets;
@@ -92,6 +93,7 @@ mod json_everywhere;
 mod layers;
 #[cfg(test)]
 mod logins;
+mod logs;
 #[cfg(test)]
 mod masked_states;
 #[cfg(test)]
@@ -103,6 +105,7 @@ mod operators;
 #[cfg(test)]
 mod opinions;
 #[cfg(test)]
+mod outages;
 mod output;
 #[cfg(test)]
 mod passkeys;
