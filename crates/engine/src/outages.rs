@@ -1,8 +1,44 @@
-//! What the log says about calls while the ledger does not take their records: a line when that begins, and a line with a count when it is
-//! over, instead of a line a call. The ledger tells about itself; this tells what it meant for callers.
+//! What the log says about calls and background work while the ledger does not answer them: a line when that begins, and a line with a count
+//! when it is over, instead of a line a call or a line a round. The ledger tells about itself; this tells what it meant.
 
 use servanda_contract::CallId;
 use servanda_effects::{FailureStreak, JournalError};
+
+/// Work beside the calls that asks the ledger again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BackgroundWork {
+    Heartbeat,
+    HeldBackTools,
+    DueCallbacks,
+    Orphans,
+    ExpiredEffects,
+}
+
+impl BackgroundWork {
+    const COUNT: usize = 5;
+
+    const fn number(self) -> usize {
+        match self {
+            Self::Heartbeat => 0,
+            Self::HeldBackTools => 1,
+            Self::DueCallbacks => 2,
+            Self::Orphans => 3,
+            Self::ExpiredEffects => 4,
+        }
+    }
+
+    const fn failure(self) -> &'static str {
+        match self {
+            Self::Heartbeat => "this process could not send its heartbeat to the ledger",
+            Self::HeldBackTools => {
+                "the list of tools that are held back could not be read; the last known list stays in force"
+            }
+            Self::DueCallbacks => "the callbacks that are due could not be read",
+            Self::Orphans => "orphaned effects could not be listed",
+            Self::ExpiredEffects => "expired effects could not be deleted",
+        }
+    }
+}
 
 /// What calls met since the ledger last took something of the kind.
 #[derive(Debug, Default)]
@@ -17,9 +53,25 @@ pub(crate) struct Outages {
     lost_notices: FailureStreak,
     /// Calls that were refused unread, because their records could not be stored.
     unread_calls: FailureStreak,
+    /// Rounds of background work that failed.
+    background: [FailureStreak; BackgroundWork::COUNT],
 }
 
 impl Outages {
+    /// A round of background work ended; it comes again.
+    pub(crate) fn background_ended<T>(&self, work: BackgroundWork, ended: &Result<T, JournalError>) {
+        let Some(streak) = self.background.get(work.number()) else { return };
+        match ended {
+            Ok(_) => {
+                if let Some(count) = streak.worked() {
+                    tracing::info!(count, "over: {}; so often", work.failure());
+                }
+            }
+            Err(error) if streak.failed() => tracing::warn!(%error, "{}; the gateway tries again", work.failure()),
+            Err(error) => tracing::debug!(%error, "{}", work.failure()),
+        }
+    }
+
     /// A record is not durable yet. Without an error, the ledger has not answered in time.
     pub(crate) fn record_is_late(&self, call_id: &CallId, error: Option<&JournalError>) {
         let reason = error.map_or("the ledger is too slow", JournalError::reason);

@@ -144,10 +144,18 @@ async fn book(budget_client: &BudgetClient, entry: AccountEntry) {
                 tracing::warn!(call_id = %id, over, "a call cost more than was reserved for it; see `servanda budgets`");
                 return;
             }
-            Ok(_) => return,
-            Err(error) => {
+            Ok(_) => {
+                if let Some(attempts) = budget_client.failed_charges.worked() {
+                    tracing::info!(attempts, "charges of calls are on record again; so many attempts failed");
+                }
+                return;
+            }
+            Err(error) if budget_client.failed_charges.failed() => {
                 let id = entry.id();
-                tracing::warn!(call_id = %id, %error, "the charge of a call could not be put on record yet; the sweep closes it later");
+                tracing::warn!(call_id = %id, %error, "the charge of a call could not be put on record yet; the sweep closes it later, and others may follow");
+            }
+            Err(error) => {
+                tracing::debug!(call_id = %entry.id(), %error, "the charge of a call could not be put on record yet");
             }
         }
     }

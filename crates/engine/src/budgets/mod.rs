@@ -18,7 +18,7 @@ use std::{
 use servanda_authority::AuthenticatedCaller;
 use servanda_contract::{Proposal, time::Clock};
 use servanda_effects::{
-    JournalError,
+    FailureStreak, JournalError,
     budget::{AccountEntry, BudgetStore, Chunks, UnitTicket},
 };
 use servanda_gates::{
@@ -53,12 +53,17 @@ pub(crate) struct BudgetClient {
     rates: Mutex<ToolRateLimiter>,
     /// Notified whenever the store has answered.
     answered: Notify,
+    /// Charges and searches for abandoned reservations that failed, of which the log tells the first of a streak.
+    failed_charges: FailureStreak,
+    failed_sweeps: FailureStreak,
 }
 
 impl BudgetClient {
     pub(crate) fn new(books: Arc<dyn BudgetStore>, clock: Arc<dyn Clock>, in_flight: TaskTracker) -> Self {
         let rates = Mutex::new(ToolRateLimiter::new(BUCKETS_MAX));
-        Self { store: books, clock, in_flight, chunks: Mutex::default(), rates, answered: Notify::new() }
+        let (failed_charges, failed_sweeps) = (FailureStreak::default(), FailureStreak::default());
+        let (chunks, answered) = (Mutex::default(), Notify::new());
+        Self { store: books, clock, in_flight, chunks, rates, answered, failed_charges, failed_sweeps }
     }
 
     /// The store, for people who look.

@@ -17,12 +17,19 @@ const CLOSE_MS_MAX: u64 = 5_000;
 pub(crate) async fn run_upkeep(budget_client: &BudgetClient) {
     let over = budget_client.chunks().take_expired(budget_client.clock.now().unix_ms());
     give(budget_client, over, ROUND_MS_MAX).await;
-    match budget_client.with_deadline(within_ms(ROUND_MS_MAX)).sweep(SWEPT_MAX).await {
+    let swept = budget_client.with_deadline(within_ms(ROUND_MS_MAX)).sweep(SWEPT_MAX).await;
+    if swept.is_ok() {
+        budget_client.failed_sweeps.worked();
+    }
+    match swept {
         Ok(SweepReport { settled: 0, refunded: 0 }) => {}
         Ok(SweepReport { settled, refunded }) => {
             tracing::info!(settled, refunded, "reservations that were left behind are closed");
         }
-        Err(error) => tracing::warn!(%error, "reservations that were left behind could not be searched for"),
+        Err(error) if budget_client.failed_sweeps.failed() => {
+            tracing::warn!(%error, "reservations that were left behind could not be searched for; the gateway tries again");
+        }
+        Err(error) => tracing::debug!(%error, "reservations that were left behind could not be searched for"),
     }
 }
 

@@ -18,6 +18,7 @@ use crate::{
         CallbackDelivery, CallbackRetryPolicy, CallbackTransport, DeliveryStep, DeliveryTurn, PAGE, after_attempt,
     },
     core::Core,
+    outages::BackgroundWork,
     random::random,
 };
 
@@ -51,10 +52,8 @@ pub(crate) async fn deliver(
     let mut attempts: JoinSet<()> = JoinSet::new();
     loop {
         let looked = deliver_due(core, &transport, retry_policy, &in_hand, &mut attempts).await;
-        let next = looked.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the callbacks that are due could not be read; the gateway tries again");
-            None
-        });
+        core.outages.background_ended(BackgroundWork::DueCallbacks, &looked);
+        let next = looked.unwrap_or_default();
         let wait_ms = next.map_or(LOOK_INTERVAL_MS, |at| at.since_ms(core.clock.now()).min(LOOK_INTERVAL_MS));
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(wait_ms)) => {}

@@ -126,7 +126,7 @@ where
     let (client, connection) = config.connect(tls).await?;
     tokio::spawn(async move {
         if let Err(error) = connection.await {
-            tracing::warn!(error = %server_message(&error), "a connection to the ledger's database ended");
+            tracing::info!(error = %server_message(&error), "a connection to the ledger's database ended");
         }
     });
     Ok(client)

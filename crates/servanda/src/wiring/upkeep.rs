@@ -6,6 +6,7 @@ use std::{
 };
 
 use servanda_contract::time::Clock as _;
+use servanda_effects::FailureStreak;
 use servanda_engine::SystemClock;
 use servanda_ledger::{Ledger, PruneReport, Retention};
 use tokio::time::Instant;
@@ -39,16 +40,22 @@ impl CurrentRetention {
 
 /// Removes finished calls until told to stop.
 pub(crate) async fn remove_what_is_over(ledger: Arc<Ledger>, retention: CurrentRetention, stop: CancellationToken) {
+    let failures = FailureStreak::default();
     loop {
         let began = Instant::now();
         let pruned = ledger.prune(retention.now(), SystemClock.now()).await;
+        if pruned.is_ok() {
+            failures.worked();
+        }
         let pause = match pruned {
             Ok(PruneReport { is_behind: true, .. }) => {
                 (began.elapsed() * PAUSE_ROUNDS).max(Duration::from_millis(PAUSE_MS_MIN))
             }
             Ok(_) => idle(retention.now()),
             Err(error) => {
-                tracing::warn!(%error, "expired records could not be removed from the ledger");
+                if failures.failed() {
+                    tracing::warn!(%error, "expired records could not be removed from the ledger; the gateway tries again");
+                }
                 idle(retention.now())
             }
         };

@@ -160,6 +160,8 @@ fn told_briefly(said: &str) {
     assert_eq!(lines("takes writes again"), 1, "{said}");
     assert_eq!(lines("calls are refused unread"), 1, "{said}");
     assert_eq!(lines("calls are read again"), 1, "{said}");
+    let problems: Vec<&str> = said.lines().filter(|line| line.contains("ERROR") || line.contains("WARN")).collect();
+    assert!(problems.len() <= 20, "{} lines for one outage:\n{}", problems.len(), problems.join("\n"));
 }
 
 #[test]

@@ -19,6 +19,7 @@ use super::{exposed_name_of_effect, follow_on, needs_its_tool, recover_orphan, t
 use crate::{
     clock::within_ms,
     long_running::{LongWorkContext, unfollowed},
+    outages::BackgroundWork,
     world::WorldSnapshot,
 };
 
@@ -121,23 +122,20 @@ impl RecoveryLanes {
         let mut loads: BTreeMap<String, LaneLoad> = BTreeMap::new();
         let after = self.by_upstream.iter().filter_map(|(upstream, lane)| Some((upstream.clone(), lane.after()?)));
         let query = OrphanQuery { after: after.collect(), ..OrphanQuery::oldest(core.owner.clone(), EACH_MAX) };
-        match core.effects.orphans(query).await {
-            Err(error) => tracing::warn!(%error, "orphaned effects could not be listed"),
-            Ok(orphans) => {
-                for orphan in orphans {
-                    let load = loads.entry(orphan.recovery_upstream().unwrap_or_default().to_owned()).or_default();
-                    if orphan.owner != core.owner {
-                        (load.listed, load.last) = (load.listed + 1, Some(orphan.orphan_cursor()));
-                    }
-                    if core.in_flight_effects.has(&orphan.id) {
-                        continue;
-                    }
-                    if needs_its_tool(&orphan) && exposed_name_of_effect(snapshot, &orphan).is_none() {
-                        self.log_once(&orphan);
-                    } else {
-                        load.orphans.push(orphan);
-                    }
-                }
+        let listed = core.effects.orphans(query).await;
+        core.outages.background_ended(BackgroundWork::Orphans, &listed);
+        for orphan in listed.unwrap_or_default() {
+            let load = loads.entry(orphan.recovery_upstream().unwrap_or_default().to_owned()).or_default();
+            if orphan.owner != core.owner {
+                (load.listed, load.last) = (load.listed + 1, Some(orphan.orphan_cursor()));
+            }
+            if core.in_flight_effects.has(&orphan.id) {
+                continue;
+            }
+            if needs_its_tool(&orphan) && exposed_name_of_effect(snapshot, &orphan).is_none() {
+                self.log_once(&orphan);
+            } else {
+                load.orphans.push(orphan);
             }
         }
         for left in unfollowed(long_running).await {

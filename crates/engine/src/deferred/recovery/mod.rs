@@ -29,6 +29,7 @@ use crate::{
     delivery_template::{DeliveryAttempt, DeliveryTemplate, param_headers},
     internal_call::{InternalTool, exposed_name, internal_tool},
     long_running::{self, AdoptedWork, LongWorkContext},
+    outages::BackgroundWork,
     records::{self, EffectSettlement},
     trace,
     world::WorldSnapshot,
@@ -36,8 +37,6 @@ use crate::{
 
 /// How long to wait after a failed heartbeat before the next one.
 const BEAT_AGAIN_MS: u64 = 500;
-/// Of heartbeats that fail in a row, one in this many is logged.
-const BEATS_LOGGED_EVERY: u32 = 20;
 /// How long a call that is sent again, or a question to a status tool, may take, whatever the contract says.
 const RESEND_MS_MAX: u64 = 300_000;
 const ASK_MS_MAX: u64 = 30_000;
@@ -74,16 +73,14 @@ pub(crate) async fn run(long_running: &Arc<LongWorkContext>, stop: CancellationT
 /// other processes hold back or release; a slow store does not delay the heartbeats.
 pub(crate) async fn send_heartbeats(core: &Arc<Core>, stop: CancellationToken) {
     let beating = async {
-        let mut failures = 0;
         loop {
-            tokio::time::sleep(send_heartbeat(core, &mut failures).await).await;
+            tokio::time::sleep(send_heartbeat(core).await).await;
         }
     };
     let recalling = async {
         loop {
-            if let Err(error) = core.quarantine.recall().await {
-                tracing::warn!(%error, "the list of tools that are held back could not be read; the last known list stays in force");
-            }
+            let recalled = core.quarantine.recall().await;
+            core.outages.background_ended(BackgroundWork::HeldBackTools, &recalled);
             tokio::time::sleep(heartbeat_interval()).await;
         }
     };
@@ -95,33 +92,25 @@ pub(crate) async fn send_heartbeats(core: &Arc<Core>, stop: CancellationToken) {
 }
 
 /// Sends one heartbeat and returns how long to wait before the next one, so that a store that was away hears from this process as soon as
-/// it is back. `failures` counts the failures in a row; not all of them are logged.
-async fn send_heartbeat(core: &Core, failures: &mut u32) -> Duration {
+/// it is back.
+async fn send_heartbeat(core: &Core) -> Duration {
     let asked_at = Instant::now();
-    match core.effects.heartbeat(core.owner.clone()).await {
+    let beat = core.effects.heartbeat(core.owner.clone()).await;
+    core.outages.background_ended(BackgroundWork::Heartbeat, &beat);
+    match beat {
         Ok(()) => {
             core.owner_lease.extend(lease_end(asked_at));
-            if std::mem::take(failures) > 0 {
-                tracing::info!("the ledger takes this process's heartbeats again");
-            }
             heartbeat_interval()
         }
-        Err(error) => {
-            if failures.is_multiple_of(BEATS_LOGGED_EVERY) {
-                tracing::warn!(%error, "this process could not send its heartbeat to the ledger; it tries again");
-            }
-            *failures = failures.saturating_add(1);
-            heartbeat_interval().min(Duration::from_millis(BEAT_AGAIN_MS))
-        }
+        Err(_) => heartbeat_interval().min(Duration::from_millis(BEAT_AGAIN_MS)),
     }
 }
 
 /// Cleans up after settled effects: closes their budget reservations and deletes effects that have expired.
 async fn clear_up(core: &Core) {
     budgets::run_upkeep(&core.budget_client).await;
-    if let Err(error) = core.effects.expire(EXPIRED_MAX).await {
-        tracing::warn!(%error, "expired effects could not be deleted");
-    }
+    let expired = core.effects.expire(EXPIRED_MAX).await;
+    core.outages.background_ended(BackgroundWork::ExpiredEffects, &expired);
 }
 
 /// One complete round: settles every orphan that can be settled, and cleans up.
