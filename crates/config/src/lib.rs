@@ -58,7 +58,7 @@ pub use expected::{ExpectationConfig, TaskConfig};
 pub use limits::{DRAIN_MS_MAX, DRAIN_MS_MIN, LimitsConfig};
 pub use listen::{ListenError, parse_listen};
 pub use loaded::LoadedConfig;
-pub use log::{LogConfig, LogFormat, LogLevel};
+pub use log::{EventLevel, LogConfig, LogFormat};
 pub use naming::{NameProfile, NameStyle};
 pub use oauth::{ClientAuth, ExchangeConfig, KeyAlgorithm, OauthConfig, OauthFlow};
 pub use pins::{AdditivePins, MissingPins, PinsConfig};

@@ -19,11 +19,11 @@ pub struct LogConfig {
     pub format: LogFormat,
     /// The least grave events that it has; `warn` by default. `--verbose` and the variable `SERVANDA_LOG` take precedence.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub level: Option<LogLevel>,
+    pub level: Option<EventLevel>,
     /// Other levels for parts of the gateway, by the beginning of an event's target, e.g. `servanda_ledger`. The target of the events about
     /// decisions is `servanda_decision`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub targets: BTreeMap<String, LogLevel>,
+    pub targets: BTreeMap<String, EventLevel>,
 }
 
 /// The form of the log's lines.
@@ -40,7 +40,7 @@ pub enum LogFormat {
 /// How grave an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum LogLevel {
+pub enum EventLevel {
     /// No event.
     Off,
     /// What went wrong.
@@ -68,7 +68,7 @@ impl LogFormat {
     }
 }
 
-impl LogLevel {
+impl EventLevel {
     /// Its name in the file.
     pub const fn name(self) -> &'static str {
         match self {
@@ -98,12 +98,12 @@ pub(super) fn fault(config: &LogConfig) -> Option<ConfigFieldFault> {
 
 #[cfg(test)]
 mod tests {
-    use super::{LogConfig, LogLevel, TARGETS_MAX, fault};
+    use super::{EventLevel, LogConfig, TARGETS_MAX, fault};
 
     #[test]
     fn a_target_is_a_path_and_there_are_not_too_many() {
         let of = |targets: &[String]| LogConfig {
-            targets: targets.iter().map(|target| (target.clone(), LogLevel::Debug)).collect(),
+            targets: targets.iter().map(|target| (target.clone(), EventLevel::Debug)).collect(),
             ..LogConfig::default()
         };
         assert_eq!(fault(&of(&["servanda_ledger::sqlite".to_owned()])), None);

@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use crate::{job::Job, kept_records::KeptRecords};
+use crate::job::Job;
 
 /// Jobs of one transaction.
 pub(crate) const BATCH_MAX: usize = 512;
@@ -120,11 +120,11 @@ impl WriterSignals {
         }
     }
 
-    /// The writer has done what it could, and keeps this.
-    pub(crate) fn did_jobs(&self, kept: &KeptRecords) {
-        self.kept.store(kept.len(), Ordering::Relaxed);
-        self.kept_bytes.store(kept.bytes(), Ordering::Relaxed);
-        if kept.is_empty() {
+    /// The writer has done what it could, and keeps so many records with so many bytes.
+    pub(crate) fn did_jobs(&self, kept: usize, kept_bytes: usize) {
+        self.kept.store(kept, Ordering::Relaxed);
+        self.kept_bytes.store(kept_bytes, Ordering::Relaxed);
+        if kept == 0 {
             self.in_hand_since_ms.store(0, Ordering::Relaxed);
         }
     }
@@ -144,10 +144,10 @@ impl Inbox {
         &self.signals
     }
 
-    /// The next batch; none if the queue is closed and all jobs were handed out. While records are kept, this waits for other jobs only for
-    /// a while, and the batch may be empty.
-    pub(crate) async fn gather_beside(&mut self, kept: &KeptRecords) -> Option<Vec<Job>> {
-        let first = match kept.pause() {
+    /// The next batch; none if the queue is closed and all jobs were handed out. With a pause, this waits for jobs no longer than that, and
+    /// the batch may be empty.
+    pub(crate) async fn gather_within(&mut self, pause: Option<Duration>) -> Option<Vec<Job>> {
+        let first = match pause {
             None => self.first().await?,
             // Nothing is lost here: only the first job is waited for, and it stays in the queue until it is taken.
             Some(pause) => match timeout_at(Instant::now() + pause, self.first()).await {
@@ -239,7 +239,6 @@ mod tests {
     use super::{BATCH_MAX, Inbox, RECORDS_WAITING_MAX, WRITES_NOTHING_MS_MAX, WriterSignals};
     use crate::{
         job::{CallRecordWrite, Job, LedgerWrite},
-        kept_records::KeptRecords,
         queue::Queue,
         tests::samples::record,
     };
@@ -319,12 +318,9 @@ mod tests {
         signals.in_hand_since_ms.store(1, Ordering::SeqCst);
         signals.took_jobs();
         assert!(signals.why_behind(0).unwrap().contains("written nothing"), "the first job counts");
-        let mut kept = KeptRecords::new(Arc::default(), Arc::default());
-        kept.fail(vec![Job::Put { write: write(0), done: None }], &servanda_effects::JournalError::new("away"));
-        signals.did_jobs(&kept);
+        signals.did_jobs(1, 0);
         assert!(signals.why_behind(0).is_some(), "it keeps a record");
-        kept.take();
-        signals.did_jobs(&kept);
+        signals.did_jobs(0, 0);
         assert_eq!(signals.why_behind(0), None);
     }
 

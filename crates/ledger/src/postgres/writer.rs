@@ -87,7 +87,7 @@ impl PostgresWriter {
 
     /// Works until the queue is closed and empty.
     pub(super) async fn run(mut self, mut inbox: Inbox) {
-        while let Some(batch) = inbox.gather_beside(&self.kept).await {
+        while let Some(batch) = inbox.gather_within(self.kept.pause()).await {
             let mut away = Box::pin(self.offer_kept()).await;
             for part in split(batch) {
                 match &away {
@@ -95,7 +95,7 @@ impl PostgresWriter {
                     None => away = self.settle(part, false).await,
                 }
             }
-            inbox.signals().did_jobs(&self.kept);
+            inbox.signals().did_jobs(self.kept.len(), self.kept.bytes());
         }
         for _ in 0..LAST_OFFERS_MAX {
             if Box::pin(self.offer_kept()).await.is_none() {

@@ -130,12 +130,12 @@ fn run(
     runtime: &runtime::Runtime,
     (mut kept, lost): (KeptRecords, &AtomicU64),
 ) {
-    while let Some(batch) = runtime.block_on(inbox.gather_beside(&kept)) {
+    while let Some(batch) = runtime.block_on(inbox.gather_within(kept.pause())) {
         match file.offer_kept(&mut kept, lost) {
             Ok(()) => drop(file.settle(batch, &mut kept, (BUSY_ATTEMPTS_MAX, lost))),
             Err(error) => file.settle_beside(batch, &mut kept, (&error, lost)),
         }
-        inbox.signals().did_jobs(&kept);
+        inbox.signals().did_jobs(kept.len(), kept.bytes());
     }
     for _ in 0..LAST_OFFERS_MAX {
         if file.offer_kept(&mut kept, lost).is_ok() {

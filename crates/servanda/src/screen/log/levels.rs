@@ -42,7 +42,7 @@ pub(super) fn filter(start: LogStart, config: &LogConfig, variable: Option<EnvFi
 
 #[cfg(test)]
 mod tests {
-    use servanda_config::{LogConfig, LogFormat, LogLevel};
+    use servanda_config::{EventLevel, LogConfig, LogFormat};
     use tracing_subscriber::EnvFilter;
 
     use super::{LogStart, filter};
@@ -58,13 +58,13 @@ mod tests {
 
     #[test]
     fn the_configuration_decides_unless_a_person_or_the_environment_did() {
-        let configured = LogConfig { level: Some(LogLevel::Error), ..LogConfig::default() };
+        let configured = LogConfig { level: Some(EventLevel::Error), ..LogConfig::default() };
         let asked = LogStart { level: "debug", is_asked_for: true, ..USUAL };
         let quiet = LogStart { prints_calls: false, ..USUAL };
         let json = LogConfig { format: LogFormat::Json, ..LogConfig::default() };
         let targets =
-            LogConfig { targets: [("servanda_ledger".to_owned(), LogLevel::Debug)].into(), ..configured.clone() };
-        let silent = LogConfig { targets: [("servanda_decision".to_owned(), LogLevel::Off)].into(), ..json.clone() };
+            LogConfig { targets: [("servanda_ledger".to_owned(), EventLevel::Debug)].into(), ..configured.clone() };
+        let silent = LogConfig { targets: [("servanda_decision".to_owned(), EventLevel::Off)].into(), ..json.clone() };
         let table: [(LogStart, &LogConfig, Option<&str>, &[&str]); 7] = [
             (USUAL, &LogConfig::default(), None, &["servanda=warn", "servanda_call=info", "warn"]),
             (quiet, &configured, None, &["error", "servanda=error", "servanda_call=off"]),
