@@ -31,7 +31,7 @@ const RECORDS_WAIT: HealthProblem = HealthProblem {
            the log has the reason, and `servanda doctor` looks at the ledger",
 };
 
-/// Calls of the classes HIGH_RISK_EXTERNAL and CRITICAL_MUTATION do not begin.
+/// Calls of the classes `HIGH_RISK_EXTERNAL` and `CRITICAL_MUTATION` do not begin.
 const LOG_BEHIND: HealthProblem = HealthProblem {
     code: "log_behind",
     message: "the verifiable log cannot keep up, so high-risk calls are refused until it is signed again; \
