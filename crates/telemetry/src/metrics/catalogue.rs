@@ -80,7 +80,7 @@ metrics! {
     LateAnswers Counter "servanda_late_answers_total" "Answers that came after their call's deadline.";
     McpServerDuration Histogram "mcp_server_operation_duration_seconds" "MCP requests of agents, by the semantic conventions; tools/call only.";
     McpClientDuration Histogram "mcp_client_operation_duration_seconds" "MCP requests to upstreams, by the semantic conventions; tools/call only.";
-    Overhead Histogram "servanda_gateway_overhead_seconds" "Time of a call in the gateway's own gates and stages, without the upstream.";
+    Overhead Histogram "servanda_gateway_overhead_seconds" "Time of a call in the gateway's own gates and stages, without the upstream and without waiting for people.";
     GateSeconds Counter "servanda_gate_seconds_total" "Time in a gate or stage.";
     GateDecisions Counter "servanda_gate_decisions_total" "Decisions of a gate or stage.";
     DoorRejections Counter "servanda_door_rejections_total" "Requests that the HTTP door rejected before they became calls.";

@@ -59,6 +59,7 @@ pub(super) fn observe(metrics: &Metrics, record: &CallRecord) {
 /// Adds up the verdicts, and counts each for its gate.
 fn passage(metrics: &Metrics, record: &CallRecord) -> Passage {
     let mut passage = Passage::default();
+    let waits_for_people = record.ticket_id.is_some() && !record.by_grant;
     for verdict in &record.verdicts {
         let gate = verdict.gate as usize;
         let decision = match verdict.decision {
@@ -78,6 +79,8 @@ fn passage(metrics: &Metrics, record: &CallRecord) -> Passage {
                 passage.perform_us = Some(passage.perform_us.unwrap_or_default().saturating_add(verdict.took_us));
                 continue;
             }
+            // There the call may have waited for people.
+            GateName::Confirmation if waits_for_people => continue,
             GateName::Bounds => passage.schema_valid |= has_passed,
             GateName::Semantics => passage.semantic_valid |= has_passed,
             _ => {}

@@ -261,6 +261,22 @@ fn a_call_after_a_refusal_is_a_repair() {
     assert_eq!(value(&page, &format!("servanda_tool_schema_valid_first_try_total{plain}")).as_deref(), Some("1"));
 }
 
+/// Half a minute that people take is not the gateway's.
+#[test]
+fn waiting_for_people_is_no_overhead() {
+    let metrics = metrics(100);
+    let mut record = completed("company.pay_invoice", EffectClass::K);
+    record.ticket_id = Some("tkt_1".to_owned());
+    for verdict in record.verdicts.iter_mut().filter(|verdict| verdict.gate == GateName::Confirmation) {
+        verdict.took_us = 30_000_000;
+    }
+    metrics.call_ended(&record);
+    let page = text(&metrics);
+    let sum = value(&page, "servanda_gateway_overhead_seconds_sum{kind=\"change\"}");
+    assert_eq!(sum.as_deref(), Some("0.000130"), "{page}");
+    assert_eq!(value(&page, "servanda_gate_seconds_total{gate=\"confirmation\"}").as_deref(), Some("30"));
+}
+
 #[test]
 fn a_late_answer_is_no_call() {
     let metrics = metrics(100);
