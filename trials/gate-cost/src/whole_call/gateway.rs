@@ -75,7 +75,7 @@ impl Gateway {
         let journal = OneByOne { ledger: Arc::clone(&ledger), recorded: Arc::clone(&recorded) };
         let engine = engine(&ledger, upstream, journal);
         engine.observe_calls(Arc::new(Counted(Metrics::new(SERIES_MAX, Arc::new(NoFacts)))));
-        engine.remember_names().await;
+        engine.remember_world().await;
         engine.recall_quarantine().await.expect("a new ledger");
         let discovery = engine.discovery();
         let follow =
