@@ -180,7 +180,7 @@ fn every_end_has_its_counter() {
         ("servanda_tool_schema_failures_total", |record| record.outcome = Outcome::Quarantined),
         ("servanda_tool_confirmations_required_total", |record| record.ticket_id = Some("tkt_1".to_owned())),
         ("servanda_tool_compensations_required_total", |record| {
-            record.class = Some(TaxonomyClass::CompensationRequired)
+            record.class = Some(TaxonomyClass::CompensationRequired);
         }),
         ("servanda_tool_compensations_failed_total", |record| record.class = Some(TaxonomyClass::CompensationFailed)),
         ("servanda_tool_failures_total", |record| record.class = Some(TaxonomyClass::PermissionDenied)),
