@@ -37,9 +37,12 @@ impl CallObserver for KeptCalls {
     }
 }
 
+/// The trace contexts that arrived at a server.
+type ArrivedContexts = Arc<Mutex<Vec<Option<String>>>>;
+
 /// A server, and the trace contexts that arrived there.
-fn listening_server() -> (Arc<ScriptedServer>, Arc<Mutex<Vec<Option<String>>>>) {
-    let arrived = Arc::new(Mutex::new(Vec::new()));
+fn listening_server() -> (Arc<ScriptedServer>, ArrivedContexts) {
+    let arrived = ArrivedContexts::default();
     let kept = arrived.clone();
     let server = ScriptedServer::new(Era::Modern, &json!({}), move |heard: ScriptedRequest| {
         kept.lock().unwrap().push(heard.delivery.trace_parent.clone());
@@ -62,13 +65,13 @@ async fn called(samples: Option<bool>, tool: &str, sent: Option<String>) -> (Cal
     (record.clone(), arrived.clone())
 }
 
-fn sent(flags: &str) -> Option<String> {
-    Some(format!("00-{TRACE}-{PARENT}-{flags}"))
+fn sent(flags: &str) -> String {
+    format!("00-{TRACE}-{PARENT}-{flags}")
 }
 
 #[tokio::test]
 async fn without_traces_an_upstream_gets_what_the_caller_sent() {
-    for parent in [sent("01"), sent("00"), Some("not-a-context".to_owned()), None] {
+    for parent in [Some(sent("01")), Some(sent("00")), Some("not-a-context".to_owned()), None] {
         let (_, arrived) = called(None, "echo", parent.clone()).await;
         assert_eq!(arrived, parent);
     }
@@ -78,7 +81,7 @@ async fn without_traces_an_upstream_gets_what_the_caller_sent() {
 async fn a_traced_call_is_its_upstreams_parent_and_its_callers_child() {
     for tool in ["echo", "write"] {
         for flags in ["00", "01"] {
-            let (record, arrived) = called(Some(flags == "00"), tool, sent(flags)).await;
+            let (record, arrived) = called(Some(flags == "00"), tool, Some(sent(flags))).await;
             let client = SpanId::of_call(&record.call_id, CallSpan::Client);
             assert_eq!(arrived, Some(format!("00-{TRACE}-{client}-{flags}")), "{tool}");
             let parent = record.trace.parent.unwrap();

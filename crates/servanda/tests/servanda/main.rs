@@ -14,6 +14,7 @@ mod allow_rules;
 mod audit;
 #[cfg(test)]
 mod backups;
+#[cfg(test)]
 mod behaviour;
 #[cfg(test)]
 mod budgets;

@@ -50,7 +50,9 @@ impl Answers {
             if self.enough.load(Ordering::SeqCst) {
                 return;
             }
-            let reply = if !is_read {
+            let reply = if is_read {
+                agent.call("company__count_effects", json!({}))
+            } else {
                 let arguments = json!({ "invoice_id": "inv_1003", "amount_cents": 100, "currency": "CHF" });
                 let key = format!("key-{client}-{number}");
                 agent.ask(
@@ -58,8 +60,6 @@ impl Answers {
                     json!({ "name": "company__pay_invoice", "arguments": arguments,
                         "_meta": { "servanda/idempotency-key": key } }),
                 )
-            } else {
-                agent.call("company__count_effects", json!({}))
             };
             self.note(&reply, is_read);
             thread::sleep(PAUSE);
@@ -133,7 +133,9 @@ fn nothing_answered_is_missing(world: &World, is_refused: bool, away: impl FnOnc
         (answers.reads.load(Ordering::SeqCst) > after + READS_MEANWHILE_MIN).then_some(())
     });
     answers.enough.store(true, Ordering::SeqCst);
-    clients.into_iter().for_each(|client| client.join().unwrap());
+    for client in clients {
+        client.join().unwrap();
+    }
     gateway.terminate();
     let said = gateway.into_said();
     world.run(&["audit", "copy", "copy"]).ended(0);

@@ -50,7 +50,7 @@ mod tests {
     const USUAL: LogStart = LogStart { level: "warn", is_asked_for: false, prints_calls: true };
 
     fn directives(start: LogStart, config: &LogConfig, variable: Option<&str>) -> Vec<String> {
-        let filter = filter(start, config, variable.map(|variable| EnvFilter::new(variable)));
+        let filter = filter(start, config, variable.map(EnvFilter::new));
         let mut directives: Vec<String> = filter.to_string().split(',').map(str::to_owned).collect();
         directives.sort();
         directives
