@@ -21,7 +21,7 @@ fn called() -> CallRecord {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    servanda_contract::digest::hex(bytes)
 }
 
 fn id(span: CallSpan) -> String {
