@@ -39,10 +39,9 @@ use std::{
 
 use bytes::Bytes;
 use servanda_approval::{Ticket, TicketEvent};
-use servanda_contract::{CallRecord, Timestamp};
+use servanda_contract::CallRecord;
 use servanda_effects::{
-    AuditLog, CallHistory, Journal, JournalError, LogHead, LoggedChange, Note, NoteKind, Notebook, PortFuture,
-    RecordsRefused, TicketStore,
+    AuditLog, CallHistory, Journal, JournalError, LogHead, PortFuture, RecordsRefused, TicketStore,
     budget::{Account, AccountBalance, AccountEntry, BalanceQuery, BudgetHold, BudgetStore, EntryReply, SweepReport},
     call_history::{CallCount, CountsQuery, HistoryPage, HistoryQuery},
     effect::{
@@ -275,64 +274,6 @@ impl CallHistory for PostgresLedger {
 
     fn call_counts(&self, query: CountsQuery) -> PortFuture<'_, Result<Vec<CallCount>, JournalError>> {
         Box::pin(self.ask(async move |client: &Client| history::counts(client, &query).await))
-    }
-}
-
-impl Notebook for PostgresLedger {
-    fn write(&self, note: Note) -> PortFuture<'_, Result<(), JournalError>> {
-        Box::pin(async move { self.queue(&note.key)?.put(LedgerWrite::Note(note), true).await })
-    }
-
-    fn write_first(&self, note: Note) -> PortFuture<'_, Result<Note, JournalError>> {
-        Box::pin(async move {
-            let (kind, key) = (note.kind, note.key.clone());
-            self.queue(&key)?.put(LedgerWrite::FirstNote(note), true).await?;
-            let kept = self.ask(async |client: &Client| notes::find(client, kind, &key).await).await?;
-            kept.ok_or_else(|| JournalError::new(format!("a {} note that was just written is gone", kind.as_str())))
-        })
-    }
-
-    fn write_if(
-        &self,
-        note: Note,
-        found: Option<String>,
-        now: Timestamp,
-    ) -> PortFuture<'_, Result<bool, JournalError>> {
-        self.write_logged(note, found, now, Vec::new())
-    }
-
-    fn write_logged(
-        &self,
-        note: Note,
-        found: Option<String>,
-        now: Timestamp,
-        changes: Vec<LoggedChange>,
-    ) -> PortFuture<'_, Result<bool, JournalError>> {
-        Box::pin(async move { self.queue(&note.key)?.write_if(note, found, now, changes).await })
-    }
-
-    fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>> {
-        let key = key.to_owned();
-        Box::pin(async move {
-            let found = self.ask(async |client: &Client| notes::find(client, kind, &key).await).await?;
-            Ok(found.filter(|note| !note.is_expired(now)))
-        })
-    }
-
-    fn list(
-        &self,
-        kind: NoteKind,
-        after: &str,
-        limit: u32,
-        now: Timestamp,
-    ) -> PortFuture<'_, Result<Vec<Note>, JournalError>> {
-        let after = after.to_owned();
-        Box::pin(self.ask(async move |client: &Client| notes::list(client, kind, &after, limit, now).await))
-    }
-
-    fn erase(&self, kind: NoteKind, key: &str) -> PortFuture<'_, Result<(), JournalError>> {
-        let key = key.to_owned();
-        Box::pin(async move { self.queue(&key)?.put(LedgerWrite::Erasure { kind, key: key.clone() }, true).await })
     }
 }
 
